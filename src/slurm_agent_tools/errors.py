@@ -1,0 +1,99 @@
+"""The error tree. A refusal by policy is a reply, not one of these.
+
+AgentToolsError
+├── InputError              the caller must change what it sent (exit 2)
+│   ├── ConfigError         a settings or policy file must be mended (exit 2)
+│   └── UnknownJob          Slurm itself says that there is no such job (exit 2)
+├── SlurmError              Slurm could not do or tell it (exit 1)
+│   ├── SlurmMissing        no Slurm commands on this machine
+│   ├── SlurmUnreachable    the controller or the accounting does not answer; nothing was changed
+│   ├── SlurmUncertain      the command may have been carried out; look before repeating it
+│   ├── SlurmGarbled        Slurm's answer does not have the columns that were asked for
+│   └── SlurmRefused        Slurm understood and said no
+└── StorageError            a file or the ledger could not be read or written (exit 1)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgentToolsError(Exception):
+    """Base of all errors: `code` is stable, `hint` says what to do next."""
+
+    code: ClassVar[str] = "failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(AgentToolsError):
+    """Bad input: names the field, the value and the mend."""
+
+    code = "invalid_input"
+    exit_code = 2
+
+    def __init__(self, field: str, value: object, problem: str, *, hint: str = "") -> None:
+        shown = repr(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        super().__init__(f"{field}: {problem} (got {shown})", hint=hint)
+        self.field = field
+        self.value = value
+
+
+class ConfigError(InputError):
+    """A settings or policy file that cannot be used."""
+
+    code = "invalid_config"
+
+
+class UnknownJob(InputError):
+    """Slurm knows no such job, neither in the queue nor in the accounting."""
+
+    code = "unknown_job"
+
+
+class SlurmError(AgentToolsError):
+    """Slurm could not do or tell it."""
+
+    code = "slurm_failed"
+
+
+class SlurmMissing(SlurmError):
+    """A Slurm command is not installed or not on PATH."""
+
+    code = "tool_unavailable"
+
+
+class SlurmUnreachable(SlurmError):
+    """Slurm did not answer and nothing was changed."""
+
+    code = "cluster_unreachable"
+
+
+class SlurmUncertain(SlurmError):
+    """The command may have been carried out; look before repeating it."""
+
+    code = "unconfirmed"
+
+
+class SlurmGarbled(SlurmError):
+    """An answer that does not have the columns that were asked for; the row is in the message."""
+
+    code = "slurm_garbled"
+
+
+class SlurmRefused(SlurmError):
+    """Slurm understood the request and said no."""
+
+    code = "slurm_refused"
+
+
+class StorageError(AgentToolsError):
+    """A file or the ledger could not be read or written."""
+
+    code = "storage_failed"

@@ -1,0 +1,288 @@
+"""Frozen records that the rooms pass to each other. Bytes, seconds, UTC; None means not known or not stated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from slurm_agent_tools.units import ArraySpec, JobId
+
+Source = Literal["script", "argument", "pinned"]
+ACTIVE_STATES = frozenset(
+    {
+        "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING",
+        "STOPPED", "RESIZING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+        "EXPEDITING", "POWER_UP_NODE", "UPDATE_DB",
+    }
+)  # fmt: skip
+"""States of a job that is not over (squeue(1), JOB STATE CODES). Everything else Slurm reports is an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line that proves something: `file` relative to the project where possible, `line` from 1 (0: whole)."""
+
+    file: str
+    line: int
+    text: str
+
+
+# --- what a script asks for ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One option as sbatch reads it: `option` is the canonical long name without dashes, `value` its argument."""
+
+    option: str
+    value: str | None
+    source: Source
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """The effective request: script directives, then command line, last one wins per option.
+
+    Memory in bytes (0 means `--mem=0`, the whole node), `time_limit` in seconds (-1 unlimited), None not stated.
+    """
+
+    directives: tuple[Directive, ...] = ()
+    problems: tuple[Evidence, ...] = ()  # directives that cannot be read; `text` holds the reason and the line
+    components: int = 1  # het job components
+    interpreter: str | None = None
+    name: str | None = None
+    partition: str | None = None
+    time_limit: int | None = None
+    memory_per_node: int | None = None
+    memory_per_cpu: int | None = None
+    memory_per_gpu: int | None = None
+    gpus: int | None = None  # --gpus
+    gpus_per_node: int | None = None  # --gpus-per-node, or gpu in --gres
+    gpus_per_task: int | None = None  # --gpus-per-task, or gres/gpu in --tres-per-task
+    gpus_per_socket: int | None = None
+    nodes: int | None = None  # minimum of --nodes
+    nodes_max: int | None = None
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    ntasks_per_gpu: int | None = None
+    cpus_per_task: int | None = None
+    cpus_per_gpu: int | None = None
+    array: ArraySpec | None = None
+    requeue: bool | None = None
+    dependency: str | None = None
+    qos: str | None = None
+    chdir: str | None = None
+    output: str | None = None
+    error: str | None = None
+    export: str | None = None
+    justification: str | None = None  # text of `# JUSTIFIED: ...` behind a resource directive
+
+    def find(self, *options: str) -> tuple[Directive, ...]:
+        """Every directive for one of these canonical option names, in order of reading."""
+        return tuple(d for d in self.directives if d.option in options)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a script does. `rule` is the policy rule it bears on; `fixed` where Slurm does it already."""
+
+    rule: str
+    what: str
+    evidence: Evidence
+    level: Literal["deny", "approve", "warn"] = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReading:
+    """What a job script asks and does; `files` are the project files read on the way, path -> sha256."""
+
+    path: str
+    sha256: str
+    text: str
+    request: JobRequest
+    findings: tuple[Finding, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """A request in numbers, or what Slurm granted. Totals over all nodes; worst geometry for per-GPU memory."""
+
+    partition: str | None = None
+    nodes: int | None = None
+    cpus: int | None = None
+    gpus: int | None = None
+    memory_bytes: int | None = None
+    memory_per_gpu_bytes: int | None = None
+    memory_per_node_bytes: int | None = None
+    time_limit_seconds: int | None = None
+    array_tasks: int | None = None
+    array_concurrency: int | None = None
+
+
+# --- what Slurm says ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One accounting line below the job: batch, extern or a number."""
+
+    step_id: str
+    name: str
+    state: str
+    exit_code: int | None = None
+    signal: int | None = None
+    max_rss_bytes: int | None = None
+    elapsed_seconds: int | None = None
+    cpu_seconds: float | None = None
+    tres_usage_in_max: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job, array task or het component, the newest run. `state` is Slurm's base state in capitals.
+
+    `sources` says who told it: any of squeue, scontrol, sacct. `raw_state` is Slurm's own text.
+    """
+
+    job_id: JobId
+    name: str
+    state: str
+    sources: tuple[str, ...]
+    raw_state: str = ""
+    user: str | None = None
+    partition: str | None = None
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    derived_exit_code: int | None = None
+    derived_signal: int | None = None
+    cancelled_by: str | None = None  # user name or uid
+    submitted: datetime | None = None
+    eligible: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    elapsed_seconds: int | None = None
+    nodes: str | None = None  # Slurm's host list expression
+    resources: Resources = Resources()
+    restarts: int | None = None
+    requeue: bool | None = None
+    dependency: str | None = None
+    comment: str | None = None
+    work_dir: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    command: str | None = None
+    raw_id: int | None = None  # Slurm's own number of an array task or het component
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """True while Slurm may still run it or is running it."""
+        return self.state in ACTIVE_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node from sinfo; memory in bytes. `cpus_idle` and `gpus_used` are None where Slurm does not tell."""
+
+    name: str
+    state: str
+    partitions: tuple[str, ...]
+    cpus: int
+    cpus_used: int | None
+    memory_bytes: int
+    memory_free_bytes: int | None
+    gpus: int
+    gpus_used: int | None
+    gpu_types: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition from `scontrol show partition`, with what its nodes have. Memory in bytes, time in seconds."""
+
+    name: str
+    state: str
+    default: bool
+    nodes: int
+    max_time_seconds: int | None  # None: no limit
+    default_time_seconds: int | None
+    max_nodes: int | None = None
+    def_mem_per_cpu: int | None = None
+    def_mem_per_gpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    exclusive: bool = False  # OverSubscribe=EXCLUSIVE
+    total_cpus: int | None = None
+    total_gpus: int = 0
+    gpus_per_node: int = 0  # largest over its nodes
+    cpus_per_node: int = 0
+    memory_per_node: int = 0  # smallest over its nodes
+
+
+# --- what the policy judges ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What the ledger knows of an earlier submission by the same caller."""
+
+    job_id: str
+    script_path: str
+    script_sha256: str
+    job_name: str
+    request_sha256: str
+    submitted: datetime
+    outcome: str | None = None  # Slurm's end state, None while unknown or active
+    failed: bool | None = None
+    category: str | None = None
+    analysed: bool = False
+    active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Facts of the moment that the policy needs from the cluster and the ledger."""
+
+    now: datetime
+    partitions: Mapping[str, Partition]
+    active_jobs: int  # running plus pending, arrays by what may run at once, chains once
+    active: tuple[Job, ...] = ()
+    status_read: datetime | None = None
+    known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
+    takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
+    history: tuple[PastRun, ...] = ()  # newest first
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a writing tool is about to do, as the policy sees it. `live` None: rules that need it are not_evaluated.
+
+    For `save_result`, `generate_script`: `path` is the file to be written (absolute, links resolved) and `size` its bytes.
+    """
+
+    tool: str
+    project: str
+    reading: ScriptReading | None = None
+    resources: Resources = Resources()
+    request_sha256: str | None = None
+    justification: str | None = None
+    live: Live | None = None
+    path: str | None = None
+    path_exists: bool = False
+    size: int | None = None
+    problem: str | None = None  # why the script could not be read at all (rule script-exists)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """An option that the guard puts on the command line, and why."""
+
+    option: str
+    why: str

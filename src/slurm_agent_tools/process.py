@@ -1,0 +1,96 @@
+"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that ended; `exit_code` None when the time limit ended it."""
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    truncated: bool
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    timeout: float = 10.0,  # noqa: ASYNC109 - the process group is ended in order when it passes
+    max_output: int = 64 * 2**20,
+) -> Ended:
+    """Run an argument vector in its own session, bounded in time and output. FileNotFoundError when it is not there.
+
+    At the time limit, or when the caller is cancelled, the whole process group is killed and waited for.
+    """
+    start = time.monotonic()
+    process = await anyio.open_process(
+        list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=dict(env), cwd=cwd, start_new_session=True,
+    )  # fmt: skip
+    out, err = _Sink(max_output), _Sink(2**20)
+    timed_out = True
+    try:
+        with anyio.move_on_after(timeout):
+            async with anyio.create_task_group() as group:
+                group.start_soon(_feed, process, stdin)
+                group.start_soon(_drain, process.stdout, out)
+                group.start_soon(_drain, process.stderr, err)
+                await process.wait()
+            timed_out = False
+    finally:
+        await _finish(process)
+    return Ended(
+        None if timed_out else process.returncode,
+        bytes(out.data), bytes(err.data), time.monotonic() - start, out.full or err.full,
+    )  # fmt: skip
+
+
+class _Sink:
+    def __init__(self, limit: int) -> None:
+        self.limit, self.data, self.full = limit, bytearray(), False
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin is None:  # pragma: no cover - always a pipe
+        return
+    # A command that does not read its input closes the pipe early; its exit code tells the rest.
+    with contextlib.suppress(
+        BrokenPipeError, ConnectionResetError, anyio.BrokenResourceError, anyio.ClosedResourceError
+    ):
+        if data:
+            await process.stdin.send(data)
+    await process.stdin.aclose()
+
+
+async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
+    if stream is None:  # pragma: no cover - always a pipe
+        return
+    async for chunk in stream:
+        room = sink.limit - len(sink.data)
+        sink.data += chunk[:room]
+        sink.full = sink.full or len(chunk) > room
+
+
+async def _finish(process: Process) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    with anyio.CancelScope(shield=True):
+        await process.wait()
+        await process.aclose()

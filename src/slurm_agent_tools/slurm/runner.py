@@ -1,0 +1,87 @@
+"""The seam: run a command, touch a file, tell the time. Everything outside the process goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended, or was ended. Output is bytes, cut at the asked bound (`truncated`)."""
+
+    argv: tuple[str, ...]
+    exit_code: int | None  # None: ended by us at the time limit
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    truncated: bool = False
+
+    @property
+    def timed_out(self) -> bool:
+        """True when the time limit ended it."""
+        return self.exit_code is None
+
+
+class Runner(Protocol):
+    """Runs one command by argument vector; no shell, the environment is exactly `env` plus what the place needs."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command, which is ended in order
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        """Run it. Raises SlurmMissing when there is no such program; a time limit is told in the result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What a file is: size in bytes, `kind` one of file, dir, other."""
+
+    size: int
+    kind: str
+    modified: datetime
+
+
+class Files(Protocol):
+    """Reads and writes files where the jobs run. Raises StorageError; a missing file is None."""
+
+    async def stat(self, path: str) -> Stat | None:
+        """Follows links; None when there is nothing."""
+        ...
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+        """Bytes from `offset`; None when there is nothing."""
+        ...
+
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """Write atomically, never over an existing file: False when the name is taken."""
+        ...
+
+    async def list(self, folder: str) -> list[str] | None:
+        """Names in a folder, sorted; None when there is none."""
+        ...
+
+    async def real_path(self, path: str) -> str:
+        """Absolute, every link resolved, also for what does not exist yet."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, so that tests can hold it."""
+
+    def now(self) -> datetime:
+        """UTC now."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
