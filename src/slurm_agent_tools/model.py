@@ -264,7 +264,7 @@ class Live:
 class Plan:
     """What a writing tool is about to do, as the policy sees it. `live` None: rules that need it are not_evaluated.
 
-    For `save_result`, `generate_script`: `path` is the file to be written (absolute, links resolved) and `size` its bytes.
+    For `save_result` and `generate_script`: `path` is the file to write (absolute, links resolved), `size` its bytes.
     """
 
     tool: str
