@@ -24,6 +24,7 @@ class SlurmSettings(BaseModel):
     bin_dir: Path | None = Field(None, description="Folder of Slurm's commands; default: PATH")
     read_timeout: float = Field(6.0, gt=0, le=60, description="Time limit of one reading command")
     submit_timeout: float = Field(25.0, gt=0, le=120, description="Time limit of sbatch, scontrol release and scancel")
+    poll_scale: float = Field(1.0, gt=0, le=10, description="Multiplies the pauses between looks while waiting")
     cache_seconds: float = Field(10.0, ge=0, le=60, description="How old a shared answer may be")
 
 

@@ -257,6 +257,7 @@ class Live:
     status_read: datetime | None = None
     known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
+    slots_after: int | None = None  # active_jobs with this job in it, counted by policy.slots
     history: tuple[PastRun, ...] = ()  # newest first
 
 

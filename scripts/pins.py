@@ -1,0 +1,52 @@
+"""Take the newest allowed version of every package: into requirements.txt with hashes, into pyproject.toml by number.
+
+Run by `make pins`. What is allowed stands in pyproject.toml (`dependencies`, the group `dev`, `build-system`).
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADER = "# Every package that is used here, at one version. Made by `make pins`; do not edit.\n"
+COMPILE = (
+    "pip", "compile", "pyproject.toml", "--group", "dev", "--universal", "--python-version", "3.11",
+    "--upgrade", "--no-config", "--generate-hashes", "--no-emit-index-url", "--no-annotate", "--no-header", "--quiet",
+)  # fmt: skip
+PIN = re.compile(r"^(?P<pin>[a-z0-9-]+==[^ ]+(?: ; [^\\]+?)?) \\$", re.MULTILINE)
+LIST = re.compile(r"^(?P<name>(?:build-)?constraint-dependencies) = \[[^\]]*\]", re.MULTILINE)
+BUILD = ("hatchling", "editables", "packaging", "pathspec", "pluggy", "trove-classifiers")
+
+
+def pins(requirements: str) -> list[str]:
+    """The `name==version ; marker` part of every requirement."""
+    return [match["pin"] for match in PIN.finditer(requirements)]
+
+
+def constrained(pyproject: str, wanted: list[str]) -> str:
+    """The project file with `wanted` in its two lists of exact versions."""
+    build = [pin for pin in wanted if pin.split("==")[0] in BUILD]
+    lists = {"constraint-dependencies": wanted, "build-constraint-dependencies": build}
+
+    def written(match: re.Match[str]) -> str:
+        lines = "".join(f'    "{pin}",\n' for pin in lists[match["name"]])
+        return f"{match['name']} = [\n{lines}]"
+
+    return LIST.sub(written, pyproject)
+
+
+def main() -> int:
+    """Ask uv for the versions and write both files."""
+    uv = Path(sys.prefix) / "bin" / "uv"
+    found = subprocess.run([uv, *COMPILE], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    (ROOT / "requirements.txt").write_text(HEADER + found, encoding="utf-8")
+    project = ROOT / "pyproject.toml"
+    project.write_text(constrained(project.read_text(encoding="utf-8"), pins(found)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

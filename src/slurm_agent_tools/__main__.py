@@ -1,0 +1,5 @@
+"""`python -m slurm_agent_tools` is the command slurm-agent-tools."""
+
+from slurm_agent_tools.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,108 @@
+"""The command line: one subcommand per tool beside serve, policy, init, devcluster, demo and doctor.
+
+A command's module is imported when it is called, and none but `serve` imports the MCP SDK, which takes a second.
+Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 blocked, 4 not finished or not confirmed yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import NoReturn
+
+import structlog
+
+from slurm_agent_tools import __version__, faces, logs, printing
+from slurm_agent_tools.catalogue import TOOLS
+from slurm_agent_tools.errors import AgentToolsError, InputError
+
+DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
+_OVERVIEW = """usage: slurm-agent-tools COMMAND [ARGUMENTS]
+
+Guarded Slurm tools for coding agents. The tools (--json prints the document that MCP clients get):
+{tools}
+Around them:
+  serve             speak MCP on standard input and output
+  policy            check scripts against the policy, show it, or show what was decided
+  init              set up an experiment folder: policy, client files, agent file
+  devcluster        up, status, down, env: a private real Slurm for trying and testing
+  demo              show the whole way on a devcluster
+  doctor            settings and where each came from, and whether Slurm answers
+
+slurm-agent-tools COMMAND --help says more."""
+
+# Modules with add_arguments(parser) and run(args) -> exit code.
+_MODULES = {
+    "serve": "slurm_agent_tools.serving",
+    "policy": "slurm_agent_tools.policy_commands",
+    "init": "slurm_agent_tools.init",
+    "devcluster": "slurm_agent_tools.devcluster.commands",
+    "demo": "slurm_agent_tools.demo",
+    "doctor": "slurm_agent_tools.doctor",
+}
+_TOOLS = "slurm_agent_tools.tool_commands"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are our errors."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InputError where argparse would print and exit."""
+        raise InputError("arguments", self.prog, message, hint=self.format_usage().strip())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in {"-h", "--help", "help"}:
+        printing.lines([_OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in TOOLS))])
+        return DONE if words else INVALID
+    if words[0] == "--version":
+        printing.lines([f"slurm-agent-tools {__version__}"])
+        return DONE
+    if words[0] in _MODULES:
+        return _guarded(words[0], "--json" in words, lambda: _command(words[0], words[1:]))
+    return tool_main(words[0], words[1:], json=False)
+
+
+def tool_main(name: str, argv: Sequence[str] | None = None, *, json: bool = True) -> int:
+    """Run one tool by its name (hyphens or underscores); `json` says what it prints unless told otherwise."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = name.replace("-", "_")
+    own = words[: words.index("--")] if "--" in words else words
+    as_json = (json or "--json" in own) and "--text" not in own
+    return _guarded(name, as_json, lambda: int(_module(_TOOLS).run(name, words, as_json)))
+
+
+def _command(name: str, words: list[str]) -> int:
+    module = _module(_MODULES[name])
+    parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(words)))
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(name)
+
+
+def _guarded(name: str, as_json: bool, act: Callable[[], int]) -> int:
+    """Run it; every failure becomes one document (or a line on standard error) and its exit code."""
+    logs.configure("warning")  # until the settings say otherwise; standard output is for the answer alone
+    try:
+        return act()
+    except AgentToolsError as error:
+        printing.failure(faces.failure(error, name), as_json=as_json)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away; the exit must not trip over it again
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the last stop: the details go to the log
+        structlog.get_logger(__name__).error("command failed unexpectedly", command=name, exc_info=error)
+        printing.failure(faces.failure(error, name), as_json=as_json)
+        return FAILED

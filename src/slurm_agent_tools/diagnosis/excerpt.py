@@ -1,0 +1,94 @@
+"""Log bytes to lines that can be read, matched and shown: no escapes, no progress bars, no junk, bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from slurm_agent_tools.replies import EvidenceLine
+
+MAX_LINE = 2000
+_KEPT_HEAD, _KEPT_TAIL = 1500, 400
+
+# Control sequences of terminals (ECMA-48): CSI, OSC and its kin up to their end, and two-character escapes.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+# Other control characters, and those that reorder text on a screen.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
+_RANK = re.compile(r"(?:\[(?:rank|default)?\d+\]|rank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\(\S+ pid=\d+\)|\d{1,5}(?=: )):?\s?")
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """What was read of one output file. A line number is 0 where it is not known."""
+
+    path: str
+    kind: Literal["stdout", "stderr"]
+    lines: tuple[EvidenceLine, ...]
+
+
+def read_text(path: str, kind: Literal["stdout", "stderr"], head: bytes, tail: bytes, size: int) -> LogText:
+    """Join the first and the last bytes of a file of `size` bytes; between them may lie a part that was not read."""
+    gap = size - len(head) - len(tail)
+    if not tail or gap <= 0:
+        whole = head + (tail[-gap:] if gap < 0 else tail)
+        return LogText(path, kind, tuple(_numbered(path, whole, 1)))
+    start = head.rpartition(b"\n")[0] or head
+    end = tail.partition(b"\n")[2] or tail
+    lines = list(_numbered(path, start, 1))
+    lines.append(EvidenceLine(file=path, line=0, text=f"[... {size - len(start) - len(end)} bytes were not read ...]"))
+    lines.extend(_numbered(path, end, 0))
+    return LogText(path, kind, tuple(lines))
+
+
+def _numbered(path: str, data: bytes, first: int) -> Iterator[EvidenceLine]:
+    """Every line that shows something; `first` 0: the numbers are not known."""
+    for offset, raw in enumerate(data.split(b"\n")):
+        number = first + offset if first else 0
+        for text in _shown(raw):
+            yield EvidenceLine(file=path, line=number, text=text)
+
+
+def clean(data: bytes) -> list[str]:
+    """The lines of a log as a person would read them, blank ones left out."""
+    return [text for raw in data.split(b"\n") for text in _shown(raw)]
+
+
+def _shown(raw: bytes) -> list[str]:
+    """What is left of one line; several texts where a progress bar was overwritten by something else."""
+    if raw.count(b"\0") * 10 > len(raw):
+        return [f"[{len(raw)} bytes of binary data]"]
+    text = _ESCAPES.sub("", raw.decode("utf-8", "replace"))
+    if text.count("\ufffd") * 4 > len(text):
+        return [f"[{len(raw)} bytes of binary data]"]
+    parts = text.split("\r") if "\r" in text else [text]
+    plain = [part for part in (_CONTROLS.sub("", part).rstrip() for part in parts) if part]
+    return [_bounded(part) for part in _redrawn(plain)]
+
+
+def _redrawn(parts: list[str]) -> Iterator[str]:
+    """A bar that is drawn again replaces the one before it; anything else is kept."""
+    for index, part in enumerate(parts):
+        following = parts[index + 1] if index + 1 < len(parts) else None
+        if following is None or _BAR.sub("", part) != _BAR.sub("", following):
+            yield part
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_LINE:
+        return text
+    cut = len(text) - _KEPT_HEAD - _KEPT_TAIL
+    return f"{text[:_KEPT_HEAD]} [... {cut} characters ...] {text[-_KEPT_TAIL:]}"
+
+
+def split_rank(text: str) -> tuple[str, str]:
+    """(prefix, rest) of a line that a launcher marked with its rank: `[rank3]: `, `3: `, `[1,3]<stderr>:`."""
+    match = _RANK.match(text)
+    return (match[0].strip(), text[match.end() :]) if match else ("", text)

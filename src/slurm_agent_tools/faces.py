@@ -1,0 +1,112 @@
+"""What both faces share: arguments from outside become an Ask, a Reply or an error becomes one JSON document."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from slurm_agent_tools import replies
+from slurm_agent_tools.catalogue import TOOLS, Ask, Tool
+from slurm_agent_tools.errors import AgentToolsError, InputError
+
+Document = dict[str, Any]
+BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
+REPLIES: Mapping[str, type[replies.Reply]] = {
+    "get_status": replies.StatusReply,
+    "validate_config": replies.ValidateReply,
+    "generate_script": replies.GenerateReply,
+    "submit_job": replies.SubmitReply,
+    "wait_for_job": replies.WaitReply,
+    "analyze_log": replies.AnalyzeReply,
+    "save_result": replies.SaveReply,
+    "compare_results": replies.CompareReply,
+    "cancel_job": replies.CancelReply,
+}
+
+
+def parse(tool: Tool, arguments: Mapping[str, object]) -> Ask:
+    """The tool's checked arguments. Raises InputError naming the field, the value and the mend."""
+    for name, value in arguments.items():
+        if name not in tool.ask.model_fields:
+            raise _unknown(tool, name, value)
+    try:
+        return tool.ask.model_validate({name: _unpacked(tool, name, value) for name, value in arguments.items()})
+    except ValidationError as error:
+        raise _explained(tool, error.errors(include_url=False)) from error
+
+
+def document(reply: replies.Reply) -> Document:
+    """The one JSON form of a reply; what is not known is an explicit null."""
+    body: Document = _spelled(reply.model_dump(mode="json"))
+    return body
+
+
+def failure(error: Exception, tool: str) -> Document:
+    """The one JSON form of a failure. What an unexpected error says goes to the log, not to the caller."""
+    if isinstance(error, AgentToolsError):
+        info = replies.ErrorInfo(code=error.code, message=error.message, hint=error.hint)
+    else:
+        info = replies.ErrorInfo(
+            code="internal",
+            message=f"{tool} failed in a way that was not foreseen ({type(error).__name__})",
+            hint="The details are in the log on standard error. Nothing is known of the outcome: call get_status.",
+        )
+    body: Document = _spelled(replies.ErrorReply(error=info).model_dump(mode="json"))
+    return body
+
+
+def text(body: Document) -> str:
+    """A document as one line of JSON, safe for any encoding."""
+    return json.dumps(body, separators=(",", ":"), allow_nan=False)
+
+
+def _spelled(value: Any) -> Any:
+    r"""The same with bytes that are no UTF-8 (names of jobs and files may hold them) spelled out as \xNN."""
+    if isinstance(value, dict):
+        return {_spelled(key): _spelled(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_spelled(item) for item in value]
+    return _utf8(value) if isinstance(value, str) and not value.isascii() else value
+
+
+def _utf8(value: str) -> str:
+    try:
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half a character, from JSON
+        return value.encode("utf-8", "backslashreplace").decode()
+
+
+def _unknown(tool: Tool, name: str, value: object) -> InputError:
+    known = list(tool.ask.model_fields)
+    near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return InputError(
+        name, value, f"is not an argument of {tool.name}", hint=f"{meant}Known arguments: {', '.join(known)}."
+    )
+
+
+def _unpacked(tool: Tool, name: str, value: object) -> object:
+    """Some clients send lists and objects as JSON text; a plain text field stays as it is."""
+    annotation = tool.ask.model_fields[name].annotation
+    if not isinstance(value, str) or annotation in (str, str | None) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
+    first = found[0]
+    field = ".".join(str(part) for part in first["loc"]) or tool.name
+    about = tool.ask.model_fields.get(str(first["loc"][0])) if first["loc"] else None
+    missing = first["type"] == "missing"
+    problem = "is required" if missing else first["msg"][:1].lower() + first["msg"][1:]
+    hints = [about.description] if about is not None and about.description else []
+    hints += [f"Also wrong: {'.'.join(map(str, other['loc']))} ({other['msg']})" for other in found[1:4]]
+    return InputError(field, None if missing else first["input"], problem, hint=". ".join(hints))

@@ -1,0 +1,49 @@
+"""What the ledger remembers: frozen records, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
+OPEN_PHASES: tuple[Phase, ...] = ("intent", "unconfirmed", "held")
+"""Phases in which it is not settled whether a job will run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The same caller: operating-system user, project folder and cluster."""
+
+    user: str
+    project: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One submission from its intent on. `token` is in the job's comment; JSON columns are text.
+
+    intent: written before sbatch; unconfirmed: sbatch's answer was lost; held: Slurm has it, not released;
+    released: Slurm may run it; refused: Slurm said no; lost: Slurm never had it; cancelled: before it ran.
+    """
+
+    token: str
+    idempotency_key: str
+    phase: Phase
+    created: datetime
+    updated: datetime
+    script_path: str
+    script_sha256: str
+    request_sha256: str
+    job_name: str
+    slots: int
+    decision_id: str
+    run_id: str | None = None
+    job_id: int | None = None
+    request_json: str = "{}"
+    reply_json: str | None = None
+    outcome: str | None = None
+    failed: bool | None = None
+    analysed: datetime | None = None
+    category: str | None = None

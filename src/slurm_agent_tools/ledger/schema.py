@@ -1,0 +1,32 @@
+"""The ledger's tables, one migration after the other; `PRAGMA user_version` counts those that were applied."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE submissions (
+        token TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        idempotency_key TEXT NOT NULL,
+        phase TEXT NOT NULL,
+        created REAL NOT NULL, updated REAL NOT NULL,
+        script_path TEXT NOT NULL, script_sha256 TEXT NOT NULL, request_sha256 TEXT NOT NULL,
+        job_name TEXT NOT NULL, slots INTEGER NOT NULL, decision_id TEXT NOT NULL,
+        run_id TEXT, job_id INTEGER, request_json TEXT NOT NULL, reply_json TEXT,
+        outcome TEXT, failed INTEGER, analysed REAL, category TEXT
+    ) STRICT;
+    CREATE INDEX submissions_owner ON submissions (user, project, cluster, created);
+    CREATE INDEX submissions_key ON submissions (idempotency_key);
+    CREATE INDEX submissions_job ON submissions (job_id);
+    CREATE TABLE reads (
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        what TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (user, project, cluster, what)
+    ) STRICT;
+    CREATE TABLE results (
+        path TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL
+    ) STRICT;
+    """,
+)

@@ -1,0 +1,130 @@
+"""The MCP face: publishes the catalogue's nine tools over the SDK and decides nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import anyio
+import structlog
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool as SdkTool
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import PrivateAttr
+
+from slurm_agent_tools import __version__, catalogue, faces, logs
+from slurm_agent_tools.config import Settings
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.schemas import input_schema, output_schema
+from slurm_agent_tools.toolbox import Caller, Toolbox
+
+SERVER_NAME = "slurm-agent-tools"
+_NAMES = re.compile(r"\b(" + "|".join(faces.BY_NAME) + r")\b")
+_log = structlog.get_logger(__name__)
+
+
+def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
+    """A server with the nine tools, in the catalogue's order."""
+    prefix = settings.tool_prefix
+    return MCPServer(
+        SERVER_NAME,
+        title="Slurm agent tools",
+        version=__version__,
+        instructions=_prefixed(catalogue.INSTRUCTIONS, prefix),
+        tools=[GuardedTool.publish(tool, toolbox, prefix) for tool in catalogue.TOOLS],
+        log_level="WARNING",
+    )
+
+
+async def serve(settings: Settings) -> None:
+    """Serve on standard input and output until the client closes them; logs go to standard error."""
+    logs.configure(settings.log_level)  # before the SDK would install its own handler
+    toolbox = Toolbox.open(settings)
+    try:
+        await build_server(toolbox, settings).run_stdio_async()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await toolbox.close()
+
+
+class GuardedTool(SdkTool):
+    """One catalogue entry for the SDK: our own check of the arguments, our own words for every failure."""
+
+    _tool: catalogue.Tool = PrivateAttr()
+    _toolbox: Toolbox = PrivateAttr()
+
+    @classmethod
+    def publish(cls, tool: catalogue.Tool, toolbox: Toolbox, prefix: str) -> GuardedTool:
+        """The tool as clients list it; its name, and the names in its description, carry the prefix."""
+        base = SdkTool.from_function(
+            _never, name=prefix + tool.name, title=tool.title, description=_prefixed(tool.description, prefix),
+            annotations=_hints(tool), structured_output=False,
+        )  # fmt: skip
+        base.fn_metadata.output_schema = output_schema(faces.REPLIES[tool.name])
+        made = cls(**{name: getattr(base, name) for name in SdkTool.model_fields})
+        made.parameters = input_schema(tool.ask)
+        made._tool, made._toolbox = tool, toolbox
+        return made
+
+    async def run(
+        self,
+        arguments: dict[str, Any],
+        context: Context[Any, Any],
+        convert_result: bool = False,  # noqa: ARG002 - the SDK's signature
+    ) -> CallToolResult:
+        """Call the toolbox. A refusal is an ordinary result; a failure is one with `isError`."""
+        try:
+            ask = faces.parse(self._tool, arguments)
+            reply = await self._toolbox.call(
+                self._tool.name, ask, caller=_caller(context), progress=_Rising(context).report
+            )
+            return _result(faces.document(reply))
+        except AgentToolsError as error:
+            _log.info("tool failed", tool=self._tool.name, code=error.code, message=error.message)
+            return _result(faces.failure(error, self._tool.name), is_error=True)
+        except Exception as error:  # noqa: BLE001 - nothing from an unforeseen error may reach the client
+            _log.error("tool failed unexpectedly", tool=self._tool.name, exc_info=error)
+            return _result(faces.failure(error, self._tool.name), is_error=True)
+
+
+class _Rising:
+    """Progress as MCP wants it: every report above the one before."""
+
+    def __init__(self, context: Context[Any, Any]) -> None:
+        self._context, self._last = context, -1.0
+
+    async def report(self, done: float, total: float | None, message: str) -> None:
+        if done > self._last:
+            self._last = done
+            await self._context.report_progress(done, total, message)
+
+
+async def _never() -> None:
+    """Stand where the SDK wants a function; GuardedTool.run answers in its place."""
+
+
+def _prefixed(words: str, prefix: str) -> str:
+    return _NAMES.sub(rf"{prefix}\1", words) if prefix else words
+
+
+def _hints(tool: catalogue.Tool) -> ToolAnnotations:
+    return ToolAnnotations(
+        read_only_hint=tool.read_only,
+        destructive_hint=tool.destructive,
+        idempotent_hint=tool.idempotent,
+        open_world_hint=tool.open_world,
+    )
+
+
+def _caller(context: Context[Any, Any]) -> Caller:
+    params = context.request_context.session.client_params
+    if params is None:  # a client of the stateless era need not say who it is
+        return Caller(client="unknown", face="mcp")
+    return Caller(client=params.client_info.name, version=params.client_info.version, face="mcp")
+
+
+def _result(body: faces.Document, *, is_error: bool = False) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=faces.text(body))], structured_content=body, is_error=is_error
+    )

@@ -1,0 +1,274 @@
+"""Command-line words of one tool <-> the arguments of the catalogue, old spellings included."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from slurm_agent_tools.catalogue import Tool
+from slurm_agent_tools.errors import InputError
+
+Kind = Literal["flag", "text", "words", "choices", "mapping"]
+_MAX_FILE = 2**20
+
+# Which fields may be given without their option's name, in this order.
+POSITIONAL: Mapping[str, tuple[str, ...]] = {
+    "get_status": ("sections",),
+    "validate_config": ("config_path",),
+    "submit_job": ("script",),
+    "wait_for_job": ("job_id",),
+    "analyze_log": ("job_id",),
+    "save_result": ("name",),
+    "compare_results": ("baseline", "target"),
+    "cancel_job": ("job_id",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option string: the field it sets, what it takes, and the word it stands for when it takes none."""
+
+    name: str
+    field: str
+    kind: Kind
+    about: str = ""
+    stands_for: str | None = None
+
+
+_ALIASES: Mapping[str, tuple[Option, ...]] = {
+    "get_status": (
+        Option("--section", "sections", "choices", "The same as --sections"),
+        Option("--no-cache", "refresh", "flag", "The same as --refresh"),
+    ),
+    "validate_config": (
+        Option("--config", "config_path", "text", "The same as --config-path"),
+        Option("--path", "config_path", "text", "The same as --config-path"),
+    ),
+    "wait_for_job": (
+        Option("--timeout", "timeout_seconds", "text", "The same as --timeout-seconds"),
+        Option("--no-wait", "timeout_seconds", "flag", "Look once: --timeout-seconds 0", "0"),
+    ),
+    "analyze_log": (Option("--recent-errors", "recent_errors", "text", "The newest N failures (5)", "5"),),
+}
+FACE = (
+    Option("--json", "", "flag", "Print one JSON document"),
+    Option("--text", "", "flag", "Print text for people"),
+    Option("--help", "", "flag", "Show this help"),
+)
+
+
+def options(tool: Tool) -> dict[str, Option]:
+    """Every option of the tool by its name: one per field, then the old spellings, then those of every command."""
+    own = [_option(name, info) for name, info in tool.ask.model_fields.items()]
+    return {option.name: option for option in (*own, *_ALIASES.get(tool.name, ()), *FACE)}
+
+
+def read(tool: Tool, words: Sequence[str]) -> dict[str, object]:
+    """The arguments that the words give, unchecked but for their spelling. Raises InputError.
+
+    Words after `--args` up to the next option of the tool, and all words after `--`, go to the script as they are.
+    """
+    given = _Given(tool)
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            given.after_dashes(rest)
+            break
+        if word.startswith("-") and len(word) > 1:
+            given.option(word, rest)
+        else:
+            given.bare(word)
+    return given.arguments()
+
+
+def usage(tool: Tool, command: str) -> str:
+    """The help text of one tool."""
+    parser = argparse.ArgumentParser(prog=command, description=tool.description, add_help=False)
+    for field in POSITIONAL.get(tool.name, ()):
+        parser.add_argument(field.upper(), nargs="?", help=tool.ask.model_fields[field].description)
+    for option in options(tool).values():
+        shown: dict[str, Any] = {"action": "store_true"} if option.kind == "flag" else {"metavar": option.kind.upper()}
+        parser.add_argument(option.name, dest=option.name, help=option.about.replace("%", "%%"), **shown)
+    if "args" in tool.ask.model_fields:
+        parser.epilog = (
+            "--args takes each following word up to the next option above; all words after -- go to the script as"
+            " they are: job.sh --dry-run -- --lr 0.1"
+        )
+    return parser.format_help()
+
+
+class _Given:
+    """What has been read so far."""
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool, self._known = tool, options(tool)
+        self._open = list(POSITIONAL.get(tool.name, ()))
+        self._values: dict[str, list[str]] = {}
+        self._kinds = {name: _kind(info) for name, info in tool.ask.model_fields.items()}
+
+    def option(self, word: str, rest: list[str]) -> None:
+        name, equals, value = word.partition("=")
+        option = self._find(name)
+        if option is None:
+            self._unknown(word, name)
+        elif not option.field:
+            return
+        elif option.kind == "flag":
+            self._set(option.field, [value if equals else option.stands_for or "true"], alone=True)
+        elif equals:
+            self._set(option.field, [value], alone=option.kind == "text")
+        elif option.kind == "text":
+            self._set(option.field, [self._next(option, rest)], alone=True)
+        else:
+            self._set(option.field, self._run(option, rest), alone=False)
+
+    def bare(self, word: str) -> None:
+        if not self._open:
+            raise InputError(
+                "arguments", word, f"is one word too many for {self._tool.name}", hint=_known_hint(self._known)
+            )
+        field = self._open[0]
+        if self._kinds[field] not in {"words", "choices"}:
+            self._open.pop(0)
+            if field in self._values:
+                raise InputError(field, word, f"is given twice, first as {self._values[field][0]!r}")
+        self._set(field, [word], alone=False)
+
+    def after_dashes(self, rest: list[str]) -> None:
+        if "args" in self._tool.ask.model_fields:
+            self._set("args", rest, alone=False)
+        else:
+            for word in rest:
+                self.bare(word)
+
+    def arguments(self) -> dict[str, object]:
+        return {
+            field: _value(field, self._kinds[field], self._tool.ask.model_fields[field], words)
+            for field, words in self._values.items()
+        }
+
+    def _find(self, name: str) -> Option | None:
+        return self._known.get("--help" if name == "-h" else name.replace("_", "-"))
+
+    def _unknown(self, word: str, name: str) -> None:
+        near = difflib.get_close_matches(name, list(self._known), n=1, cutoff=0.75)
+        if not near and self._open == ["job_id"] and "job_id" not in self._values:
+            self.bare(word)  # `-1` and `--user=x` are meant as job ids: let the check of job_id say what is wrong
+            return
+        meant = f"Did you mean {near[0]}? " if near else ""
+        raise InputError(
+            "arguments", word, f"is not an option of {self._tool.name}", hint=meant + _known_hint(self._known)
+        )
+
+    def _next(self, option: Option, rest: list[str]) -> str:
+        """The option's value; a value may begin with a dash as long as it is no option itself."""
+        free = bool(rest) and rest[0] != "--" and self._find(rest[0].partition("=")[0]) is None
+        if free and (option.stands_for is None or not rest[0].startswith("-")):
+            return rest.pop(0)
+        if option.stands_for is not None:
+            return option.stands_for
+        raise InputError(option.field, None, f"{option.name} needs a value", hint=option.about)
+
+    def _run(self, option: Option, rest: list[str]) -> list[str]:
+        words: list[str] = []
+        while rest and rest[0] != "--" and self._find(rest[0].partition("=")[0]) is None:
+            words.append(rest.pop(0))
+        if not words:
+            raise InputError(option.field, None, f"{option.name} needs a value", hint=option.about)
+        return words
+
+    def _set(self, field: str, words: list[str], *, alone: bool) -> None:
+        self._values[field] = words if alone else self._values.get(field, []) + words
+
+
+def _option(name: str, info: FieldInfo) -> Option:
+    return Option("--" + name.replace("_", "-"), name, _kind(info), info.description or "")
+
+
+def _arms(info: FieldInfo) -> tuple[Any, ...]:
+    """The types a field may have, None left out."""
+    union = get_origin(info.annotation) in (Union, types.UnionType)
+    return tuple(arm for arm in (get_args(info.annotation) if union else (info.annotation,)) if arm is not type(None))
+
+
+def _kind(info: FieldInfo) -> Kind:
+    arms = _arms(info)
+    if arms == (bool,):
+        return "flag"
+    if len(arms) != 1:  # save_result's config: a mapping or a path, told apart by the first character
+        return "text"
+    if get_origin(arms[0]) is list:
+        return "choices" if get_origin(get_args(arms[0])[0]) is Literal else "words"
+    mapping = get_origin(arms[0]) is dict or (isinstance(arms[0], type) and issubclass(arms[0], BaseModel))
+    return "mapping" if mapping else "text"
+
+
+def _value(field: str, kind: Kind, info: FieldInfo, words: list[str]) -> object:
+    if kind == "choices":
+        return [part for word in words for part in word.split(",") if part]
+    if kind == "words":
+        return words
+    if kind == "mapping":
+        first = next(iter(_arms(info)[0].model_fields), None) if hasattr(_arms(info)[0], "model_fields") else None
+        return _mapping(field, words, first)
+    return words[-1]
+
+
+def _mapping(field: str, words: list[str], first: str | None) -> object:
+    """JSON text, `key=value` words, or the path of a JSON file; a bare word is the value of the key `first`."""
+    if len(words) == 1 and words[0].lstrip().startswith("{"):
+        return _json(field, words[0])
+    if all("=" in word for word in words):
+        return {key: _scalar(value) for key, _, value in (word.partition("=") for word in words)}
+    if len(words) == 1:
+        return {first: words[0]} if first else _json(field, _text_of(field, words[0]))
+    raise InputError(field, " ".join(words), "is neither JSON, nor key=value words, nor a JSON file")
+
+
+def _json(field: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(field, text, f"is not JSON: {error}") from error
+
+
+def _text_of(field: str, path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_MAX_FILE + 1)
+        if len(data) > _MAX_FILE:
+            raise InputError(field, path, "is a file above 1 MiB")
+        return data.decode()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            field, path, f"is no JSON file that can be read: {error}", hint="Give JSON, key=value words or a file."
+        ) from error
+
+
+def _scalar(text: str) -> object:
+    """A number, true, false or null as JSON has them, anything else as text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(value, (dict, list, str)) else value
+
+
+def _known_hint(known: Mapping[str, Option]) -> str:
+    return f"Known options: {', '.join(known)}."
+
+
+def wants_help(words: Sequence[str]) -> bool:
+    """True when -h or --help stands before any `--`."""
+    own = words[: list(words).index("--")] if "--" in words else words
+    return "-h" in own or "--help" in own

@@ -1,0 +1,66 @@
+"""Laying a stricter policy over another: every field takes the tighter of the two values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+
+class Tighter(Enum):
+    """How a field gets tighter that is not a limit, where less is tighter."""
+
+    SHARED = "only what both name"
+    INSIDE = "only folders inside the other's"
+    UNITED = "what either names"
+    HIGHER = "the larger number"
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[str]]:
+    """The tighter policy, and one note for each wish to loosen `base`. Names and versions stay the base's."""
+    update: dict[str, object] = {}
+    notes: list[str] = []
+    for name, field in type(base).model_fields.items():
+        old, new = getattr(base, name), getattr(wanted, name)
+        if old == new:
+            continue
+        place = f"{path}{name}"
+        if isinstance(old, BaseModel):
+            update[name], below = tighten(old, new, f"{place}.")
+            notes += below
+        elif isinstance(old, tuple):
+            how = next(mark for mark in field.metadata if isinstance(mark, Tighter))
+            update[name], extra = _list(how, old, new)
+            notes += [f"`{place}` cannot be loosened by {item}; ignored" for item in extra]
+        elif not isinstance(old, str):
+            update[name] = max(old, new) if Tighter.HIGHER in field.metadata else _lower(old, new)
+            if update[name] != new:
+                notes.append(f"`{place}` cannot be loosened from {old} to {new}; ignored")
+    return base.model_copy(update=update), notes
+
+
+def _lower(old: float | None, new: float | None) -> float | None:
+    """The smaller limit; None is no limit."""
+    stated = [value for value in (old, new) if value is not None]
+    return min(stated, default=None)
+
+
+def _list(how: Tighter, old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The tighter list, and the items of `new` that would loosen it."""
+    if how is Tighter.UNITED:
+        return tuple(dict.fromkeys([*old, *new])), []
+    if how is Tighter.SHARED:
+        kept = [item for item in new if item in old]
+        return tuple(kept), [f"adding {item}" for item in new if item not in kept]
+    kept = [item for item in new if any(_within(item, folder) for folder in old)]
+    narrower = [item for item in old if any(_within(item, folder) for folder in new)]
+    return tuple(dict.fromkeys([*kept, *narrower])), [f"adding {item}" for item in new if item not in kept]
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

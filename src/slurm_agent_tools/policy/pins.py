@@ -1,0 +1,108 @@
+"""Defaults put on the command line where a script is silent, and the one geometry that makes a request safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slurm_agent_tools.model import JobRequest, Partition, Pin
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.units import format_duration, format_memory, human_memory
+
+_MIB = 2**20
+
+
+def pins(request: JobRequest, policy: Policy, partitions: Mapping[str, Partition] | None) -> tuple[Pin, ...]:
+    """Options to add, in a fixed order. `partitions` None: no cluster is known, only what holds anywhere is added."""
+    chosen = _chosen(request, partitions)
+    gpus = _gpus(request, policy, chosen)
+    found = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
+    found += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
+    return tuple(pin for pin in found if pin is not None)
+
+
+def _chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
+    """The partitions that the job may run in: those named, else the default one. Unknown ones are left out."""
+    if partitions is None:
+        return []
+    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
+    if not names:
+        return [partition for partition in partitions.values() if partition.default]
+    return [partitions[name] for name in names if name in partitions]
+
+
+def _states_gpus(request: JobRequest) -> bool:
+    ways = (request.gpus, request.gpus_per_node, request.gpus_per_task, request.gpus_per_socket)
+    return any(way is not None for way in ways)
+
+
+def _gpus(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) -> int:
+    """GPUs of the job as far as they can be told; at least 1 where it asks for any."""
+    if not _states_gpus(request):
+        return policy.defaults.gpus if chosen and all(partition.gpus_per_node for partition in chosen) else 0
+    if request.gpus is not None:
+        return request.gpus
+    nodes, tasks = request.nodes or 1, request.ntasks or request.nodes or 1
+    per = ((request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes))
+    return max(way * times for way, times in per if way is not None)
+
+
+def _gpu_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition]) -> Pin | None:
+    if _states_gpus(request) or gpus == 0:
+        return None
+    names = ", ".join(partition.name for partition in chosen)
+    return Pin(f"--gpus={gpus}", f"no GPUs stated on partition {names}, whose nodes have GPUs")
+
+
+def _memory_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition], gpus: int) -> Pin | None:
+    if any(size is not None for size in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu)):
+        return None
+    bands = policy.limits.memory_per_gpu if gpus else policy.limits.memory_without_gpus
+    wanted = min(policy.defaults.memory, bands.free)
+    has = min((_share(request, partition, gpus) for partition in chosen if _node_memory(partition)), default=wanted)
+    size = min(wanted, has)
+    option = "--mem-per-gpu" if gpus else "--mem"
+    less = f", and {'each GPU of a node' if gpus else 'a node'} has {human_memory(size)}" if size < wanted else ""
+    return Pin(f"{option}={format_memory(size)}", f"no memory stated{less}")
+
+
+def _node_memory(partition: Partition) -> int:
+    """What one node of the partition can give a job; 0 where it is not known."""
+    sizes = [size for size in (partition.memory_per_node, partition.max_mem_per_node) if size]
+    return min(sizes, default=0)
+
+
+def _share(request: JobRequest, partition: Partition, gpus: int) -> int:
+    """What is there for one GPU (or one job without GPUs) on one node of the partition, in whole MB."""
+    on_node = request.gpus_per_node or min(gpus, partition.gpus_per_node or gpus) or 1
+    return max(_MIB, _node_memory(partition) // on_node // _MIB * _MIB)
+
+
+def _time_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) -> Pin | None:
+    if request.time_limit is not None:
+        return None
+    wanted = min(policy.defaults.time_limit, policy.limits.time_limit.free)
+    limit = min([wanted, *(p.max_time_seconds for p in chosen if p.max_time_seconds is not None)])
+    less = ", and the partition allows no more" if limit < wanted else ""
+    return Pin(f"--time={format_duration(limit)}", f"no time limit stated{less}")
+
+
+def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, known: bool) -> Pin | None:
+    """--nodes=1, where Slurm could otherwise give the memory once on each of several nodes."""
+    sized = request.memory_per_node or request.memory_per_cpu
+    placed = request.nodes or request.nodes_max or request.gpus_per_node or request.ntasks_per_node
+    if gpus < 2 or not sized or placed or request.find("nodelist"):
+        return None
+    if known and not (chosen and all(_holds(partition, request, gpus) for partition in chosen)):
+        return None
+    return Pin("--nodes=1", f"keeps the {gpus} GPUs on one node; spread, each node would hold the stated memory")
+
+
+def _holds(partition: Partition, request: JobRequest, gpus: int) -> bool:
+    """Whether one node of the partition can hold the whole job."""
+    cpus = max((request.ntasks or 1) * (request.cpus_per_task or 1), (request.cpus_per_gpu or 0) * gpus)
+    memory = request.memory_per_node or (request.memory_per_cpu or 0) * cpus
+    return (
+        partition.gpus_per_node >= gpus
+        and (not partition.cpus_per_node or partition.cpus_per_node >= cpus)
+        and (not _node_memory(partition) or _node_memory(partition) >= memory)
+    )

@@ -1,0 +1,64 @@
+"""The judgement that memory, GPUs and time share: free, with a written reason, or by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from slurm_agent_tools.model import Directive, Plan
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import Verdict, ask_reason, proof, reason_for, replace
+
+
+class Bands(Protocol):
+    """Up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
+
+    @property
+    def free(self) -> int:
+        """Largest value that passes."""
+
+    @property
+    def justify(self) -> int:
+        """Largest value that a written reason allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of the request: `line` writes it as a directive, `show` for people, `why` is the limit's reason."""
+
+    thing: str
+    value: int
+    bands: Bands
+    directives: tuple[Directive, ...]
+    line: Callable[[int], str]
+    show: Callable[[int], str]
+    why: str
+
+
+def judge(measure: Measure, plan: Plan, policy: Policy) -> Verdict:
+    """Pass, justify or approve, with the exact lines that pass."""
+    shown, free, most = (measure.show(n) for n in (measure.value, measure.bands.free, measure.bands.justify))
+    if measure.value <= measure.bands.free:
+        return Verdict("pass", f"{measure.thing}: {shown}, up to {free} is free.", shown, free)
+    evidence = proof(measure.directives)
+    reason = reason_for(plan, policy)
+    lower = replace(measure.directives, measure.line(measure.bands.free))
+    if measure.value > measure.bands.justify:
+        message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {measure.why}"
+        return Verdict("approve", message, shown, most, _with_reason(lower, measure, measure.bands.justify), evidence)
+    if reason is not None:
+        message = f"{measure.thing}: {shown}, above the free {free}, justified by: {reason}"
+        return Verdict("pass", message, shown, free, None, evidence)
+    message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {measure.why}"
+    return Verdict("justify", message, shown, free, _with_reason(lower, measure, measure.value), evidence)
+
+
+def unknown(measure_name: str, directives: tuple[Directive, ...], line: str, why: str) -> Verdict:
+    """A number that cannot be told from the request: refused, never guessed."""
+    message = f"{measure_name}: cannot be told from this request. {why}"
+    return Verdict("deny", message, "unknown", None, replace(directives, line), proof(directives))
+
+
+def _with_reason(lower: str, measure: Measure, size: int) -> str:
+    return f"{lower}\n{ask_reason([measure.line(size)])}"

@@ -1,0 +1,124 @@
+"""concurrent-jobs: how many of a user's jobs may run or wait at once."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Job, Live, Plan, Resources
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import (
+    SCRIPTS,
+    Example,
+    Rule,
+    Verdict,
+    not_evaluated,
+    passed,
+    proof,
+    replace,
+    request_of,
+)
+from slurm_agent_tools.policy.rules.examples import asks, live
+from slurm_agent_tools.units import ArraySpec, JobId, parse_array
+
+_WHY = "The cluster is shared, and a runaway agent must stop here."
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    request, most = request_of(plan), policy.limits.max_concurrent_jobs
+    width = _width(plan)
+    if width > most:
+        message = f"This array alone may run {width} tasks at once, more than {most} concurrent jobs. {_WHY}"
+        remedy = replace(request.find("array"), *_throttled(request.array, most))
+        return Verdict("deny", message, width, most, remedy, proof(request.find("array")))
+    if plan.tool != "submit_job":
+        return passed(f"The job takes {width} of {most} slots.", width, most)
+    if plan.live is None:
+        return not_evaluated(f"Needs the queue; by itself this job takes {width} of {most} slots.")
+    after = _after(plan.live, width)
+    if after <= most:
+        return passed(f"{after} of {most} slots are taken with this job.", after, most)
+    free = most - (after - width)
+    message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
+    return Verdict("deny", message, after, most, _remedy(plan, free), proof(request.find("array")))
+
+
+def _width(plan: Plan) -> int:
+    array = request_of(plan).array
+    return array.concurrency if array is not None else plan.resources.array_concurrency or 1
+
+
+def _after(live: Live, width: int) -> int:
+    if live.slots_after is not None:
+        return live.slots_after
+    return live.active_jobs + width - (1 if live.takes_over is not None else 0)
+
+
+def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:
+    if array is None:
+        return []
+    indices = array.text.replace("[", "").replace("]", "").split("%")[0]
+    return [f"#SBATCH --array={indices}%{at_once}"]
+
+
+def _remedy(plan: Plan, free: int) -> str:
+    request = request_of(plan)
+    active = plan.live.active if plan.live is not None else ()
+    ids = list(dict.fromkeys(str(job.job_id.whole) for job in active))
+    wait = f"Wait for one of your jobs to end ({', '.join(ids)}): wait_for_job" if ids else "Wait: get_status"
+    wait += ", then submit again."
+    if request.array is None or free < 1:
+        return wait
+    return f"{replace(request.find('array'), *_throttled(request.array, free))}\nor: {wait}"
+
+
+def _active(*ids: int) -> tuple[Job, ...]:
+    return tuple(Job(JobId(number), "train", "RUNNING", ("squeue",)) for number in ids)
+
+
+RULE = Rule(
+    id="concurrent-jobs",
+    what=(
+        "Running plus pending jobs of one user stay below a limit. An array counts by the tasks that may run at once; "
+        "a job that waits for another one's end takes over its place."
+    ),
+    why=_WHY,
+    levels=("deny",),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example("a fourth job", asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=3)), "pass"),
+        Example(
+            "an array that runs four tasks at once",
+            asks("#SBATCH --array=0-99%4", array=parse_array("0-99%4"), live=live()),
+            "pass",
+        ),
+        Example(
+            "a job that follows one of four",
+            asks(
+                "#SBATCH --dependency=afterok:11",
+                dependency="afterok:11",
+                live=live(active_jobs=4, takes_over="11", slots_after=4, known_jobs=frozenset({"11"})),
+            ),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "a fifth job",
+            asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=4, active=_active(11, 12, 13, 14))),
+            "deny",
+        ),
+        Example(
+            "an array without a throttle",
+            asks("#SBATCH --array=0-99", array=parse_array("0-99"), resources=Resources(array_concurrency=100)),
+            "deny",
+        ),
+        Example(
+            "an array of four beside two jobs",
+            asks(
+                "#SBATCH --array=0-9%4",
+                array=parse_array("0-9%4"),
+                live=live(active_jobs=2, active=_active(11, 12)),
+            ),
+            "deny",
+        ),
+    ),
+)

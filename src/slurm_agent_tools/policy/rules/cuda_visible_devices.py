@@ -1,0 +1,79 @@
+"""cuda-visible-devices: the variables by which Slurm tells a job its GPUs are Slurm's to set."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Directive, Finding, Plan
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules import findings
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, reading_of
+from slurm_agent_tools.policy.rules.examples import asks, does
+
+ID = "cuda-visible-devices"
+DEVICE_VARIABLES = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "NVIDIA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "GPU_DEVICE_ORDINAL",
+        "ZE_AFFINITY_MASK",
+    }
+)
+_WHY = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
+_REMEDY = "delete the assignment; the GPUs of the job are already the only visible ones (ask with #SBATCH --gpus=N)."
+
+
+def _judge(plan: Plan, _: Policy) -> Verdict:
+    reading = reading_of(plan)
+    found = [finding for finding in reading.findings if finding.rule == ID]
+    lines = {finding.evidence.line for finding in found}
+    found += [
+        _exported(directive)
+        for directive in reading.request.find("export")
+        if directive.source != "pinned" and directive.evidence.line not in lines and _names(directive)
+    ]
+    return findings.speak(found, _WHY, _REMEDY) if found else passed("The script leaves the choice of GPUs to Slurm.")
+
+
+def _names(directive: Directive) -> set[str]:
+    """Device variables that an --export list gives a value or passes on."""
+    words = {item.partition("=")[0].strip() for item in (directive.value or "").split(",")}
+    return words & DEVICE_VARIABLES
+
+
+def _exported(directive: Directive) -> Finding:
+    return Finding(ID, f"--export passes {', '.join(sorted(_names(directive)))} to the job", directive.evidence)
+
+
+RULE = Rule(
+    id=ID,
+    what=f"A script never sets {', '.join(sorted(DEVICE_VARIABLES))}.",
+    why=_WHY,
+    levels=("warn", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example("reading the variable", asks("#SBATCH --gpus=1", 'echo "$CUDA_VISIBLE_DEVICES"', gpus=1), "pass"),
+        Example(
+            "exporting something else",
+            asks("#SBATCH --export=ALL,SEED=7", "python train.py", export="ALL,SEED=7"),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "setting it",
+            does(ID, "sets CUDA_VISIBLE_DEVICES", "export CUDA_VISIBLE_DEVICES=0,1"),
+            "deny",
+        ),
+        Example(
+            "setting it in a directive",
+            asks(
+                "#SBATCH --export=ALL,CUDA_VISIBLE_DEVICES=0",
+                "python train.py",
+                export="ALL,CUDA_VISIBLE_DEVICES=0",
+            ),
+            "deny",
+        ),
+    ),
+)

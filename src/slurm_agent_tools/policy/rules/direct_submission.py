@@ -1,0 +1,32 @@
+"""direct-submission: a job submits, changes and releases no jobs."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.policy.rules import findings
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules.examples import asks, does
+
+ID = "direct-submission"
+_WHY = "A job that a job submits was checked by nobody and counts in no limit."
+
+RULE = Rule(
+    id=ID,
+    what="A script runs no sbatch or salloc, no srun outside its own allocation, and no scontrol that changes jobs.",
+    why=_WHY,
+    levels=("warn", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=findings.judge(
+        ID,
+        clean="The script submits and changes no jobs.",
+        why=_WHY,
+        remedy="delete the command and submit the next job with submit_job (dependency=afterok:JOB_ID).",
+    ),
+    passing=(
+        Example("a job step", asks("srun python train.py"), "pass"),
+        Example("looking at its own job", asks('scontrol show job "$SLURM_JOB_ID"'), "pass"),
+    ),
+    failing=(
+        Example("a nested submission", does(ID, "runs sbatch", "sbatch next.sh"), "deny"),
+        Example("a changed job", does(ID, "runs scontrol update", "scontrol update JobId=7 TimeLimit=9-0"), "deny"),
+    ),
+)

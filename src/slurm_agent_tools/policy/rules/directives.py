@@ -1,0 +1,107 @@
+"""directives: every option of a script can be read and is one that an agent may use."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Directive, Evidence, Plan
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, replace, request_of
+from slurm_agent_tools.policy.rules.examples import FILE, asks
+
+_WHY = "An option that was not understood or not allowed can change what the job takes."
+_ELSEWHERE = frozenset({"requeue"})  # auto-retry speaks about it
+
+# What is wrong with options that scripts really use, and what to do instead. Any other one is refused by its name.
+_ADVICE = {
+    "exclusive": "takes whole nodes with all their GPUs; ask for what is needed with --gpus, --cpus-per-task and --mem",
+    "mincpus": "makes a job larger than it shows; ask with --cpus-per-task",
+    "extra-node-info": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
+    "sockets-per-node": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
+    "cores-per-socket": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
+    "overcommit": "runs more tasks than CPUs; ask with --ntasks",
+    "core-spec": "takes cores away from the system",
+    "thread-spec": "takes threads away from the system",
+    "bbf": "brings in text after the check",
+    "bb": "takes space in a burst buffer that this policy does not count",
+    "export-file": "brings in variables that were not checked; set them in the script",
+    "get-user-env": "brings in variables that were not checked; set them in the script",
+    "propagate": "changes the limits of the job; set them in the script with ulimit",
+    "container": "runs an image that was not checked; run it from the script with apptainer or podman",
+    "container-id": "runs an image that was not checked; run it from the script with apptainer or podman",
+    "nodefile": "brings in a list that was not checked; name nodes with --nodelist",
+    "clusters": "sends the job to another cluster than the one that was looked at",
+    "wrap": "has no effect in a script",
+    "wait": "keeps sbatch waiting; use wait_for_job",
+    "hold": "the guard submits every job held and releases it after its own check",
+    "test-only": "submits nothing; use submit_job with dry_run",
+    "priority": "is for operators; use the argument priority of submit_job",
+    "reboot": "restarts nodes",
+    "uid": "is for root",
+    "gid": "is for root",
+    "external": "makes a job that runs nothing",
+}
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    request = request_of(plan)
+    if request.problems:
+        return _unreadable(request.problems)
+    if request.components > 1:
+        return _components(request.find("hetjob"), request.components)
+    allowed = {*policy.allowed_options, *_ELSEWHERE}
+    refused = [d for d in request.directives if d.source != "pinned" and d.option not in allowed]
+    if refused:
+        return _refused(refused)
+    return passed("Every option of the script is understood and allowed.", len(request.directives))
+
+
+def _unreadable(problems: tuple[Evidence, ...]) -> Verdict:
+    what = "; ".join(f"line {problem.line}: {problem.text}" for problem in problems)
+    lines = ", ".join(dict.fromkeys(f"line {problem.line}" for problem in problems))
+    remedy = f"Correct or delete {lines}. Options are written like `#SBATCH --time=02:00:00`, one on a line."
+    return Verdict(
+        "deny", f"The script's options cannot all be read: {what}. {_WHY}", len(problems), 0, remedy, problems
+    )
+
+
+def _components(stated: tuple[Directive, ...], count: int) -> Verdict:
+    message = f"The script asks for a heterogeneous job of {count} components. Their limits cannot be told apart."
+    remedy = "Delete the `#SBATCH hetjob` line, and submit one job per component."
+    return Verdict("deny", message, count, 1, remedy, proof(stated))
+
+
+def _refused(refused: list[Directive]) -> Verdict:
+    names = list(dict.fromkeys(directive.option for directive in refused))
+    told = "; ".join(f"--{name} {_advice(name)}" for name in names)
+    message = f"This policy does not let an agent use {', '.join(f'--{name}' for name in names)}. {_WHY}"
+    remedy = f"{replace(refused)}\n{told}."
+    return Verdict("deny", message, ", ".join(names), "allowed_options", remedy, proof(refused))
+
+
+def _advice(name: str) -> str:
+    return _ADVICE.get(name) or "is not on the policy's list allowed_options; a person may add it to the site's policy"
+
+
+RULE = Rule(
+    id="directives",
+    what="Every #SBATCH line can be read as sbatch reads it, and uses only options on the policy's list.",
+    why=_WHY,
+    levels=("deny",),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example(
+            "plain options",
+            asks("#SBATCH --job-name=train", "#SBATCH --gpus=1", "#SBATCH --time=01:00:00", name="train", gpus=1),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example("an option that takes more than it shows", asks("#SBATCH --exclusive", "python train.py"), "deny"),
+        Example("an option that brings in another file", asks("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
+        Example(
+            "a misspelt option",
+            asks("#SBATCH --memm=16G", "python train.py", problems=(Evidence(FILE, 2, "unknown option --memm"),)),
+            "deny",
+        ),
+    ),
+)

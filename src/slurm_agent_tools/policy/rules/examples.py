@@ -1,0 +1,108 @@
+"""Small factories for the rules' examples: a script's lines and what they mean."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from slurm_agent_tools.model import (
+    Directive,
+    Evidence,
+    Finding,
+    JobRequest,
+    Live,
+    Partition,
+    PastRun,
+    Plan,
+    Resources,
+    ScriptReading,
+)
+
+GIB = 2**30
+HOUR = 3600
+NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
+PROJECT = "/home/ada/project"
+FILE = "scripts/train.sh"
+
+GPU = Partition(
+    "gpu", "UP", default=True, nodes=2, max_time_seconds=4 * 24 * HOUR, default_time_seconds=None,
+    total_gpus=8, gpus_per_node=4, cpus_per_node=32, memory_per_node=256 * GIB,
+)  # fmt: skip
+CPU = Partition(
+    "cpu", "UP", default=False, nodes=2, max_time_seconds=24 * HOUR, default_time_seconds=None,
+    cpus_per_node=32, memory_per_node=64 * GIB,
+)  # fmt: skip
+_NOTHING = Resources()
+OLD = replace(CPU, name="old", state="DOWN")
+
+
+def live(**facts: Any) -> Live:
+    """An idle cluster with the partitions gpu (default), cpu and old (down), looked at a minute ago."""
+    stated: dict[str, Any] = {
+        "now": NOW,
+        "partitions": {p.name: p for p in (GPU, CPU, OLD)},
+        "active_jobs": 0,
+        "status_read": NOW - timedelta(minutes=1),
+    }
+    return Live(**{**stated, **facts})
+
+
+def script(*lines: str) -> str:
+    """A batch script of these lines; directives come first."""
+    return "\n".join(["#!/bin/bash", *lines, ""])
+
+
+def asks(
+    *lines: str,
+    resources: Resources = _NOTHING,
+    findings: tuple[Finding, ...] = (),
+    live: Live | None = None,
+    justification: str | None = None,
+    request_sha256: str | None = None,
+    reason: str | None = None,
+    **request: Any,
+) -> Plan:
+    """The plan to submit a script of these lines; `request`, `resources` and `reason` say what the lines mean."""
+    text = script(*lines)
+    directives = tuple(_directive(number, line) for number, line in enumerate(lines, 2) if line.startswith("#SBATCH"))
+    return Plan(
+        tool="submit_job",
+        project=PROJECT,
+        reading=ScriptReading(
+            path=FILE,
+            sha256=hashlib.sha256(text.encode()).hexdigest(),
+            text=text,
+            request=JobRequest(directives=directives, justification=reason, **request),
+            findings=findings,
+        ),
+        resources=resources,
+        request_sha256=request_sha256,
+        justification=justification,
+        live=live,
+    )
+
+
+def _directive(number: int, line: str) -> Directive:
+    option, _, value = line.removeprefix("#SBATCH --").partition("  #")[0].strip().partition("=")
+    return Directive(option, value or None, "script", Evidence(FILE, number, line))
+
+
+def does(rule: str, what: str, line: str, *, level: str = "deny") -> Plan:
+    """The plan to submit a script in which `line` does something that `rule` speaks about."""
+    finding = Finding(rule, what, Evidence(FILE, 2, line), level)  # type: ignore[arg-type]
+    return asks(line, findings=(finding,))
+
+
+def past(job_id: str, **facts: Any) -> PastRun:
+    """An earlier run of the example script."""
+    stated: dict[str, Any] = {
+        "job_id": job_id,
+        "script_path": FILE,
+        "script_sha256": "0" * 64,
+        "job_name": "train",
+        "request_sha256": "1" * 64,
+        "submitted": NOW - timedelta(hours=2),
+    }
+    return PastRun(**{**stated, **facts})

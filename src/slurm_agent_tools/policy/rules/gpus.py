@@ -1,0 +1,65 @@
+"""gpus: how many GPUs one job may take."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Plan, Resources
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules import bands
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, request_of
+from slurm_agent_tools.policy.rules.examples import asks
+from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+
+GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task")
+_WHY = "Every GPU that one job holds is one that nobody else can use."
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    request = request_of(plan)
+    if not uses_gpus(request, plan.resources):
+        return passed("The job uses no GPU.", 0, policy.limits.gpus.free)
+    directives = request.find(*GPU_OPTIONS)
+    if plan.resources.gpus is None:
+        return bands.unknown("GPUs", directives, "#SBATCH --gpus=1", "What cannot be counted is not submitted.")
+    measure = bands.Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, _line, str, _WHY)
+    return bands.judge(measure, plan, policy)
+
+
+def _line(count: int) -> str:
+    return f"#SBATCH --gpus={count}"
+
+
+RULE = Rule(
+    id="gpus",
+    what="GPUs of one job are free up to a number, need a written reason above it, and a person beyond a second one.",
+    why=_WHY,
+    levels=("justify", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example("four GPUs", asks("#SBATCH --gpus=4", gpus=4, resources=Resources(gpus=4)), "pass"),
+        Example(
+            "six GPUs with a reason",
+            asks(
+                "#SBATCH --gpus=6  # JUSTIFIED: data parallel run of the 13B model",
+                gpus=6,
+                reason="data parallel run of the 13B model",
+                resources=Resources(gpus=6),
+            ),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example("six GPUs", asks("#SBATCH --gpus=6", gpus=6, resources=Resources(gpus=6)), "justify"),
+        Example(
+            "four GPUs on each of four nodes",
+            asks(
+                "#SBATCH --nodes=4",
+                "#SBATCH --gres=gpu:4",
+                nodes=4,
+                gpus_per_node=4,
+                resources=Resources(nodes=4, gpus=16),
+            ),
+            "approve",
+        ),
+    ),
+)

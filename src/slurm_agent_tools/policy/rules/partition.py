@@ -1,0 +1,110 @@
+"""partition: the partition exists and is up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slurm_agent_tools.model import Partition, Plan, Resources
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import (
+    SCRIPTS,
+    Example,
+    Rule,
+    Verdict,
+    facts_of,
+    passed,
+    proof,
+    replace,
+    request_of,
+)
+from slurm_agent_tools.policy.rules.examples import CPU, HOUR, asks, live
+from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+from slurm_agent_tools.units import UNLIMITED, format_duration
+
+_WHY = "Slurm refuses a job for a partition that is not there and lets one for a closed partition wait for ever."
+
+
+def _judge(plan: Plan, _: Policy) -> Verdict:
+    request, partitions = request_of(plan), facts_of(plan).partitions
+    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
+    if not names:
+        names = [name for name, partition in partitions.items() if partition.default]
+    if not names:
+        return _refused(plan, "No partition is named and the cluster has no default one", None)
+    for name in names:
+        if name not in partitions:
+            return _refused(plan, f"There is no partition {name}", name)
+        if partitions[name].state != "UP":
+            return _refused(plan, f"Partition {name} is {partitions[name].state}", name)
+    return _too_long(plan, [partitions[name] for name in names]) or passed(
+        f"Partition {', '.join(names)} is up.", ",".join(names)
+    )
+
+
+def _refused(plan: Plan, what: str, name: str | None) -> Verdict:
+    partitions, stated = facts_of(plan).partitions, request_of(plan).find("partition")
+    up = [partition for partition in partitions.values() if partition.state == "UP"]
+    best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources))
+    lines = [] if best is None else [f"#SBATCH --partition={best}"]
+    remedy = f"{replace(stated, *lines)}\nPartitions that are up: {_listed(partitions)}.".lstrip()
+    return Verdict("deny", f"{what}. {_WHY}", name, _listed(partitions), remedy, proof(stated))
+
+
+def _best(up: list[Partition], *, gpus: bool) -> str | None:
+    """The partition to propose: one that fits the job, the default one before others."""
+    fit = [partition for partition in up if bool(partition.gpus_per_node) == gpus] or up
+    ranked = sorted(fit, key=lambda partition: (not partition.default, partition.name))
+    return ranked[0].name if ranked else None
+
+
+def _listed(partitions: Mapping[str, Partition]) -> str:
+    return ", ".join(sorted(name for name, partition in partitions.items() if partition.state == "UP")) or "none"
+
+
+def _too_long(plan: Plan, chosen: list[Partition]) -> Verdict | None:
+    """Slurm accepts a time beyond the partition's and never starts the job (unless its site enforces limits)."""
+    wanted = plan.resources.time_limit_seconds
+    limits = [p.max_time_seconds for p in chosen]
+    if wanted is None or None in limits:
+        return None
+    most = max(limit for limit in limits if limit is not None)
+    if wanted != UNLIMITED and wanted <= most:
+        return None
+    shown = format_duration(most)
+    message = f"The time limit is more than the {shown} of this partition. Such a job may wait for ever."
+    remedy = replace(request_of(plan).find("time"), f"#SBATCH --time={shown}")
+    return Verdict("warn", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
+
+
+RULE = Rule(
+    id="partition",
+    what="The partition that is named, or else the cluster's default one, exists and is up.",
+    why=_WHY,
+    levels=("warn", "deny"),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example("a partition that is up", asks("#SBATCH --partition=cpu", partition="cpu", live=live()), "pass"),
+        Example("the default partition", asks("python train.py", live=live()), "pass"),
+    ),
+    failing=(
+        Example(
+            "a partition that is not there", asks("#SBATCH --partition=gpuu", partition="gpuu", live=live()), "deny"
+        ),
+        Example("a partition that is down", asks("#SBATCH --partition=old", partition="old", live=live()), "deny"),
+        Example(
+            "a time that the partition does not give",
+            asks(
+                "#SBATCH --partition=cpu",
+                "#SBATCH --time=2-00:00:00",
+                partition="cpu",
+                time_limit=48 * HOUR,
+                resources=Resources(gpus=0, time_limit_seconds=48 * HOUR),
+                live=live(),
+            ),
+            "warn",
+        ),
+        Example("no name and no default", asks("python train.py", live=live(partitions={"cpu": CPU})), "deny"),
+    ),
+    live=True,
+)

@@ -1,0 +1,136 @@
+"""path: files are written only where the policy says, never over what is there."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections.abc import Sequence
+
+from slurm_agent_tools.model import Directive, Evidence, JobRequest, Plan
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, replace
+from slurm_agent_tools.policy.rules.examples import PROJECT, asks
+from slurm_agent_tools.units import human_memory
+
+_WHY = "An agent's work stays inside its project and destroys nothing there."
+_LOGS = {"output": "%x-%j.out", "error": "%x-%j.err"}
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    if plan.tool == "save_result" and plan.path is None:
+        return Verdict("deny", f"No file is named. {_WHY}", remedy="Name a folder that the policy allows.")
+    file = passed("No file is named.") if plan.path is None else _file(plan, plan.path, policy)
+    if file.outcome != "pass" or plan.reading is None:
+        return file
+    return _script(plan, plan.reading.request, policy)
+
+
+def inside(path: str, folder: str) -> bool:
+    """True where an absolute, normal path is `folder` or in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def protected_by(path: str, project: str, policy: Policy) -> str | None:
+    """The pattern of the policy that protects this absolute path in the project."""
+    relative = posixpath.relpath(path, project)
+    names = (relative, posixpath.basename(path))
+    return next((p for p in policy.protected if any(fnmatch.fnmatchcase(name, p) for name in names)), None)
+
+
+def _file(plan: Plan, path: str, policy: Policy) -> Verdict:
+    """A file that a tool of ours is about to write; links in the path are resolved already."""
+    target = policy.write.save_result if plan.tool == "save_result" else policy.write.generate_script
+    most = policy.sizes.result_bytes if plan.tool == "save_result" else policy.sizes.script_bytes
+    real = posixpath.normpath(path)
+    folders = [posixpath.normpath(posixpath.join(plan.project, folder)) for folder in target.folders]
+    shown = posixpath.relpath(real, plan.project) if inside(real, plan.project) else real
+    listed = ", ".join(f"{folder}/" for folder in target.folders) or "no folder"
+    if not any(inside(real, folder) and real != folder for folder in folders):
+        message = f"{plan.tool} may not write {shown}. {_WHY}"
+        return Verdict("deny", message, shown, listed, f"Write into {listed}.")
+    pattern = protected_by(real, plan.project, policy)
+    if pattern is not None:
+        message = f"{shown} is protected by `{pattern}`. {_WHY}"
+        return Verdict("deny", message, shown, pattern, "Choose another name.")
+    if plan.path_exists:
+        return Verdict("deny", f"{shown} exists already. {_WHY}", shown, None, "Choose another name.")
+    if plan.size is not None and plan.size > most:
+        message = f"{shown} would have {human_memory(plan.size)}, more than {human_memory(most)}. {_WHY}"
+        return Verdict("deny", message, plan.size, most, "Save less: name large files in it instead of their content.")
+    return passed(f"{shown} may be written.", shown, listed)
+
+
+def _script(plan: Plan, request: JobRequest, policy: Policy) -> Verdict:
+    """The folder and the logs that a script names; Slurm opens them on the node, by these very names."""
+    project = posixpath.normpath(plan.project)
+    work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
+    if not inside(work, project):
+        stated = request.find("chdir")
+        return _outside(f"The job's folder {work}", stated, "#SBATCH --chdir=.", project)
+    logs = (project, *policy.log_folders)
+    for option, value in _named(request):
+        if value == "/dev/null":
+            continue
+        stated = request.find(option)
+        file = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
+        line = f"#SBATCH --{option}={_LOGS[option]}" if option in _LOGS else ""
+        if not any(inside(file, folder) for folder in logs):
+            return _outside(f"--{option}={value}", stated, line, ", ".join(logs))
+        pattern = protected_by(file, project, policy) if option in _LOGS and inside(file, project) else None
+        if pattern is not None:
+            message = f"--{option}={value} would overwrite a file that `{pattern}` protects. {_WHY}"
+            return Verdict("deny", message, value, pattern, replace(stated, line), _proof(stated))
+    return passed("The job's folder and logs stay inside the project.")
+
+
+def _named(request: JobRequest) -> list[tuple[str, str]]:
+    inputs = [("input", directive.value or "") for directive in request.find("input")[-1:]]
+    logs = [("output", request.output), ("error", request.error)]
+    return [(option, value) for option, value in [*logs, *inputs] if value]
+
+
+def _expanded(value: str, request: JobRequest) -> str:
+    """A job's name may hold `..` or `/`: it counts where %x puts it."""
+    return value.replace("%x", request.name) if request.name is not None and "/" in request.name else value
+
+
+def _outside(what: str, stated: Sequence[Directive], line: str, folders: str) -> Verdict:
+    remedy = replace(stated, *([line] if line else []))
+    return Verdict("deny", f"{what} leaves the project. {_WHY}", what, folders, remedy, _proof(stated))
+
+
+def _proof(stated: Sequence[Directive]) -> list[Evidence]:
+    return [directive.evidence for directive in stated]
+
+
+def _saves(path: str, **facts: int) -> Plan:
+    return Plan("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
+
+
+RULE = Rule(
+    id="path",
+    what=(
+        "save_result and generate_script write new files in the folders that the policy names, not over protected "
+        "files, up to a size; a job's folder and logs stay inside the project or the policy's log folders."
+    ),
+    why=_WHY,
+    levels=("deny",),
+    tools=SCRIPTS | {"save_result"},
+    judge=_judge,
+    passing=(
+        Example("a result in its folder", _saves("results/2026-01-15_12-00-00_base.json"), "pass"),
+        Example("logs in the project", asks("#SBATCH --output=logs/%j.out", output="logs/%j.out"), "pass"),
+    ),
+    failing=(
+        Example("a result somewhere else", _saves("src/train.json"), "deny"),
+        Example("a result that is too large", _saves("results/all.json", size=50 * 2**20), "deny"),
+        Example(
+            "logs outside the project",
+            asks("#SBATCH --output=/scratch/%j.out", output="/scratch/%j.out"),
+            "deny",
+        ),
+        Example("a log over a protected file", asks("#SBATCH --output=Makefile", output="Makefile"), "deny"),
+        Example("another folder to run in", asks("#SBATCH --chdir=/etc", chdir="/etc"), "deny"),
+    ),
+    script=False,
+)

@@ -1,0 +1,43 @@
+"""script-exists: there is a batch script inside the project, and it could be read."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Plan
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
+from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
+from slurm_agent_tools.units import human_memory
+
+_WHY = "Only what was read can be checked, and only what was checked is submitted."
+_REMEDY = "Name a batch script inside the project; generate_script writes one for a command."
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    if plan.problem is not None:
+        return Verdict("deny", f"The script cannot be used: {plan.problem.rstrip('.')}. {_WHY}", remedy=_REMEDY)
+    if plan.reading is None:
+        return Verdict("deny", f"There is no script. {_WHY}", remedy=_REMEDY)
+    size = len(plan.reading.text.encode("utf-8", "surrogateescape"))
+    if size > policy.sizes.script_bytes:
+        shown, most = human_memory(size), human_memory(policy.sizes.script_bytes)
+        remedy = "Move data out of the script into files that it reads."
+        return Verdict(
+            "deny", f"The script has {shown}, more than {most}. {_WHY}", size, policy.sizes.script_bytes, remedy
+        )
+    return passed(f"{plan.reading.path} was read.")
+
+
+RULE = Rule(
+    id="script-exists",
+    what="The script is a readable text file inside the project that starts with #!.",
+    why=_WHY,
+    levels=("deny",),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(Example("a script", asks("python train.py"), "pass"),),
+    failing=(
+        Example("a missing file", Plan("submit_job", PROJECT, problem=f"{FILE} does not exist"), "deny"),
+        Example("no script at all", Plan("submit_job", PROJECT), "deny"),
+    ),
+    script=False,
+)

@@ -1,0 +1,77 @@
+"""time-limit: how long one job may run."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.model import Plan, Resources
+from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules import bands
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, request_of
+from slurm_agent_tools.policy.rules.examples import HOUR, asks
+from slurm_agent_tools.units import UNLIMITED, format_duration
+
+_WHY = "A long job blocks its nodes for everybody, and a mistake in it is found late."
+_ENDLESS = 10**9
+
+
+def _judge(plan: Plan, policy: Policy) -> Verdict:
+    request = request_of(plan)
+    directives = request.find("time")
+    limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds
+    if limit is None:
+        line = _line(policy.defaults.time_limit)
+        return bands.unknown("Time limit", directives, line, "What cannot be counted is not submitted.")
+    value = _ENDLESS if limit == UNLIMITED else limit
+    measure = bands.Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY)
+    return bands.judge(measure, plan, policy)
+
+
+def _line(seconds: int) -> str:
+    return f"#SBATCH --time={format_duration(seconds)}"
+
+
+def _show(seconds: int) -> str:
+    return format_duration(UNLIMITED if seconds == _ENDLESS else seconds)
+
+
+RULE = Rule(
+    id="time-limit",
+    what="A time limit is free up to a length, needs a written reason above it, and a person beyond a second one.",
+    why=_WHY,
+    levels=("justify", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge,
+    passing=(
+        Example(
+            "one day",
+            asks("#SBATCH --time=24:00:00", time_limit=24 * HOUR, resources=Resources(time_limit_seconds=24 * HOUR)),
+            "pass",
+        ),
+        Example(
+            "two days with a reason",
+            asks(
+                "#SBATCH --time=2-00:00:00  # JUSTIFIED: 40 epochs at 65 minutes each",
+                time_limit=48 * HOUR,
+                reason="40 epochs at 65 minutes each",
+                resources=Resources(time_limit_seconds=48 * HOUR),
+            ),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "two days without a reason",
+            asks("#SBATCH --time=2-00:00:00", time_limit=48 * HOUR, resources=Resources(time_limit_seconds=48 * HOUR)),
+            "justify",
+        ),
+        Example(
+            "seven days",
+            asks("#SBATCH --time=7-00", time_limit=168 * HOUR, resources=Resources(time_limit_seconds=168 * HOUR)),
+            "approve",
+        ),
+        Example(
+            "no limit at all",
+            asks("#SBATCH --time=UNLIMITED", time_limit=-1, resources=Resources(time_limit_seconds=-1)),
+            "approve",
+        ),
+    ),
+)

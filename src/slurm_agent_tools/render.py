@@ -1,0 +1,69 @@
+"""A reply as a few lines for a person at a terminal: the summary, then the facts that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content"})
+_MARKS = {"pass": "ok", "not_evaluated": "??"}
+
+
+def lines(body: Mapping[str, Any]) -> list[str]:
+    """The lines that show one document, a failure included."""
+    if set(body) == {"error"}:
+        error = body["error"]
+        return [f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])]
+    shown = [f"{body['status']}: {body['summary']}"]
+    shown += [line for key, value in body.items() if key not in _SKIP for line in _entry(key, value, 0)]
+    if body.get("decision"):
+        shown += decision(body["decision"])
+    if body.get("report"):
+        shown += str(body["report"]["text"]).splitlines()
+    shown += [str(body[key]) for key in ("script", "content") if body.get(key)]
+    return [plain(line) for line in shown]
+
+
+def facts(body: Mapping[str, Any]) -> list[str]:
+    """Every known entry of a document, nested ones indented."""
+    return [plain(line) for key, value in body.items() for line in _entry(key, value, 0)]
+
+
+def decision(body: Mapping[str, Any]) -> list[str]:
+    """The verdict, every rule that did not pass with its remedy, and what the guard adds."""
+    shown = [f"verdict: {body['verdict']}  (policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"]
+    for rule in body["rules"]:
+        if rule["outcome"] == "pass":
+            continue
+        shown.append(f"  {_MARKS.get(rule['outcome'], rule['outcome'])} {rule['id']}: {rule['message']}")
+        shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines()]
+    shown += [f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", [])]
+    return shown
+
+
+def _entry(key: str, value: Any, depth: int) -> Iterator[str]:
+    """One `key: value`, nested ones below it; what is not known is left out."""
+    indent = "  " * depth
+    if value is None or value in ([], {}):
+        return
+    if isinstance(value, Mapping):
+        yield f"{indent}{key}:"
+        for name, inner in value.items():
+            yield from _entry(str(name), inner, depth + 1)
+    elif isinstance(value, list):
+        yield f"{indent}{key}:"
+        for item in value:
+            yield f"{indent}  - {_flat(item)}"
+    else:
+        yield f"{indent}{key}: {value}"
+
+
+def _flat(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return "  ".join(f"{name}={_flat(value)}" for name, value in item.items() if value not in (None, [], {}))
+    return str(item)
+
+
+def plain(line: str) -> str:
+    """Without control characters: names and log lines come from jobs and must not steer the terminal."""
+    return "".join(char if char == "\t" or char.isprintable() else "?" for char in line)

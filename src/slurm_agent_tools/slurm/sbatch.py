@@ -1,0 +1,84 @@
+"""sbatch and scancel: the script on standard input, its arguments behind it, every option by name.
+
+`/dev/stdin` stands as the script's name because sbatch takes arguments only behind a name; the bytes that Slurm keeps
+are the bytes that were sent, and the job's name is always given, so the stand-in never shows (tried on 22.05).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain, SlurmUnreachable
+from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.units import JobId
+
+_NOT_SENT = ("connect failure", "Unable to contact slurm controller", "Connection refused", "Unable to resolve")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job id, and what sbatch said beside it."""
+
+    job_id: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestOnly:
+    """Slurm's opinion without a job. `start` is its coarse estimate."""
+
+    accepted: bool
+    message: str
+    start: datetime | None
+
+
+def argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
+    """The one argument vector of a submission."""
+    return ["sbatch", "--parsable", *options, "/dev/stdin", *args]
+
+
+def trial_argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
+    """The same, as a question."""
+    return ["sbatch", "--test-only", *options, "/dev/stdin", *args]
+
+
+def parse(done: Completed) -> Submitted:
+    """Raises SlurmUnreachable only when nothing was sent, SlurmUncertain when it may have been, else SlurmRefused."""
+    found = re.fullmatch(r"(\d+)(?:;[^\n]*)?\n?", fields.text(done.stdout))
+    if found is not None:  # an id counts, whatever else was said
+        return Submitted(int(found[1]), fields.message(done))
+    said = fields.message(done)
+    if done.timed_out or done.exit_code == 0 or "timed out" in said.lower() or "Zero Bytes" in said:
+        raise SlurmUncertain(f"sbatch gave no job id: {said or 'no answer in time'}")
+    if any(sign in said for sign in _NOT_SENT):
+        raise SlurmUnreachable(f"Slurm does not answer: {said}", hint="Try `scontrol ping`.")
+    if fields.silent(done):
+        raise SlurmUncertain(f"sbatch gave no job id: {said}")
+    raise SlurmRefused(f"Slurm refused the job: {said}", hint="Correct the request.")
+
+
+def parse_trial(done: Completed) -> TestOnly:
+    """Raises SlurmUnreachable."""
+    if done.timed_out or fields.silent(done):
+        raise SlurmUnreachable(
+            f"Slurm does not answer: {fields.message(done) or 'no answer in time'}", hint="Try `scontrol ping`."
+        )
+    said = fields.message(done)
+    when = re.search(r"to start at (\S+)", said)
+    start = None
+    if when is not None:
+        start = (
+            datetime.fromtimestamp(int(when[1]), UTC)
+            if when[1].isdigit()
+            else datetime.fromisoformat(when[1]).astimezone(UTC)
+        )
+    return TestOnly(done.exit_code == 0, said, start)
+
+
+def cancel_argv(job_id: JobId) -> list[str]:
+    """End one job; scancel ends with 0 also for a job that it does not know."""
+    return ["scancel", str(job_id)]

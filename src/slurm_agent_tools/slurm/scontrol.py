@@ -1,0 +1,269 @@
+"""scontrol: one job in full, partitions, the configuration, release, and the script that Slurm holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
+from slurm_agent_tools.model import Job, Partition, Resources
+from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.units import (
+    UNLIMITED,
+    JobId,
+    parse_elapsed,
+    parse_job_id,
+    parse_time,
+    parse_time_limit,
+    parse_tres,
+    tres_memory,
+)
+
+_UNKNOWN = ("Invalid job id specified", "Invalid job array task", "Job/step already completed")
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What Slurm made of a request that it holds."""
+
+    resources: Resources
+    name: str
+    held: bool
+    requeue: bool | None
+    comment: str | None
+    stdout: str | None
+    stderr: str | None
+
+
+def job_argv(job_id: JobId) -> list[str]:
+    """All records of one job: tasks and components come as several."""
+    return ["scontrol", "show", "job", "--details", str(job_id)]
+
+
+def unknown(done: Completed) -> bool:
+    """True when the controller says that it has no such job."""
+    said = fields.text(done.stderr) + fields.text(done.stdout)
+    return done.exit_code != 0 and any(sign in said for sign in _UNKNOWN)
+
+
+# The name comes between JobName= and the first line that starts with three blanks and UserId=; Slurm puts it second,
+# so whatever a name holds, the fields behind its end are Slurm's own from the LAST such line of the record on.
+_RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)")
+_FIELD = re.compile(r"(?:^|[ \n]) *([A-Z][A-Za-z:/]*)=")
+
+
+def parse_jobs(done: Completed) -> tuple[Job, ...]:
+    """One record each. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    blocks = [block for block in _RECORD.split(fields.text(done.stdout)) if block.strip()]
+    try:
+        return tuple(_job("JobId=" + block) for block in blocks)
+    except (ValueError, KeyError) as error:
+        raise fields.garbled(done, str(error)) from error
+
+
+def _job(block: str) -> Job:
+    cell = _cells(block)
+    state = fields.state_word(cell["JobState"])
+    code, signal = fields.exit_status(cell.get("ExitCode", ""))
+    derived = fields.exit_status(cell.get("DerivedExitCode", ""))
+    going = state in {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING"}
+    pending = state == "PENDING"
+    return Job(
+        job_id=_id(cell),
+        name=cell["JobName"],
+        state=state,
+        sources=("scontrol",),
+        raw_state=cell["JobState"],
+        user=cell["UserId"].partition("(")[0],
+        partition=cell["Partition"],
+        reason=None if cell["Reason"] == "None" else cell["Reason"],
+        exit_code=None if going else code,
+        signal=None if going else signal,
+        derived_exit_code=None if going else derived[0],
+        derived_signal=None if going else derived[1],
+        submitted=parse_time(cell["SubmitTime"]),
+        eligible=parse_time(cell["EligibleTime"]),
+        started=None if pending else parse_time(cell["StartTime"]),
+        ended=None if going else parse_time(cell["EndTime"]),
+        elapsed_seconds=None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0),
+        nodes=cell.get("NodeList", "").replace("(null)", "") or None,
+        resources=_resources(cell),
+        restarts=int(cell["Restarts"]),
+        requeue=cell["Requeue"] == "1",
+        dependency=None if cell["Dependency"] == "(null)" else cell["Dependency"],
+        comment=cell.get("Comment", "").strip() or None,
+        work_dir=cell["WorkDir"],
+        stdout=cell.get("StdOut"),
+        stderr=cell.get("StdErr"),
+        command=cell.get("Command"),
+        raw_id=int(cell["JobId"]),
+    )
+
+
+def _cells(block: str) -> dict[str, str]:
+    start = block.index(" JobName=") + len(" JobName=")
+    end = block.rindex("\n   UserId=")
+    # A name may itself hold the line that ends names: Slurm prints UserId once, Command and Comment come far behind.
+    first = block.index("\n   UserId=")
+    tail = block[first:] if first == end else block[end:]
+    cells = {"JobName": block[start : first if first == end else end]}
+    for key in ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"):
+        found = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
+        if found is not None:
+            cells[key] = found[1]
+    marks = list(_FIELD.finditer(tail))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        value = tail[mark.end() : following.start() if following is not None else len(tail)]
+        cells.setdefault(mark[1], value.strip())
+    return cells
+
+
+def _id(cell: dict[str, str]) -> JobId:
+    if "ArrayJobId" in cell:
+        base, tasks = cell["ArrayJobId"], cell["ArrayTaskId"]
+        return parse_job_id(f"{base}_{tasks}" if tasks.isdigit() else f"{base}_[{tasks}]")
+    if "HetJobId" in cell:
+        return parse_job_id(f"{cell['HetJobId']}+{cell['HetJobOffset']}")
+    return parse_job_id(cell["JobId"])
+
+
+def _resources(cell: dict[str, str]) -> Resources:
+    tres = parse_tres("" if cell.get("TRES", "") == "(null)" else cell.get("TRES", ""))
+    memory = tres_memory(tres["mem"]) if "mem" in tres else None
+    nodes = int(cell["NumNodes"].split("-")[0]) if cell.get("NumNodes") else None
+    gpus = int(tres["gres/gpu"]) if "gres/gpu" in tres else _gres(cell, nodes or 1)
+    limit = cell["TimeLimit"]
+    tasks = cell.get("ArrayTaskId", "")
+    throttle = int(cell["ArrayTaskThrottle"]) if cell.get("ArrayTaskThrottle", "").isdigit() else None
+    return Resources(
+        partition=cell["Partition"],
+        nodes=nodes,
+        cpus=int(cell["NumCPUs"].split("-")[0]),
+        gpus=gpus,
+        memory_bytes=memory,
+        memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
+        memory_per_node_bytes=memory // nodes if memory is not None and nodes else None,
+        time_limit_seconds=UNLIMITED
+        if limit == "UNLIMITED"
+        else None
+        if limit == "Partition_Limit"
+        else parse_time_limit(limit),
+        array_tasks=_count(tasks),
+        array_concurrency=None if not tasks else min(_count(tasks) or 1, throttle or _count(tasks) or 1),
+    )
+
+
+def _count(tasks: str) -> int | None:
+    from slurm_agent_tools.units import parse_array
+
+    return parse_array(tasks).count if tasks and not tasks.isdigit() else (1 if tasks else None)
+
+
+_GPU = re.compile(r"gres[:/]gpu(?::[^:,=]+)?[:=](\d+)")
+
+
+def _gres(cell: dict[str, str], nodes: int) -> int:
+    """GPUs of a job on a cluster whose accounting does not count them."""
+    for key, times in (("TresPerJob", 1), ("TresPerNode", nodes)):
+        found = _GPU.findall(cell.get(key, ""))
+        if found:
+            return sum(map(int, found)) * times
+    return 0
+
+
+def granted(jobs: tuple[Job, ...]) -> Granted:
+    """A just submitted job's record, its array as a whole."""
+    first = jobs[0]
+    return Granted(
+        resources=first.resources,
+        name=first.name,
+        held=first.state == "PENDING" and (first.reason or "").startswith("JobHeld"),
+        requeue=first.requeue,
+        comment=first.comment,
+        stdout=first.stdout,
+        stderr=first.stderr,
+    )
+
+
+# --- partitions and configuration ------------------------------------------------------------------------------
+
+
+def partitions_argv() -> list[str]:
+    """Every partition, one a line."""
+    return ["scontrol", "show", "partition", "--oneliner"]
+
+
+def parse_partitions(done: Completed) -> tuple[Partition, ...]:
+    """Partitions without what their nodes have. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    try:
+        return tuple(_partition(line) for line in fields.text(done.stdout).splitlines() if line.strip())
+    except (ValueError, KeyError) as error:
+        raise fields.garbled(done, str(error)) from error
+
+
+def _partition(line: str) -> Partition:
+    cell = dict(re.findall(r"(\w+)=(\S*)", line))
+    tres = parse_tres("" if cell.get("TRES", "(null)") == "(null)" else cell["TRES"])
+    return Partition(
+        name=cell["PartitionName"],
+        state=cell["State"],
+        default=cell["Default"] == "YES",
+        nodes=int(cell["TotalNodes"]),
+        max_time_seconds=_time(cell["MaxTime"]),
+        default_time_seconds=_time(cell["DefaultTime"]),
+        max_nodes=None if cell["MaxNodes"] == "UNLIMITED" else int(cell["MaxNodes"]),
+        def_mem_per_cpu=_memory(cell.get("DefMemPerCPU")),
+        def_mem_per_node=_memory(cell.get("DefMemPerNode")),
+        def_mem_per_gpu=_memory(dict(re.findall(r"(\w+)=(\d+)", cell.get("JobDefaults", ""))).get("DefMemPerGPU")),
+        max_mem_per_node=_memory(cell.get("MaxMemPerNode")),
+        max_mem_per_cpu=_memory(cell.get("MaxMemPerCPU")),
+        exclusive=cell.get("OverSubscribe") == "EXCLUSIVE",
+        total_cpus=int(cell["TotalCPUs"]),
+        total_gpus=int(tres.get("gres/gpu", "0")),
+    )
+
+
+def _time(text: str) -> int | None:
+    return None if text in {"UNLIMITED", "NONE"} else parse_time_limit(text)
+
+
+def _memory(text: str | None) -> int | None:
+    return None if text is None or not text.isdigit() else int(text) * 2**20
+
+
+def config_argv() -> list[str]:
+    """The configuration: cluster name, version, kind of accounting."""
+    return ["scontrol", "show", "config"]
+
+
+def parse_config(done: Completed) -> dict[str, str]:
+    """Key -> value. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    found = dict(re.findall(r"^(\w+)\s*= (.*)$", fields.text(done.stdout), re.MULTILINE))
+    if "ClusterName" not in found:
+        raise fields.garbled(done, "no ClusterName")
+    return found
+
+
+# --- changes -----------------------------------------------------------------------------------------------------
+
+
+def release_argv(job_id: JobId) -> list[str]:
+    """Let a held job run."""
+    return ["scontrol", "release", str(job_id)]
+
+
+def script_argv(job_id: JobId) -> list[str]:
+    """The batch script that Slurm holds, on standard output."""
+    return ["scontrol", "write", "batch_script", str(job_id), "-"]
+
+
+def check_change(done: Completed) -> None:
+    """Raise SlurmUncertain where it may have been carried out, SlurmRefused where Slurm said no."""
+    if done.timed_out or (done.exit_code != 0 and fields.silent(done)):
+        raise SlurmUncertain(f"{' '.join(done.argv[:2])} got no answer: {fields.message(done) or 'time limit'}")
+    if done.exit_code != 0:
+        raise SlurmRefused(f"Slurm refused {' '.join(done.argv[:2])}: {fields.message(done)}")

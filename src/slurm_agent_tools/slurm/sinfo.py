@@ -1,0 +1,59 @@
+"""sinfo: every node with its partitions, state and what is in use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from slurm_agent_tools.model import Node
+from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm.runner import Completed
+
+_COLUMNS = ("NodeList", "PartitionName", "StateCompact", "CPUsState", "Memory", "FreeMem", "Gres", "GresUsed", "Reason")
+_WIDTH = 256
+
+
+def argv() -> list[str]:
+    """One fixed-width row per node and partition."""
+    wanted = ",".join(f"{name}:{_WIDTH}" for name in _COLUMNS)
+    return ["sinfo", "--noheader", "--Node", f"--Format={wanted}"]
+
+
+def parse(done: Completed) -> tuple[Node, ...]:
+    """One record per node. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    found: dict[str, Node] = {}
+    for line in fields.text(done.stdout).splitlines():
+        if len(line) < _WIDTH * (len(_COLUMNS) - 1):
+            raise fields.garbled(done, line)
+        cells = [line[start : start + _WIDTH].strip() for start in range(0, _WIDTH * len(_COLUMNS), _WIDTH)]
+        try:
+            node = _node(dict(zip(_COLUMNS, cells, strict=True)))
+        except (ValueError, KeyError) as error:
+            raise fields.garbled(done, f"{line.split()} ({error})") from error
+        seen = found.get(node.name)
+        found[node.name] = node if seen is None else replace(seen, partitions=(*seen.partitions, *node.partitions))
+    return tuple(found.values())
+
+
+def _node(cell: dict[str, str]) -> Node:
+    used, _, _, cpus = (int(part) for part in cell["CPUsState"].split("/"))
+    types = tuple(kind for kind, _ in _gpus(cell["Gres"]) if kind)
+    return Node(
+        name=cell["NodeList"],
+        state=cell["StateCompact"],
+        partitions=(cell["PartitionName"],),
+        cpus=cpus,
+        cpus_used=used,
+        memory_bytes=int(cell["Memory"]) * 2**20,
+        memory_free_bytes=int(cell["FreeMem"]) * 2**20 if cell["FreeMem"].isdigit() else None,
+        gpus=sum(number for _, number in _gpus(cell["Gres"])),
+        gpus_used=sum(number for _, number in _gpus(cell["GresUsed"])),
+        gpu_types=types,
+        reason=None if cell["Reason"] in {"none", ""} else cell["Reason"],
+    )
+
+
+def _gpus(text: str) -> list[tuple[str, int]]:
+    """`gpu:a100:4(S:0-1),gpu:2(IDX:0)` as (type, number) pairs."""
+    return [(kind or "", int(number)) for kind, number in re.findall(r"gpu:(?:([^:,()]+):)?(\d+)", text)]

@@ -1,0 +1,184 @@
+"""What is true of a job, from squeue, scontrol and sacct together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+
+from slurm_agent_tools.model import Job, Resources, Step
+from slurm_agent_tools.units import JobId
+
+_WORST = (
+    "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "FAILED", "TIMEOUT", "DEADLINE", "PREEMPTED", "REVOKED", "CANCELLED",
+    "COMPLETED",
+)  # fmt: skip
+_MEMORY = "OUT_OF_MEMORY"
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, and its array tasks or het components where it has any."""
+
+    job: Job
+    tasks: tuple[Job, ...] = ()
+
+
+def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
+    """One record of one job: the controller's word counts while it has one, the accounting fills in the rest."""
+    now = _filled(detail, live)
+    if now is None:
+        return _lagging(past)
+    if past is None or _older(past, now):
+        return now
+    joined = _filled(now, past) or now
+    if not now.active:
+        joined = replace(joined, **_end(now, past))
+    return replace(joined, steps=past.steps)
+
+
+def _lagging(past: Job | None) -> Job | None:
+    """Only the accounting knows it: while it still calls the job active, its end is not known yet."""
+    if past is not None and past.active:
+        return replace(past, state="UNKNOWN", reason="the controller has forgotten it, the accounting calls it active")
+    return past
+
+
+def _older(past: Job, now: Job) -> bool:
+    """True when the accounting speaks of an earlier run or an earlier moment of a job that was requeued."""
+    if now.active and not past.active:
+        return True
+    return past.started is not None and now.started is not None and past.started < now.started
+
+
+def _end(now: Job, past: Job) -> dict[str, object]:
+    """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
+    found: dict[str, object] = {}
+    if past.state == now.state or now.state in {"COMPLETING"}:
+        for name in ("exit_code", "signal", "derived_exit_code", "derived_signal", "cancelled_by"):
+            if getattr(past, name) is not None:
+                found[name] = getattr(past, name)
+    return found
+
+
+def _filled(first: Job | None, second: Job | None) -> Job | None:
+    """The first record, with the second's values where it has none."""
+    if first is None or second is None:
+        return first or second
+    changes = {
+        item.name: getattr(second, item.name)
+        for item in fields(Job)
+        if item.name not in {"resources", "sources", "steps", "reason"} and getattr(first, item.name) is None
+    }
+    mixed = {
+        item.name: getattr(second.resources, item.name)
+        for item in fields(Resources)
+        if getattr(first.resources, item.name) is None
+    }
+    return replace(
+        first,
+        **changes,
+        resources=replace(first.resources, **mixed),
+        sources=tuple(dict.fromkeys((*first.sources, *second.sources))),
+        steps=first.steps or second.steps,
+    )
+
+
+def view(wanted: JobId, live: Iterable[Job], details: Iterable[Job], past: Iterable[Job]) -> JobView | None:
+    """Everything about one id from three lists; None when none of them has it."""
+    parts = _parts(wanted, live, details, past)
+    if not parts:
+        return None
+    if len(parts) == 1 and parts[0].job_id in {wanted, wanted.whole}:
+        return JobView(parts[0])
+    return JobView(_whole(wanted, parts), tuple(parts))
+
+
+def _parts(wanted: JobId, *lists: Iterable[Job]) -> list[Job]:
+    tables = [{_key(job.job_id): job for job in jobs if matches(job.job_id, wanted)} for jobs in lists]
+    keys = sorted({key for table in tables for key in table})
+    joined = [join(*(table.get(key) for table in tables)) for key in keys]
+    parts = [job for job in joined if job is not None]
+    if any(job.job_id.task is not None or job.job_id.component is not None for job in parts):
+        # The accounting keeps a line for the array's rest that the controller has dropped.
+        parts = [job for job in parts if job.job_id.tasks is None or job.active] or parts
+    return parts
+
+
+def _key(job_id: JobId) -> tuple[int, int, str]:
+    rest = job_id.task if job_id.task is not None else job_id.component
+    return (job_id.base, -1 if rest is None else rest, "range" if job_id.tasks is not None else "")
+
+
+def matches(job_id: JobId, wanted: JobId) -> bool:
+    """True for the job itself, for parts of a wanted whole, and for the pending range that holds a wanted task."""
+    if job_id.base != wanted.base:
+        return False
+    if wanted == wanted.whole or job_id == wanted:
+        return True
+    if wanted.task is not None and job_id.tasks is not None:
+        from slurm_agent_tools.units import parse_array
+
+        text = job_id.tasks.split("%")[0]
+        return "..." in text or (wanted.task in _indices(text) and parse_array(job_id.tasks).count > 0)
+    return False
+
+
+def _indices(text: str) -> set[int]:
+    found: set[int] = set()
+    for item in text.split(","):
+        first, _, last = item.partition("-")
+        last, _, step = last.partition(":")
+        found |= set(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
+def _whole(wanted: JobId, parts: Sequence[Job]) -> Job:
+    """A summary of all parts: active while one is, else the worst end."""
+    active = [job for job in parts if job.active]
+    chosen = next((job for job in active if job.state != "PENDING"), active[0] if active else min(parts, key=_rank))
+    started = [job.started for job in parts if job.started is not None]
+    ended = [job.ended for job in parts if job.ended is not None]
+    return replace(
+        chosen,
+        job_id=wanted,
+        started=min(started, default=None),
+        ended=None if active else max(ended, default=None),
+        steps=tuple(step for job in parts for step in job.steps),
+    )
+
+
+def _rank(job: Job) -> int:
+    return _WORST.index(job.state) if job.state in _WORST else -1
+
+
+def cause(job: Job) -> str | None:
+    """One sentence on why it ended as it did; None while it goes on and for a plain success."""
+    killed = [step for step in job.steps if step.state == _MEMORY or (step.exit_code, step.signal) == (0, 125)]
+    if job.active or job.state == "UNKNOWN":
+        return None
+    if job.state == _MEMORY or killed:
+        where = f" in step {killed[0].step_id}" if killed else ""
+        return f"It was killed{where} for using more memory than it asked for."
+    if job.state == "FAILED" and job.signal == 9 and any(step.state == "CANCELLED" for step in job.steps):
+        return "It was killed (signal 9), as Slurm does by polling when a job uses more memory than it asked for."
+    if job.state == "CANCELLED":
+        return f"It was cancelled by {job.cancelled_by}." if job.cancelled_by else "It was cancelled."
+    if job.state == "TIMEOUT":
+        return "It reached its time limit."
+    if job.state == "NODE_FAIL":
+        return "A node that it ran on failed."
+    return _exit(job)
+
+
+def _exit(job: Job) -> str | None:
+    if job.signal:
+        return f"It ended by signal {job.signal}."
+    if job.exit_code:
+        return f"Its script ended with exit code {job.exit_code}."
+    if job.derived_exit_code or job.derived_signal or _bad_step(job.steps):
+        return "A step of it failed although its script ended with exit code 0."
+    return None
+
+
+def _bad_step(steps: Sequence[Step]) -> bool:
+    return any(step.state == "FAILED" for step in steps)

@@ -1,0 +1,100 @@
+"""analyze_log: a job's real output files and Slurm's records, joined to a diagnosis. Writes no file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from slurm_agent_tools.catalogue import AnalyzeLog
+from slurm_agent_tools.diagnosis.classify import diagnose, errors, metrics, warnings
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
+from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import jobs, logfiles, paths, show
+from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.logfiles import Log
+
+_RECENT = timedelta(days=7)
+_SHOWN = 20
+
+
+async def analyze_log(desk: Desk, ask: AnalyzeLog) -> AnalyzeReply:
+    """Diagnose one job, one file, or the newest failures. Raises InputError, UnknownJob and SlurmUnreachable."""
+    given = [name for name in ("job_id", "path", "recent_errors") if getattr(ask, name) is not None]
+    if len(given) != 1:
+        raise InputError(
+            "job_id, path, recent_errors", given, "exactly one of them is needed", hint="Usually job_id is the one."
+        )
+    if ask.job_id is not None:
+        return await _of_job(desk, ask, ask.job_id)
+    if ask.path is not None:
+        real, _ = await paths.read_file(desk, "path", ask.path, limit=2**50)
+        return _reply(desk, ask, None, [await logfiles.read(desk, real, "stdout")])
+    return await _recent(desk, ask.recent_errors or 1)
+
+
+async def _of_job(desk: Desk, ask: AnalyzeLog, text: str) -> AnalyzeReply:
+    view = await desk.slurm.job(jobs.parse(text), fresh=True)
+    logs = await read_logs(desk, view)
+    reply = _reply(desk, ask, view, logs)
+    await jobs.remember(desk, view)
+    if jobs.ended(view) and reply.diagnosis is not None:
+        await jobs.settle(desk, view, category=reply.diagnosis.category, analysed=True)
+    return reply
+
+
+async def read_logs(desk: Desk, view: JobView) -> list[Log]:
+    """Output files of the parts that failed, or of the first part; each file once."""
+    parts = [part for part in (*view.tasks, view.job) if not part.active and part.state != "COMPLETED"] or [view.job]
+    found: dict[str, Log] = {}
+    for part in parts[:8]:
+        for path, kind in await logfiles.paths_of(desk, part):
+            if path not in found:
+                found[path] = await logfiles.read(desk, path, kind)
+    return list(found.values())
+
+
+def _reply(desk: Desk, ask: AnalyzeLog, view: JobView | None, logs: Sequence[Log]) -> AnalyzeReply:
+    texts = [log.text for log in logs if log.text is not None]
+    job, tasks = (view.job, view.tasks) if view is not None else (None, ())
+    diagnosis = diagnose(job, tasks, texts)
+    lines = [(text.path, line) for text in texts for line in text.lines]
+    wanted = ask.mode
+    found = bool(texts)
+    what = f"Job {job.job_id} ({job.state})" if job is not None else (logs[0].file.path if logs else "The log")
+    advice = "" if found else " No output file was found."
+    return AnalyzeReply(
+        status="ok" if found else "no_log",
+        summary=f"{what}: {diagnosis.category}. {diagnosis.explanation}{advice}",
+        as_of=desk.clock.now(),
+        diagnosis=diagnosis,
+        job=None if job is None else show.job(job),
+        errors=errors(texts)[:_SHOWN] if wanted != "metrics" else [],
+        warnings=warnings(texts)[:_SHOWN] if wanted in {"auto", "full"} else [],
+        metrics=metrics(texts) if wanted != "error" else {},
+        files=[log.file for log in logs],
+        content=logfiles.content(lines) if wanted == "full" else None,
+    )
+
+
+async def _recent(desk: Desk, number: int) -> AnalyzeReply:
+    ended = await desk.slurm.recent(desk.clock.now() - _RECENT)
+    failures = [job for job in ended if jobs.failed(JobView(job, ()))]
+    failures.sort(key=lambda job: job.ended or desk.clock.now(), reverse=True)
+    recent = [await _brief(desk, job) for job in failures[:number]]
+    summary = f"{len(recent)} failed jobs of the last {_RECENT.days} days." if recent else "No job failed lately."
+    return AnalyzeReply(status="ok", summary=summary, as_of=desk.clock.now(), recent=recent)
+
+
+async def _brief(desk: Desk, job: Job) -> RecentFailure:
+    logs = [await logfiles.read(desk, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
+    diagnosis = diagnose(job, (), [log.text for log in logs if log.text is not None])
+    return RecentFailure(
+        job_id=str(job.job_id),
+        name=job.name,
+        state=job.state,
+        path=next((log.file.path for log in logs if log.text is not None), None),
+        category=diagnosis.category,
+        explanation=diagnosis.explanation,
+    )

@@ -1,0 +1,85 @@
+"""Cancelling one job or array that this guard submitted, and whose state or log was read before."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.catalogue import CancelJob
+from slurm_agent_tools.errors import SlurmRefused
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.replies import CancelReply, RuleResult
+from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import decisions, jobs, paths, show
+from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.units import JobId
+
+_LOOKS = 20
+_PAUSE = 0.5
+
+
+async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
+    """Cancel and look whether it is so. Raises InputError, UnknownJob, SlurmRefused and SlurmUnreachable."""
+    job_id = jobs.parse(ask.job_id)
+    reason = paths.check_text("reason", ask.reason, limit=500)
+    view = await desk.slurm.job(job_id, fresh=True)
+    if jobs.ended(view):
+        summary = f"Job {job_id} was over already: {view.job.state}. Nothing was done."
+        return CancelReply(status="already_finished", summary=summary, as_of=desk.clock.now(), job=show.job(view.job))
+    run = await desk.db(desk.store.by_job, desk.owner, job_id.base)
+    refusal = await _refusal(desk, job_id, run)
+    decision = decisions.single(desk, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
+    await decisions.log(desk, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
+    if refusal is not None:
+        return _blocked(desk, view, refusal).model_copy(update={"decision": decision})
+    await desk.slurm.cancel(job_id)
+    view = await _confirmed(desk, job_id)
+    await decisions.log(desk, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
+    summary = f"Job {job_id} ({view.job.name}) was cancelled: {reason}"
+    return CancelReply(
+        status="cancelled",
+        summary=summary,
+        as_of=desk.clock.now(),
+        job=show.job(view.job, managed=True),
+        decision=decision,
+    )
+
+
+async def _refusal(desk: Desk, job_id: JobId, run: Submission | None) -> RuleResult | None:
+    if run is None:
+        return RuleResult(
+            id="direct-submission",
+            outcome="approve",
+            message=f"Job {job_id} was not submitted by submit_job from this project.",
+            remedy="A person decides whether it may be cancelled.",
+        )
+    read = await desk.db(desk.store.last_read, desk.owner, f"job:{job_id.base}")
+    if read is None or read < run.created:
+        return RuleResult(
+            id="status-first",
+            outcome="deny",
+            message=f"Nobody has looked at job {job_id} yet.",
+            remedy=f"Call wait_for_job or analyze_log for job {job_id}, then cancel_job again.",
+        )
+    return None
+
+
+def _blocked(desk: Desk, view: JobView, refusal: RuleResult) -> CancelReply:
+    human = refusal.outcome == "approve"
+    return CancelReply(
+        status="blocked",
+        summary=f"Job {view.job.job_id} was not cancelled: {refusal.message} {refusal.remedy}",
+        as_of=desk.clock.now(),
+        job=show.job(view.job, managed=not human),
+        blocker="approval" if human else "policy",
+        reason=refusal.message,
+        human_action_required=human,
+        manual_commands=[f"scancel {view.job.job_id}"] if human else [],
+    )
+
+
+async def _confirmed(desk: Desk, job_id: JobId) -> JobView:
+    """Slurm's scancel says nothing about success, so Slurm is asked until the job is on its way out."""
+    for _ in range(_LOOKS):
+        view = await desk.slurm.job(job_id, fresh=True)
+        if jobs.ended(view) or all(part.state in {"COMPLETING", "CANCELLED"} for part in (view.job, *view.tasks)):
+            return view
+        await desk.clock.sleep(_PAUSE)
+    raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {view.job.state}", hint="Look again.")

@@ -1,0 +1,189 @@
+"""One request on its way through the guard: what was asked, what was read, what was decided, how it is answered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from slurm_agent_tools.catalogue import SubmitJob
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.jobscript.request import effective, pins_to_directives
+from slurm_agent_tools.jobscript.resources import resolve
+from slurm_agent_tools.model import JobRequest, Live, Partition, Pin, Plan, Resources, ScriptReading
+from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.reader import read_script
+from slurm_agent_tools.replies import Blocker, DecisionShown, PinShown, SubmitReply
+from slurm_agent_tools.toolbox import decisions, fallback, paths, show
+from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+from slurm_agent_tools.units import parse_array, parse_time_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request on its way through the guard. `options` go on sbatch's command line before the pins."""
+
+    ask: SubmitJob
+    caller: Caller
+    reading: ScriptReading
+    data: bytes
+    options: tuple[str, ...]
+    key: str
+    key_given: bool
+    pinned: tuple[Pin, ...] = ()
+    request: JobRequest = JobRequest()
+    resources: Resources = Resources()
+    decision: DecisionShown | None = None
+
+    @property
+    def name(self) -> str:
+        """The job's name: as asked, as in the script, or the script's file name (sbatch's own default)."""
+        return self.ask.job_name or self.request.name or self.reading.path.rsplit("/", 1)[-1]
+
+    @property
+    def request_sha256(self) -> str:
+        """The same script with the same arguments and options has the same hash."""
+        parts = [self.reading.sha256, *self.options, "--", *(self.ask.args or ())]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+    @property
+    def verdict(self) -> DecisionShown:
+        """The decision; only asked for after the case was judged."""
+        if self.decision is None:
+            raise RuntimeError("the case was not judged")
+        return self.decision
+
+
+async def open_case(desk: Desk, ask: SubmitJob, caller: Caller) -> Case:
+    """Read and check everything that the caller named. Raises InputError."""
+    limit = desk.policy.policy.sizes.script_bytes
+    real, data = await paths.read_script(desk, "script", ask.script, limit=limit)
+    arguments = _arguments(ask)
+    reading = await read_script(
+        data, paths.relative(desk, real), project=desk.project, files=desk.files, arguments=arguments
+    )
+    key = paths.check_text("idempotency_key", ask.idempotency_key, limit=200) if ask.idempotency_key else new_id()
+    return Case(
+        ask, caller, reading, data,
+        options=tuple(f"--{name}={value}" for name, value in arguments.items()),
+        key=key, key_given=ask.idempotency_key is not None, request=reading.request,
+    )  # fmt: skip
+
+
+def _arguments(ask: SubmitJob) -> dict[str, str]:
+    """Checked options for sbatch's command line, each from a named field."""
+    found: dict[str, str] = {}
+    for field, option in (
+        ("job_name", "job-name"), ("partition", "partition"), ("time_limit", "time"),
+        ("dependency", "dependency"), ("array", "array"),
+    ):  # fmt: skip
+        value: str | None = getattr(ask, field)
+        if value is not None:
+            found[option] = paths.check_text(field, value, limit=200)
+    for field, option, parse in (("time_limit", "time", parse_time_limit), ("array", "array", parse_array)):
+        try:
+            parse(found[option]) if option in found else None
+        except ValueError as error:
+            raise InputError(field, found[option], str(error)) from error
+    for index, word in enumerate(ask.args or ()):
+        if "\0" in word:
+            raise InputError(f"args[{index}]", word, "contains a NUL byte", hint="Remove it.")
+    if ask.run_id is not None:
+        paths.check_text("run_id", ask.run_id, limit=200)
+    return found
+
+
+async def judge(
+    desk: Desk, case: Case, known: Live | None, *, partitions: Mapping[str, Partition] | None = None
+) -> Case:
+    """Pins, numbers and verdict; the decision is in the log before anything else happens."""
+    partitions = known.partitions if known is not None else partitions
+    pinned = pins(case.reading.request, desk.policy.policy, partitions)
+    request, resources = resolved(case.reading.request, pinned, partitions)
+    judged = replace(case, pinned=pinned, request=request, resources=resources)
+    plan = Plan(
+        tool="submit_job",
+        project=desk.project,
+        reading=replace(judged.reading, request=request),
+        resources=resources,
+        request_sha256=judged.request_sha256,
+        justification=judged.ask.justification,
+        live=known,
+    )
+    decision = decide(plan, desk.policy, decision_id=new_id(), pinned=pinned, complete=known is not None)
+    judged = replace(judged, decision=decision)
+    await log_decision(desk, judged, "decided")
+    return judged
+
+
+def resolved(
+    request: JobRequest, pinned: Sequence[Pin], partitions: Mapping[str, Partition] | None
+) -> tuple[JobRequest, Resources]:
+    """The request with its pins, and in numbers."""
+    whole = replace(
+        effective([*request.directives, *pins_to_directives(pinned)]),
+        problems=request.problems,
+        components=request.components,
+        interpreter=request.interpreter,
+        justification=request.justification,
+    )
+    return whole, resolve(whole, partitions)
+
+
+async def log_decision(desk: Desk, case: Case, event: str, **more: object) -> None:
+    """One line in the decision log for this request."""
+    await decisions.log(
+        desk,
+        case.caller,
+        case.verdict,
+        "submit_job",
+        event,
+        script=case.reading.path,
+        script_sha256=case.reading.sha256,
+        request_sha256=case.request_sha256,
+        options=list(case.options),
+        pinned=[pin.option for pin in case.pinned],
+        run_id=case.ask.run_id,
+        justification=case.ask.justification or case.request.justification,
+        dry_run=case.ask.dry_run,
+        **more,
+    )
+
+
+async def hand_over(desk: Desk, case: Case, blocker: Blocker, reason: str) -> SubmitReply:
+    """Leave a script and commands for a person, and say so."""
+    left = await fallback.hand_over(
+        desk, name=case.name, script=case.data, decision=case.verdict, blocker=blocker,
+        options=[*case.options, *(pin.option for pin in case.pinned)], args=case.ask.args or (),
+    )  # fmt: skip
+    answer = blocked(desk, case, blocker, human=True)
+    return answer.model_copy(
+        update={
+            "reason": reason,
+            "summary": f"{case.name} was not submitted: {reason} A script for a person is at {left.artifact}.",
+            "artifacts": [left.artifact],
+            "manual_commands": left.commands,
+        }
+    )
+
+
+def blocked(desk: Desk, case: Case, blocker: Blocker, *, human: bool, reason: str | None = None) -> SubmitReply:
+    """A refusal that left nothing behind."""
+    reason = reason or format_refusal(case.verdict)
+    answer = reply(desk, case, "blocked", f"{case.name} was not submitted: {reason}")
+    return answer.model_copy(update={"blocker": blocker, "reason": reason, "human_action_required": human})
+
+
+def reply(desk: Desk, case: Case, status: str, summary: str) -> SubmitReply:
+    """An answer with everything that is known of the case."""
+    return SubmitReply(
+        status=status,  # type: ignore[arg-type] - one of the literals, checked by pydantic
+        summary=summary,
+        as_of=desk.clock.now(),
+        pinned=[PinShown(option=pin.option, why=pin.why) for pin in case.pinned],
+        requested=show.resources(case.resources),
+        decision=case.decision,
+        idempotency_key=case.key,
+        run_id=case.ask.run_id,
+    )

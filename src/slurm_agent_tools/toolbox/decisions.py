@@ -1,0 +1,44 @@
+"""The decision log: who asked what, what was decided by which policy, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult, Verdict
+from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+
+_QUIET = {"pass", "not_evaluated"}
+
+
+async def log(desk: Desk, caller: Caller, decision: DecisionShown, tool: str, event: str, **facts: object) -> None:
+    """Append one line; on disk before this returns."""
+    entry = {
+        "at": desk.clock.now().isoformat(),
+        "event": event,
+        "decision": decision.id,
+        "tool": tool,
+        "verdict": decision.verdict,
+        "policy": decision.policy.model_dump(),
+        "rules": [
+            rule.model_dump(include={"id", "outcome", "message"})
+            for rule in decision.rules
+            if rule.outcome not in _QUIET
+        ],
+        "user": desk.owner.user,
+        "project": desk.project,
+        "cluster": desk.owner.cluster,
+        "client": caller.client,
+        "client_version": caller.version,
+        "face": caller.face,
+    }
+    await desk.db(desk.store.log_decision, entry | facts)
+
+
+def single(desk: Desk, verdict: Verdict, rules: Sequence[RuleResult] = ()) -> DecisionShown:
+    """A decision that a tool takes by itself, in the policy's name."""
+    return DecisionShown(
+        id=new_id(),
+        verdict=verdict,
+        policy=PolicyRef(version=desk.policy.version, sha256=desk.policy.sha256),
+        rules=list(rules),
+    )

@@ -1,0 +1,142 @@
+"""The way of an allowed request into Slurm: intent, held job, comparison, release. Each step is in the ledger first."""
+
+from __future__ import annotations
+
+import os
+
+from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, SlurmUnreachable
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.replies import LogPaths, SubmitReply
+from slurm_agent_tools.slurm.client import Granted, TestOnly
+from slurm_agent_tools.toolbox import show, verify
+from slurm_agent_tools.toolbox.case import Case, blocked, log_decision, reply
+from slurm_agent_tools.toolbox.desk import Desk, new_id
+from slurm_agent_tools.units import JobId
+
+
+def options(case: Case) -> list[str]:
+    """sbatch's options: what the guard always sets, what was asked, what was pinned."""
+    always = ["--hold", "--ignore-pbs", "--no-requeue", f"--job-name={case.name}"]
+    if case.request.export is None:
+        always.append("--export=ALL")  # all of an environment that holds the policy's variables only
+    asked = [option for option in case.options if not option.startswith("--job-name=")]
+    return [*always, *asked, *(pin.option for pin in case.pinned)]
+
+
+def environment(desk: Desk) -> dict[str, str]:
+    """The variables that pass to a job: those that the policy lists, nothing else."""
+    return {name: os.environ[name] for name in desk.policy.policy.pass_environment if name in os.environ}
+
+
+async def trial(desk: Desk, case: Case) -> TestOnly:
+    """Slurm's own opinion of the request, before anything is sent."""
+    return await desk.slurm.test_only(
+        options(case), case.data, case.ask.args or (), cwd=desk.project, env=environment(desk)
+    )
+
+
+async def send(desk: Desk, case: Case) -> SubmitReply:
+    """Submit held and go on with it. SlurmUnreachable only when surely nothing was sent."""
+    now = desk.clock.now()
+    submission = Submission(
+        token=f"sat-{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
+        script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
+        job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
+        run_id=case.ask.run_id, request_json=show.resources(case.resources).model_dump_json(),
+    )  # fmt: skip
+    await desk.db(desk.store.add, desk.owner, submission)
+    try:
+        sent = await desk.slurm.submit(
+            [*options(case), f"--comment={submission.token}"], case.data, case.ask.args or (),
+            cwd=desk.project, env=environment(desk),
+        )  # fmt: skip
+    except SlurmUncertain as error:
+        return await _uncertain(desk, case, submission, error)
+    except SlurmError as error:
+        phase = "lost" if isinstance(error, SlurmUnreachable) else "refused"
+        await desk.db(desk.store.update, submission, phase=phase)
+        await log_decision(desk, case, phase, token=submission.token, error=error.message)
+        raise
+    submission = await desk.db(desk.store.update, submission, phase="held", job_id=sent.job_id)
+    return await proceed(desk, case, submission)
+
+
+async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
+    """Compare the held job with what was allowed, release it, answer. A loss on the way is `unconfirmed`."""
+    job_id = JobId(submission.job_id or 0)
+    try:
+        granted = await desk.slurm.held(job_id)
+        differences = verify.differences(desk, case, granted, await desk.slurm.batch_script(job_id))
+        if differences:
+            return await _withdraw(desk, case, submission, differences)
+        await desk.slurm.release(job_id)
+    except SlurmRefused as error:
+        return await _withdraw(desk, case, submission, [error.message])
+    except (SlurmUnreachable, SlurmUncertain) as error:
+        return await unconfirmed(desk, case, submission, error.message)
+    answer = _submitted(desk, case, submission, granted)
+    await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
+    await log_decision(desk, case, "submitted", token=submission.token, job_id=submission.job_id)
+    return answer
+
+
+async def report(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
+    """The answer for a job that an earlier call released before its answer was lost."""
+    try:
+        granted = await desk.slurm.held(JobId(submission.job_id or 0))
+    except SlurmError:  # over and forgotten by the controller: the job id is what matters
+        granted = None
+    answer = _submitted(desk, case, submission, granted)
+    await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
+    return answer
+
+
+def _submitted(desk: Desk, case: Case, submission: Submission, granted: Granted | None) -> SubmitReply:
+    summary = f"{case.name} is job {submission.job_id}. Wait for it with wait_for_job."
+    return reply(desk, case, "submitted", summary).model_copy(
+        update={
+            "job_id": str(submission.job_id),
+            "token": submission.token,
+            "granted": None if granted is None else show.resources(granted.resources),
+            "log_paths": None if granted is None else LogPaths(stdout=granted.stdout, stderr=granted.stderr),
+        }
+    )
+
+
+async def _withdraw(desk: Desk, case: Case, submission: Submission, differences: list[str]) -> SubmitReply:
+    """Slurm made something else of it than was checked: it never runs."""
+    try:
+        await desk.slurm.cancel(JobId(submission.job_id or 0))
+    except SlurmError as error:
+        return await unconfirmed(desk, case, submission, f"{'; '.join(differences)}; cancelling it: {error.message}")
+    await desk.db(desk.store.update, submission, phase="cancelled")
+    await log_decision(
+        desk, case, "withdrawn", token=submission.token, job_id=submission.job_id, differences=differences
+    )
+    reason = f"Slurm would not grant what was checked, so the held job was cancelled: {'; '.join(differences)}"
+    return blocked(desk, case, "policy", human=False, reason=reason)
+
+
+async def _uncertain(desk: Desk, case: Case, submission: Submission, error: SlurmUncertain) -> SubmitReply:
+    submission = await desk.db(desk.store.update, submission, phase="unconfirmed")
+    try:
+        found = await desk.slurm.find_token(submission.token)
+    except SlurmError:
+        found = None
+    if found is None:
+        return await unconfirmed(desk, case, submission, error.message)
+    submission = await desk.db(desk.store.update, submission, phase="held", job_id=found.job_id.base)
+    return await proceed(desk, case, submission)
+
+
+async def unconfirmed(desk: Desk, case: Case, submission: Submission, reason: str) -> SubmitReply:
+    """sbatch or what followed may have been carried out: the same key finds out before anything is sent again."""
+    await log_decision(desk, case, "unconfirmed", token=submission.token, job_id=submission.job_id, error=reason)
+    summary = f"Slurm may have accepted {case.name}; call again with idempotency_key {case.key}. {reason}"
+    return reply(desk, case, "unconfirmed", summary).model_copy(
+        update={
+            "reason": reason,
+            "token": submission.token,
+            "job_id": None if submission.job_id is None else str(submission.job_id),
+        }
+    )

@@ -1,0 +1,53 @@
+"""Where a tool cannot act or a person must decide: a ready script and exact commands are left for that person."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.generate import fallback as compose
+from slurm_agent_tools.jobscript.names import safe_name
+from slurm_agent_tools.replies import Blocker, DecisionShown
+from slurm_agent_tools.toolbox import paths
+from slurm_agent_tools.toolbox.desk import Desk
+
+GENERATED = "scripts/slurm/generated"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What is left for a person: the script's path in the project and the commands to run."""
+
+    artifact: str
+    commands: list[str]
+
+
+async def write_script(desk: Desk, name: str, script: str) -> str:
+    """Write a new file NAME-YYYYMMDD-HHMMSS-XXXXXX.sh; returns its path in the project. Never over a file."""
+    stem = f"{safe_name(name)}-{desk.clock.now():%Y%m%d-%H%M%S}"
+    for _ in range(5):
+        path = posixpath.join(GENERATED, f"{stem}-{secrets.token_hex(3)}.sh")
+        real = await paths.resolve(desk, "scripts folder", path)
+        if await desk.files.write_new(real, script.encode("utf-8", "surrogateescape"), mode=0o700):
+            return path
+    raise StorageError(f"no free name for {stem} in {GENERATED}", hint="Remove old generated scripts.")
+
+
+async def hand_over(
+    desk: Desk,
+    *,
+    name: str,
+    script: bytes,
+    decision: DecisionShown,
+    blocker: Blocker,
+    options: Sequence[str],
+    args: Sequence[str],
+) -> Handover:
+    """Leave the complete script, the verdict in its header, and the commands that submit and watch it."""
+    text = compose(script.decode("utf-8", "surrogateescape"), decision, blocker=blocker, now=desk.clock.now())
+    artifact = await write_script(desk, name, text)
+    return Handover(artifact, [shlex.join(["sbatch", *options, artifact, *args]), "squeue --me"])

@@ -1,0 +1,118 @@
+"""The facts of the moment that a decision rests on: the queue, the partitions, what the ledger remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.model import Job, JobRequest, Live, Partition, PastRun
+from slurm_agent_tools.policy import slots
+from slurm_agent_tools.toolbox import jobs
+from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.later import Later, ask_all
+from slurm_agent_tools.units import JobId
+
+_CANDIDATE = 10**11  # above every id that Slurm can give
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at the cluster: partitions, this user's active jobs, and intents that are not in the queue (yet)."""
+
+    partitions: dict[str, Partition]
+    active: tuple[Job, ...]
+    unsettled: tuple[Submission, ...]
+
+    def claims(self) -> tuple[slots.Claim, ...]:
+        """What counts against the limit: the queue, and reservations for submissions whose fate is not known."""
+        reserved = (slots.Claim(-1 - index, item.slots) for index, item in enumerate(self.unsettled))
+        return (*slots.claims(self.active), *reserved)
+
+
+async def look(desk: Desk, *, fresh: bool) -> Snapshot:
+    """Ask Slurm for queue and partitions at once. Raises SlurmError."""
+    partitions, queue = Later(desk.slurm.partitions), Later(lambda: desk.slurm.queue(fresh=fresh))
+    await ask_all(partitions, queue)
+    mine = tuple(job for job in desk.slurm.mine(queue.value()) if job.active)
+    return Snapshot(dict(partitions.value()), mine, await unsettled(desk, mine))
+
+
+async def unsettled(desk: Desk, mine: Sequence[Job]) -> tuple[Submission, ...]:
+    """Open submissions that the queue does not show: they may still become jobs, so they keep their slots."""
+    shown = {job.job_id.base for job in mine}
+    tokens = {job.comment for job in mine}
+    pending = await desk.db(desk.store.open_submissions, desk.owner)
+    return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
+
+
+async def facts(desk: Desk, snapshot: Snapshot, request: JobRequest, width: int) -> Live:
+    """Everything that the policy wants to know, with this request counted in."""
+    now_claimed = snapshot.claims()
+    after = slots.waits_for(request.dependency)
+    candidate = slots.Claim(_CANDIDATE, width, after)
+    active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
+    return Live(
+        now=desk.clock.now(),
+        partitions=snapshot.partitions,
+        active_jobs=active_now,
+        active=snapshot.active,
+        status_read=await desk.db(desk.store.last_read, desk.owner, "status"),
+        known_jobs=await _known(desk, slots.named(request.dependency)),
+        takes_over=_taken_over(after, active_now, active_then, width),
+        slots_after=active_then,
+        history=await history(desk, snapshot.active),
+    )
+
+
+async def history(desk: Desk, active: Sequence[Job]) -> tuple[PastRun, ...]:
+    """This caller's earlier submissions, newest first, brought up to date with what Slurm says of their end."""
+    running = {job.job_id.base for job in active}
+    runs = await desk.db(desk.store.history, desk.owner)
+    runs = await _settle(desk, runs, running)
+    return tuple(
+        PastRun(
+            job_id=str(run.job_id),
+            script_path=run.script_path,
+            script_sha256=run.script_sha256,
+            job_name=run.job_name,
+            request_sha256=run.request_sha256,
+            submitted=run.created,
+            outcome=run.outcome,
+            failed=run.failed,
+            category=run.category,
+            analysed=run.analysed is not None,
+            active=run.job_id in running,
+        )
+        for run in runs
+    )
+
+
+async def _settle(desk: Desk, runs: list[Submission], running: set[int]) -> list[Submission]:
+    """Ask Slurm once for the end of every released job whose outcome is not known yet."""
+    wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
+    if not wanted:
+        return runs
+    views = await desk.slurm.jobs([JobId(run.job_id) for run in wanted if run.job_id is not None])
+    for view in views.values():
+        if jobs.ended(view):
+            await jobs.settle(desk, view)
+    return await desk.db(desk.store.history, desk.owner)
+
+
+async def _known(desk: Desk, wanted: frozenset[int]) -> frozenset[str]:
+    """Those that the controller still holds: it takes a dependency on a job that it forgot as satisfied (22.05)."""
+    known: set[str] = set()
+    for base in sorted(wanted):
+        try:
+            view = await desk.slurm.job(JobId(base))
+        except UnknownJob:
+            continue
+        if {"squeue", "scontrol"} & set(view.job.sources):
+            known.add(str(base))
+    return frozenset(known)
+
+
+def _taken_over(after: frozenset[int], now: int, then: int, width: int) -> str | None:
+    return str(min(after)) if after and then < now + width else None

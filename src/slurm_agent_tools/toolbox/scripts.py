@@ -1,0 +1,151 @@
+"""generate_script and validate_config: what goes through the guard before it is written, and what is only read."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+
+from slurm_agent_tools import configs
+from slurm_agent_tools.catalogue import GenerateScript, ValidateConfig
+from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.generate import Draft, compose
+from slurm_agent_tools.model import Partition, Plan
+from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.reader import read_script
+from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, ValidateReply
+from slurm_agent_tools.toolbox import decisions, paths
+from slurm_agent_tools.toolbox.case import resolved
+from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+from slurm_agent_tools.toolbox.fallback import GENERATED
+
+_CONFIG_LIMIT = 5 * 2**20
+
+
+async def generate_script(desk: Desk, ask: GenerateScript, caller: Caller) -> GenerateReply:
+    """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
+    draft = compose(
+        ask,
+        partitions=await _partitions(desk),
+        limits=desk.policy.policy.limits,
+        mail_user=desk.settings.mail_user,
+        now=desk.clock.now(),
+        suffix=secrets.token_hex(3),
+    )
+    path = posixpath.join(GENERATED, draft.file_name)
+    data = draft.script.encode()
+    decision = await _judge_script(desk, data, path, writes=True)
+    await decisions.log(desk, caller, decision, "generate_script", "decided", path=path, size=len(data))
+    if decision.verdict != "allow":
+        return _blocked(desk, draft, decision)
+    real = await paths.resolve(desk, "name", path)
+    if not await desk.files.write_new(real, data, mode=0o700):
+        raise StorageError(f"{path} exists already", hint="Call again: the name holds a random part.")
+    return GenerateReply(
+        status="written",
+        summary=f"Wrote {path}. Submit it with submit_job.",
+        as_of=desk.clock.now(),
+        path=path,
+        script=draft.script,
+        reasons=draft.reasons,
+        decision=decision,
+    )
+
+
+def _blocked(desk: Desk, draft: Draft, decision: DecisionShown) -> GenerateReply:
+    reason = format_refusal(decision)
+    human = decision.verdict == "approve"
+    return GenerateReply(
+        status="blocked",
+        summary=f"No script was written: {reason}",
+        as_of=desk.clock.now(),
+        script=draft.script,
+        reasons=draft.reasons,
+        blocker="approval" if human else "policy",
+        reason=reason,
+        human_action_required=human,
+        decision=decision,
+    )
+
+
+async def validate_config(desk: Desk, ask: ValidateConfig) -> ValidateReply:
+    """Check one file; changes nothing. Raises InputError."""
+    real, data = await paths.read_file(desk, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
+    shown = paths.relative(desk, real)
+    if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
+        _, data = await paths.read_script(desk, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
+        decision = await _judge_script(desk, data, shown)
+        return _validated(desk, ask, [], [], {"kind": "batch script"}, decision)
+    config = configs.parse(data, posixpath.splitext(real)[1], shown)
+    present = {path: await desk.files.stat(await _inside(desk, path)) is not None for path in configs.paths(config)}
+    errors, warnings, summary = configs.check(config, present)
+    section = configs.slurm_section(config)
+    decision = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
+    return _validated(desk, ask, errors, warnings, summary, decision)
+
+
+async def _inside(desk: Desk, path: str) -> str:
+    return await desk.files.real_path(path if posixpath.isabs(path) else posixpath.join(desk.project, path))
+
+
+def _validated(
+    desk: Desk,
+    ask: ValidateConfig,
+    errors: list[Complaint],
+    warnings: list[Complaint],
+    summary: Mapping[str, object],
+    decision: DecisionShown | None,
+) -> ValidateReply:
+    refused = [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}] if decision else []
+    errors = errors + [
+        Complaint(
+            path=rule.id,
+            line=rule.evidence[0].line if rule.evidence else None,
+            message=rule.message,
+            remedy=rule.remedy or "",
+        )
+        for rule in refused
+    ]
+    invalid = bool(errors) or (ask.strict and bool(warnings))
+    verdict = "not valid" if invalid else "valid"
+    return ValidateReply(
+        status="invalid" if invalid else "valid",
+        summary=f"{ask.config_path} is {verdict}: {len(errors)} errors, {len(warnings)} warnings.",
+        as_of=desk.clock.now(),
+        errors=errors,
+        warnings=warnings,
+        config_summary=dict(summary),
+        decision=decision,
+    )
+
+
+# --- the guard without a submission ------------------------------------------------------------------------------
+
+
+async def _judge_script(desk: Desk, data: bytes, path: str, *, writes: bool = False) -> DecisionShown:
+    """The rules that need no live facts, over a script's text; with `writes`, the file to be written too."""
+    reading = await read_script(data, path, project=desk.project, files=desk.files)
+    partitions = await _partitions(desk)
+    pinned = pins(reading.request, desk.policy.policy, partitions)
+    request, resources = resolved(reading.request, pinned, partitions)
+    real = await paths.resolve(desk, "path", path) if writes else None
+    plan = Plan(
+        tool="generate_script" if writes else "validate_config",
+        project=desk.project,
+        reading=replace(reading, request=request),
+        resources=resources,
+        path=real,
+        path_exists=real is not None and await desk.files.stat(real) is not None,
+        size=len(data) if writes else None,
+    )
+    return decide(plan, desk.policy, decision_id=new_id(), pinned=pinned)
+
+
+async def _partitions(desk: Desk) -> dict[str, Partition] | None:
+    """What the cluster offers, where it can be asked: drafting and checking go on without it."""
+    try:
+        return dict(await desk.slurm.partitions())
+    except SlurmError:
+        return None

@@ -1,0 +1,77 @@
+"""Records into the shapes that are shown."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.model import Job, Resources
+from slurm_agent_tools.replies import ErrorInfo, JobShown, ResourcesShown, SectionError
+from slurm_agent_tools.slurm.truth import cause
+from slurm_agent_tools.units import format_duration, human_memory
+
+
+def job(record: Job, *, managed: bool | None = None) -> JobShown:
+    """One job as Slurm tells it."""
+    return JobShown(
+        job_id=str(record.job_id),
+        name=record.name,
+        state=record.state,
+        partition=record.partition,
+        user=record.user,
+        reason=record.reason,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        derived_exit_code=record.derived_exit_code,
+        derived_signal=record.derived_signal,
+        cancelled_by=record.cancelled_by,
+        submitted=record.submitted,
+        started=record.started,
+        ended=record.ended,
+        queue_seconds=queue_seconds(record),
+        run_seconds=record.elapsed_seconds,
+        time_limit_seconds=record.resources.time_limit_seconds,
+        nodes=record.nodes,
+        restarts=record.restarts,
+        dependency=record.dependency,
+        managed=managed,
+        cause=cause(record),
+        sources=list(record.sources),
+    )
+
+
+def queue_seconds(record: Job) -> int | None:
+    """From submission to start; None while it has not started."""
+    if record.submitted is None or record.started is None:
+        return None
+    return max(0, round((record.started - record.submitted).total_seconds()))
+
+
+def resources(record: Resources) -> ResourcesShown:
+    """A request or a grant in numbers, with the human spelling beside each."""
+    return ResourcesShown(
+        partition=record.partition,
+        nodes=record.nodes,
+        cpus=record.cpus,
+        gpus=record.gpus,
+        memory_bytes=record.memory_bytes,
+        memory=_memory(record.memory_bytes),
+        memory_per_gpu_bytes=record.memory_per_gpu_bytes,
+        memory_per_gpu=_memory(record.memory_per_gpu_bytes),
+        time_limit_seconds=record.time_limit_seconds,
+        time_limit=None if record.time_limit_seconds is None else format_duration(record.time_limit_seconds),
+        array_tasks=record.array_tasks,
+        array_concurrency=record.array_concurrency,
+    )
+
+
+def _memory(size: int | None) -> str | None:
+    return None if size is None else human_memory(size)
+
+
+def error(problem: AgentToolsError) -> ErrorInfo:
+    """A failure as callers see it."""
+    return ErrorInfo(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def section_error(problem: AgentToolsError) -> SectionError:
+    """Stands in place of a section that could not be read."""
+    return SectionError(error=error(problem))

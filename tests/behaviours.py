@@ -1,0 +1,37 @@
+"""What the product promises, by id. A test names the ids it proves with `@pytest.mark.proves("id", ...)`."""
+
+from __future__ import annotations
+
+BEHAVIOURS = {
+    "truth-of-fates": "Every tool tells the truth about jobs of every fate, over MCP and over the CLI.",
+    "unknown-is-said-by-slurm": "A job is called unknown only when Slurm says so; a silent Slurm is an error.",
+    "wait-is-bounded": "wait_for_job answers within the asked time plus 2 s, with progress, and can be called again.",
+    "waits-share-queries": "Fifty simultaneous waits cost Slurm no more queries per tick than one.",
+    "bad-input-names-the-field": "Bad input gets an error that names the field, and nothing reaches Slurm.",
+    "reading-tools-answer-in-time": "With Slurm down or stopped, each reading tool answers within 15 s with a hint.",
+    "garbage-is-an-error": "An answer of Slurm that cannot be read is an error, never an empty queue or an end.",
+    "unreachable-leaves-a-script": "Where nothing could be sent, a script and exact commands are left for a person.",
+    "unconfirmed-is-found-again": "After a lost answer the next call with the same key finds the job; never two jobs.",
+    "policy-refuses-with-lines": "A refusal by policy carries the corrected lines, and no artifact.",
+    "person-decides": "Where a person must decide, a script with the verdict in its header is left, and nothing is sent.",
+    "held-compared-released": "A job is submitted held, compared with what was checked, and only then released.",
+    "bytes-are-the-bytes": "The script's bytes that were checked are the bytes that Slurm gets.",
+    "cap-counts-chains-once": "Four jobs at once; arrays count by width, a chain counts once.",
+    "status-first": "submit_job needs a get_status by the same caller within the policy's time.",
+    "failed-needs-analysis": "A failed script is refused unchanged until analyze_log was run on its job.",
+    "decisions-are-logged": "Each decision, refusals included, is one line in an append-only log with the policy's hash.",
+    "environment-is-listed": "Only variables that the policy lists reach a job, and no SBATCH_* of the caller counts.",
+    "cancel-own-and-read": "cancel_job ends only jobs of this guard whose state or log was read.",
+    "results-never-overwrite": "Two results saved in one second both survive, each written whole.",
+    "generated-scripts-pass": "generate_script writes scripts that the guard allows, with a reason for every number.",
+    "catalogue-is-small": "Names, descriptions and input schemas of the whole catalogue stay under 12 KB.",
+    "both-eras": "Clients of both protocol eras are served with the same answers.",
+    "conformance": "The official conformance runner and Inspector pass over our own server.",
+    "faces-agree": "CLI and MCP give the same JSON.",
+    "init-overwrites-nothing": "init sets up a project folder and overwrites nothing.",
+    "wheel-is-whole": "The built wheel carries all it needs.",
+    "devcluster-leaves-nothing": "devcluster down leaves no process and no socket, also after a kill half-way.",
+    "memory-kill-is-named": "A job killed for memory is diagnosed so, also where Slurm says FAILED 0:9.",
+    "demo-checks-itself": "The demo checks each step against Slurm and ends with 1 when any differs.",
+    "readme-is-run": "Every command in the README is run by a test.",
+}

@@ -1,0 +1,69 @@
+"""The two ways in, driven for real: an MCP client over stdio, and the command line, both as the cluster's user."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+
+from slurm_agent_tools.devcluster import Cluster
+
+
+@dataclass
+class Place:
+    """A project of the cluster's user and the environment in which agents work there."""
+
+    cluster: Cluster
+    project: Path
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        home = str(self.project.parent)
+        plain = {"PATH": os.environ["PATH"], "HOME": home, "USER": self.cluster.user, "LOGNAME": self.cluster.user}
+        return plain | {"XDG_STATE_HOME": f"{home}/.state"} | self.cluster.environment() | self.extra
+
+    def run(self, argv: list[str], *, stdin: bytes = b"", seconds: float = 90) -> subprocess.CompletedProcess[bytes]:
+        """Run something as the user in the project."""
+        return subprocess.run(
+            self.cluster.as_user(argv), input=stdin, capture_output=True, cwd=self.project,
+            env=self.environment(), timeout=seconds, check=False,
+        )  # fmt: skip
+
+    def slurm(self, *argv: str, stdin: bytes = b"") -> str:
+        """A Slurm command that must succeed; its standard output."""
+        done = self.run(list(argv), stdin=stdin)
+        assert done.returncode == 0, (argv, done.stderr)
+        return done.stdout.decode("utf-8", "backslashreplace").strip()
+
+    def cli(self, tool: str, *words: str, seconds: float = 90) -> tuple[int, dict[str, Any]]:
+        """`python -m tools.agent_tools.TOOL`: exit code and the one JSON document."""
+        done = self.run([sys.executable, "-m", f"tools.agent_tools.{tool}", *words], seconds=seconds)
+        try:
+            return done.returncode, json.loads(done.stdout)
+        except ValueError as error:
+            raise AssertionError((tool, words, done.returncode, done.stdout, done.stderr)) from error
+
+    def server(self) -> StdioServerParameters:
+        """Our server as an MCP client starts it."""
+        argv = self.cluster.as_user([sys.executable, "-m", "slurm_agent_tools", "serve"])
+        return StdioServerParameters(command=argv[0], args=argv[1:], env=self.environment(), cwd=str(self.project))
+
+    @asynccontextmanager
+    async def client(self, mode: str = "auto") -> AsyncIterator[Client]:
+        async with Client(self.server(), mode=mode) as client:
+            yield client
+
+
+async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
+    """One tool call over MCP; errors come back as their structured content."""
+    result = await client.call_tool(tool, arguments)
+    assert result.structured_content is not None, result
+    return result.structured_content

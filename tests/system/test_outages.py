@@ -1,0 +1,170 @@
+"""Slurm down, stopped, or answering garbage: clear errors in time, and no job lost or doubled."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from slurm_agent_tools import devcluster
+from tests.system.faces import Place, call
+
+READING = [
+    ("get_status", {}),
+    ("wait_for_job", {"job_id": "99999", "timeout_seconds": 5}),
+    ("analyze_log", {"job_id": "99999"}),
+    ("analyze_log", {"recent_errors": 3}),
+]
+SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=/dev/null\nsleep 1\n"
+
+
+@pytest.fixture
+def script(place: Place) -> str:
+    (place.project / "job.sh").write_text(SCRIPT.replace("/dev/null", "logs/slurm/job-%j.out"))
+    place.own()
+    assert place.cli("get_status", "--no-cache")[0] == 0
+    return "job.sh"
+
+
+@pytest.fixture(params=["down", "stopped"])
+def outage(request, place):
+    if request.param == "down":
+        anyio.run(devcluster.stop_daemon, place.cluster, "slurmctld")
+        yield request.param
+        anyio.run(devcluster.start_daemon, place.cluster, "slurmctld")
+    else:
+        anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
+        yield request.param
+        anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGCONT)
+    for _ in range(100):
+        if place.run(["sinfo"]).returncode == 0:
+            return
+        time.sleep(0.2)
+    raise AssertionError("slurmctld did not come back")
+
+
+async def test_every_reading_tool_answers_in_time_and_submit_job_leaves_a_script(place, script, outage):
+    async with place.client() as client:
+        for tool, arguments in READING:
+            start = time.monotonic()
+            reply = await call(client, tool, **arguments)
+            assert time.monotonic() - start < 15, (tool, outage)
+            if tool == "get_status":
+                assert reply["status"] == "partial"
+                assert reply["cluster"]["reachable"] is False
+                assert reply["slurm"]["error"]["code"] == "cluster_unreachable"
+                assert reply["slurm"]["error"]["hint"]
+            elif arguments.get("recent_errors") is None:
+                assert reply["error"]["code"] == "cluster_unreachable", reply
+                assert reply["error"]["hint"]
+        reply = await call(client, "submit_job", script=script)
+    assert reply["status"] == "blocked"
+    assert reply["blocker"] == "cluster_unreachable"
+    assert reply["human_action_required"] is True
+    [artifact] = reply["artifacts"]
+    assert (place.project / artifact).read_text().startswith("#!/bin/bash\n")
+    assert any(line.startswith("sbatch ") and artifact in line for line in reply["manual_commands"])
+
+
+def wrapper(place: Place, body: str, name: str = "sbatch") -> str:
+    """A folder of commands in which one is replaced by a shell script."""
+    folder = place.project.parent / f"bin-{name}-{time.monotonic_ns()}"
+    folder.mkdir()
+    for command in ("squeue", "scontrol", "sacct", "sinfo", "sbatch", "scancel", "sdiag"):
+        (folder / command).symlink_to(f"/usr/bin/{command}")
+    (folder / name).unlink()
+    (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+    (folder / name).chmod(0o755)
+    return str(folder)
+
+
+GARBAGE = {
+    "nonsense": "echo 'lorem ipsum | dolor'",
+    "html": "echo '<html>502 Bad Gateway</html>'",
+    "binary": "head -c 4096 /dev/urandom",
+    "silence-and-failure": "exit 1",
+    "half-a-row": "/usr/bin/squeue \"$@\" | head -c 20",
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_a_queue_that_answers_garbage_is_an_error_and_nothing_is_submitted(place, script, kind, monkeypatch):
+    monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, GARBAGE[kind], "squeue"))
+    sleeper = place.slurm("sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "-t", "5", stdin=b"#!/bin/bash\nsleep 60\n")
+    try:
+        _, status = place.cli("get_status")
+        assert "error" in status["slurm"], status
+        code, reply = place.cli("submit_job", f"--script={script}")
+        assert code in {1, 3}, reply
+        assert reply.get("status") != "submitted"
+        code, reply = place.cli("wait_for_job", f"--job-id={sleeper}", "--timeout=2")
+        assert reply.get("status") != "finished", reply
+    finally:
+        place.slurm("scancel", sleeper)
+    assert "job.sh" not in place.slurm("squeue", "-h", "-o", "%j")
+
+
+def jobs_named(place: Place, name: str) -> list[str]:
+    rows = place.slurm("sacct", "-X", "-n", "-P", "-o", "JobIDRaw,JobName").splitlines()
+    return sorted({row.split("|")[0] for row in rows if row.split("|")[1] == name})
+
+
+def test_a_reply_that_was_lost_is_unconfirmed_and_the_next_call_finds_the_job(place, script, monkeypatch):
+    lose = (
+        'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
+        '/usr/bin/sbatch "$@" >/dev/null\n'
+        'echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1'
+    )
+    monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, lose))
+    name = f"lost-{time.monotonic_ns()}"
+    words = [f"--script={script}", f"--job-name={name}", f"--idempotency-key={name}"]
+    code, reply = place.cli("submit_job", *words)
+    assert reply["status"] in {"submitted", "unconfirmed"}, reply
+    del place.extra["SLURM_AGENT_SLURM__BIN_DIR"]
+    code, again = place.cli("submit_job", *words)
+    assert (code, again["status"]) == (0, "submitted"), again
+    time.sleep(3)
+    assert jobs_named(place, name) == [again["job_id"]]
+
+
+def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, script, monkeypatch):
+    """The real thing: sbatch really times out against a stopped controller, which takes the job when it wakes."""
+    gate = place.project.parent / f"gate-{time.monotonic_ns()}"
+    wait = (
+        'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
+        f"touch {gate}.here; until [ -e {gate}.go ]; do sleep 0.05; done\n"
+        'exec /usr/bin/sbatch "$@"'
+    )
+    monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, wait))
+    name = f"stopped-{time.monotonic_ns()}"
+    words = [f"--script={script}", f"--job-name={name}", f"--idempotency-key={name}"]
+    answers: list[tuple[int, dict]] = []
+    caller = threading.Thread(target=lambda: answers.append(place.cli("submit_job", *words)))
+    caller.start()
+    here, go = Path(f"{gate}.here"), Path(f"{gate}.go")
+    for _ in range(300):
+        if here.exists():
+            break
+        time.sleep(0.05)
+    assert here.exists()
+    anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
+    go.touch()
+    caller.join(80)
+    anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGCONT)
+    assert not caller.is_alive()
+    code, reply = answers[0]
+    assert (code, reply["status"]) == (4, "unconfirmed"), reply
+    assert name in reply["summary"]
+    del place.extra["SLURM_AGENT_SLURM__BIN_DIR"]
+    for _ in range(20):
+        code, again = place.cli("submit_job", *words)
+        if again["status"] != "unconfirmed":
+            break
+        time.sleep(1)
+    assert (code, again["status"]) == (0, "submitted"), again
+    time.sleep(3)
+    assert jobs_named(place, name) == [again["job_id"]]

@@ -1,0 +1,128 @@
+import json
+import sqlite3
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger.records import Owner, Submission
+from slurm_agent_tools.ledger.store import Store, submission_lock
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ALICE = Owner("alice", "/home/alice/p", "default")
+OTHER_PROJECT = Owner("alice", "/home/alice/q", "default")
+
+
+def submission(token: str = "t1", **changes: object) -> Submission:
+    plain = Submission(
+        token=token, idempotency_key=f"key-{token}", phase="intent", created=NOW, updated=NOW, script_path="a.sh",
+        script_sha256="s", request_sha256="r", job_name="a", slots=1, decision_id="d",
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = Store(tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+def test_a_submission_comes_back_as_it_was_written(store):
+    wanted = submission(run_id="run 7", analysed=NOW + timedelta(seconds=0.5), failed=True, job_id=9)
+    store.add(ALICE, wanted)
+    assert store.by_key(ALICE, "key-t1") == wanted
+    assert store.by_job(ALICE, 9) == wanted
+
+
+def test_an_update_is_seen_by_another_process(store):
+    store.add(ALICE, submission())
+    store.update(submission(), phase="held", job_id=12)
+    other = Store(store.folder)
+    found = other.by_job(ALICE, 12)
+    other.close()
+    assert found is not None
+    assert found.phase == "held"
+
+
+def test_records_belong_to_user_project_and_cluster(store):
+    store.add(ALICE, submission(job_id=3))
+    assert store.by_job(OTHER_PROJECT, 3) is None
+    assert store.history(OTHER_PROJECT) == []
+    assert store.managed_ids(OTHER_PROJECT) == {3}
+    assert store.managed_ids(Owner("bob", "/home/alice/p", "default")) == frozenset()
+
+
+def test_open_submissions_are_those_whose_fate_is_not_settled(store):
+    for token, phase in [("a", "intent"), ("b", "unconfirmed"), ("c", "held"), ("d", "released"), ("e", "lost")]:
+        store.add(ALICE, submission(token, phase=phase))
+    assert [item.token for item in store.open_submissions(OTHER_PROJECT)] == ["a", "b", "c"]
+    assert [item.token for item in store.open_submissions(ALICE, lost_since=NOW)] == ["a", "b", "c", "e"]
+
+
+def test_a_read_is_remembered_with_its_time(store):
+    assert store.last_read(ALICE, "status") is None
+    store.mark_read(ALICE, "status", NOW)
+    store.mark_read(ALICE, "status", NOW + timedelta(minutes=1))
+    assert store.last_read(ALICE, "status") == NOW + timedelta(minutes=1)
+    assert store.last_read(OTHER_PROJECT, "status") is None
+
+
+def test_a_decision_is_one_line_of_json_and_later_ones_come_behind(store):
+    store.log_decision({"verdict": "deny", "name": 'a\nb "c"'})
+    store.log_decision({"verdict": "allow", "at": NOW})
+    lines = store.decisions.read_text().splitlines()
+    assert [json.loads(line)["verdict"] for line in lines] == ["deny", "allow"]
+    assert json.loads(lines[0])["name"] == 'a\nb "c"'
+
+
+def test_everything_is_private_to_the_user(store):
+    store.log_decision({})
+    for path in (store.folder, store.path, store.decisions):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def test_many_threads_write_without_losing_a_record(store):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: store.add(ALICE, submission(f"t{number}", job_id=number)), range(40)))
+        list(pool.map(lambda number: store.log_decision({"n": number}), range(40)))
+    assert len(store.history(ALICE)) == 40
+    assert len(store.decisions.read_text().splitlines()) == 40
+
+
+def test_a_ledger_of_a_newer_version_is_refused(store):
+    with sqlite3.connect(store.path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StorageError, match="newer version"):
+        Store(store.folder)
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError) as caught:
+        Store(tmp_path / "file" / "state")
+    assert "SLURM_AGENT_STATE_DIR" in caught.value.hint
+
+
+def test_only_one_holds_the_submission_lock(tmp_path):
+    with submission_lock(tmp_path) as first, submission_lock(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with submission_lock(tmp_path) as again:
+        assert again
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path):
+    code = (
+        "import os, pathlib, sys; from slurm_agent_tools.ledger.store import submission_lock\n"
+        "with submission_lock(pathlib.Path(sys.argv[1])) as mine: assert mine; os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
+    with submission_lock(tmp_path) as mine:
+        assert mine

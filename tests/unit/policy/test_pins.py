@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from slurm_agent_tools.model import JobRequest
+from slurm_agent_tools.policy.document import load, shipped
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.rules.examples import CPU, GPU
+
+POLICY = load(shipped()).policy
+GIB = 2**30
+BOTH = {"gpu": GPU, "cpu": CPU}
+
+
+def options(request: JobRequest, partitions=BOTH) -> list[str]:
+    return [pin.option for pin in pins(request, POLICY, partitions)]
+
+
+def test_a_silent_script_gets_one_gpu_its_memory_and_two_hours_on_a_gpu_partition():
+    assert options(JobRequest(partition="gpu")) == ["--gpus=1", "--mem-per-gpu=16G", "--time=02:00:00"]
+
+
+def test_the_default_partition_counts_when_none_is_named():
+    assert options(JobRequest()) == options(JobRequest(partition="gpu"))
+
+
+def test_a_silent_script_on_a_cpu_partition_gets_memory_per_node():
+    assert options(JobRequest(partition="cpu")) == ["--mem=16G", "--time=02:00:00"]
+
+
+def test_without_a_known_cluster_no_gpu_is_guessed():
+    assert options(JobRequest(partition="gpu"), None) == ["--mem=16G", "--time=02:00:00"]
+    assert options(JobRequest(gpus=2), None) == ["--mem-per-gpu=16G", "--time=02:00:00"]
+
+
+@pytest.mark.parametrize("way", ["gpus", "gpus_per_node", "gpus_per_task", "gpus_per_socket"])
+def test_gpus_stated_in_any_way_are_left_alone(way: str):
+    assert options(JobRequest(partition="gpu", **{way: 1})) == ["--mem-per-gpu=16G", "--time=02:00:00"]
+
+
+def test_no_gpu_stated_as_zero_is_left_alone():
+    assert options(JobRequest(partition="gpu", gpus=0)) == ["--mem=16G", "--time=02:00:00"]
+
+
+@pytest.mark.parametrize("way", ["memory_per_node", "memory_per_cpu", "memory_per_gpu"])
+@pytest.mark.parametrize("size", [0, 8 * GIB])
+def test_memory_stated_in_any_way_is_left_alone(way: str, size: int):
+    assert options(JobRequest(partition="gpu", gpus=1, time_limit=60, **{way: size})) == []
+
+
+def test_the_memory_is_never_more_than_the_nodes_have():
+    small = replace(CPU, name="small", memory_per_node=4 * GIB)
+    tight = replace(GPU, name="tight", memory_per_node=32 * GIB)
+    limited = replace(CPU, name="limited", max_mem_per_node=6 * GIB)
+    known = {p.name: p for p in (small, tight, limited)}
+
+    assert options(JobRequest(partition="small"), known)[0] == "--mem=4G"
+    assert options(JobRequest(partition="tight", gpus=4), known)[0] == "--mem-per-gpu=8G"
+    assert options(JobRequest(partition="tight", gpus=1), known)[0] == "--mem-per-gpu=16G"
+    assert options(JobRequest(partition="limited"), known)[0] == "--mem=6G"
+    assert options(JobRequest(partition="limited,small"), known)[0] == "--mem=4G"
+
+
+def test_the_memory_is_never_more_than_what_the_policy_gives_freely():
+    strict = load(shipped(), [("x", b"limits: {memory_per_gpu: {free: 8G}}")]).policy
+
+    assert pins(JobRequest(gpus=1, time_limit=60), strict, None)[0].option == "--mem-per-gpu=8G"
+
+
+def test_the_time_is_never_more_than_the_partition_allows():
+    short = replace(CPU, name="short", max_time_seconds=1800)
+
+    assert options(JobRequest(partition="short"), {"short": short})[-1] == "--time=00:30:00"
+
+
+@pytest.mark.parametrize("partitions", [BOTH, None])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        JobRequest(partition="gpu", gpus=4, memory_per_node=64 * GIB, time_limit=60),
+        JobRequest(partition="gpu", gpus=2, memory_per_cpu=4 * GIB, cpus_per_task=4, time_limit=60),
+        JobRequest(partition="gpu", gpus_per_task=1, ntasks=4, memory_per_node=64 * GIB, time_limit=60),
+    ],
+)
+def test_several_gpus_beside_memory_per_node_are_kept_on_one_node(request_: JobRequest, partitions):
+    assert options(request_, partitions) == ["--nodes=1"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": 2},
+        {"gpus": 1},
+        {"gpus": 8},
+        {"gpus_per_node": 2},
+        {"memory_per_node": 512 * GIB},
+        {"ntasks": 64},
+        {"memory_per_node": None, "memory_per_gpu": 16 * GIB},
+    ],
+)
+def test_a_stated_placement_or_one_that_no_node_can_hold_is_left_alone(change):
+    request = JobRequest(partition="gpu", gpus=4, memory_per_node=64 * GIB, time_limit=60)
+
+    assert options(replace(request, **change)) == []
+
+
+def test_every_pin_says_why():
+    assert all(pin.why for pin in pins(JobRequest(), POLICY, BOTH))

@@ -1,0 +1,69 @@
+import pytest
+
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.policy.slots import Claim, claims, count, waits_for
+from slurm_agent_tools.units import parse_job_id
+
+
+def job(text: str, state: str = "PENDING", dependency: str | None = None) -> Job:
+    return Job(parse_job_id(text), "n", state, ("squeue",), dependency=dependency)
+
+
+def slots(*jobs: Job) -> int:
+    return count(claims(jobs))
+
+
+def test_running_and_pending_jobs_count_and_finished_ones_do_not():
+    assert slots(job("1", "RUNNING"), job("2"), job("3", "COMPLETED"), job("4", "COMPLETING")) == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (["9_[0-49%2]"], 2),
+        (["9_[2-50%4]", "9_0", "9_1"], 4),
+        (["9_[3%4]", "9_0", "9_1", "9_2"], 4),
+        (["9_[0-9]"], 10),
+        (["9_[9]", "9_8"], 2),
+        (["9_0"], 1),
+    ],
+)
+def test_an_array_counts_by_the_tasks_that_may_run_at_once(rows, expected):
+    assert slots(*(job(row) for row in rows)) == expected
+
+
+def test_a_het_job_counts_once():
+    assert slots(job("7+0"), job("7+1"), job("7+2")) == 1
+
+
+def test_a_chain_counts_once_and_further_dependents_count():
+    chain = [job("1", "RUNNING"), job("2", dependency="afterok:1(unfulfilled)"), job("3", dependency="afterany:2")]
+    assert slots(*chain) == 1
+    assert slots(*chain, job("4", dependency="afterok:1(unfulfilled)")) == 2
+
+
+def test_a_chain_counts_by_its_widest_link():
+    assert slots(job("1"), job("2_[0-5%3]", dependency="afterok:1")) == 3
+
+
+def test_a_dependency_on_a_start_or_on_a_job_that_is_gone_takes_over_nothing():
+    assert slots(job("5", "RUNNING"), job("6", dependency="after:5"), job("7", dependency="afterok:2")) == 3
+
+
+def test_a_candidate_is_counted_like_the_rest():
+    assert count([Claim(1, 1), Claim(10**10, 1, frozenset({1}))]) == 1
+    assert count([Claim(1, 1), Claim(2, 1, frozenset({1})), Claim(10**10, 1, frozenset({1}))]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("afterok:12:13,afterany:14", {12, 13, 14}),
+        ("afterok:12_3(unfulfilled)?afterany:15_*(failed)", {12, 15}),
+        ("aftercorr:16+1", {16}),
+        ("singleton", set()),
+        (None, set()),
+    ],
+)
+def test_dependencies_are_read_as_written_and_as_printed(text, ids):
+    assert waits_for(text) == ids

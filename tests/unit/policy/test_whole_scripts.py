@@ -1,0 +1,138 @@
+"""Whole scripts on their way through reader, pins, resources and decision, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from slurm_agent_tools.jobscript.request import effective, pins_to_directives
+from slurm_agent_tools.jobscript.resources import resolve
+from slurm_agent_tools.model import Plan
+from slurm_agent_tools.policy.check import check_text
+from slurm_agent_tools.policy.document import LoadedPolicy, load, shipped
+from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.rules import RULES
+from slurm_agent_tools.policy.rules.base import Example, Rule
+from slurm_agent_tools.policy.rules.examples import FILE, PROJECT
+from slurm_agent_tools.reader import read_script
+
+LOADED = load(shipped())
+CASES = Path(__file__).parents[3] / "policies" / "tests"
+SILENT = {"pass", "not_evaluated"}
+
+
+@dataclass(frozen=True)
+class NoFiles:
+    """A project that holds nothing but the script."""
+
+    async def stat(self, path: str):  # noqa: ARG002
+        return None
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None):  # noqa: ARG002
+        return None
+
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600):  # noqa: ARG002
+        raise AssertionError("reading a script writes nothing")
+
+    async def list(self, folder: str):  # noqa: ARG002
+        return None
+
+    async def real_path(self, path: str):
+        return path
+
+
+async def read(text: str, partitions: Any = None):
+    """The reading with its pins in the request, the pins, and the resources."""
+    reading = await read_script(text.encode(), FILE, project=PROJECT, files=NoFiles())
+    pinned = pins(reading.request, LOADED.policy, partitions)
+    request = replace(
+        effective([*reading.request.directives, *pins_to_directives(pinned)]),
+        problems=reading.request.problems,
+        components=reading.request.components,
+        interpreter=reading.request.interpreter,
+        justification=reading.request.justification,
+    )
+    return replace(reading, request=request), pinned, resolve(request, partitions)
+
+
+def cases() -> list[Mapping[str, Any]]:
+    found = [case for path in sorted(CASES.glob("*.yaml")) for case in yaml.safe_load(path.read_text(encoding="utf-8"))]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
+async def test_the_shipped_policy_decides_its_cases_as_they_say(case: Mapping[str, Any]):
+    reading, pinned, resources = await read(case["script"])
+
+    decision = check_text(reading, None, LOADED, project=PROJECT, resources=resources, pinned=pinned)
+
+    spoken = {result.id: result.message for result in decision.rules if result.outcome not in SILENT}
+    assert sorted(spoken) == sorted(case["expect"]["rules"]), spoken
+    assert decision.verdict == case["expect"]["verdict"]
+
+
+SCRIPTS = [
+    (rule, example)
+    for rule in RULES
+    for example in (*rule.passing, *rule.failing)
+    if example.plan.tool == "submit_job" and example.plan.reading is not None
+]
+
+
+async def judged(example: Example, text: str):
+    """The decision on an example's script as it is really read, with the example's facts of the moment."""
+    live = example.plan.live
+    loaded: LoadedPolicy = replace(LOADED, policy=example.under(LOADED.policy))
+    reading, pinned, resources = await read(text, live.partitions if live is not None else None)
+    plan = Plan(
+        "submit_job",
+        PROJECT,
+        reading=reading,
+        resources=resources,
+        request_sha256=example.plan.request_sha256,
+        justification=example.plan.justification,
+        live=live,
+    )
+    return decide(plan, loaded, decision_id="d1", pinned=pinned)
+
+
+@pytest.mark.parametrize(("rule", "example"), SCRIPTS, ids=[f"{rule.id}: {e.name}" for rule, e in SCRIPTS])
+async def test_an_examples_text_means_what_the_example_says(rule: Rule, example: Example):
+    assert example.plan.reading is not None
+
+    decision = await judged(example, example.plan.reading.text)
+
+    result = next(result for result in decision.rules if result.id == rule.id)
+    assert result.outcome == example.outcome, result.message
+    if example in rule.passing:
+        assert not [r for r in decision.rules if r.outcome in {"deny", "approve"} and r.id != rule.id], decision
+
+
+MENDED = [
+    (rule, example)
+    for rule, example in SCRIPTS
+    if example in rule.failing
+    and "Replace line" in (rule.check(example.plan, example.under(LOADED.policy)).remedy or "")
+    and "JOB_ID" not in (rule.check(example.plan, example.under(LOADED.policy)).remedy or "")
+]
+
+
+@pytest.mark.parametrize(("rule", "example"), MENDED, ids=[f"{rule.id}: {e.name}" for rule, e in MENDED])
+async def test_a_script_mended_with_the_remedys_line_passes_the_rule(rule: Rule, example: Example):
+    reading = example.plan.reading
+    assert reading is not None
+    result = rule.check(example.plan, example.under(LOADED.policy))
+    assert result.remedy is not None
+    lines = reading.text.splitlines()
+    lines[result.evidence[0].line - 1] = result.remedy.splitlines()[1]
+
+    decision = await judged(example, "\n".join([*lines, ""]))
+
+    assert next(r for r in decision.rules if r.id == rule.id).outcome == "pass"

@@ -1,0 +1,49 @@
+"""`doctor` says where each setting came from and whether Slurm answers."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools import cli, config, doctor
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(tmp_path / "no-slurm-here"))
+    (tmp_path / "slurm-agent.toml").write_text('log_level = "error"\n[slurm]\nread_timeout = 3\n')
+    return tmp_path
+
+
+def test_each_setting_has_its_origin() -> None:
+    found = {name: source for name, _, source in doctor.origins(config.load())}
+    assert found["project_root"] == "environment"
+    assert found["slurm.bin_dir"] == "environment"
+    assert found["log_level"] == "slurm-agent.toml"
+    assert found["slurm.read_timeout"] == "slurm-agent.toml"
+    assert found["tool_prefix"] == "default"
+    assert found["slurm.cache_seconds"] == "default"
+
+
+def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor", "--json"]) == 1
+    body = json.loads(capsys.readouterr().out)
+    assert body["cluster"]["reachable"] is False
+    assert body["cluster"]["error"]["code"] == "tool_unavailable"
+    assert body["settings"]["slurm.read_timeout"] == {"value": 3.0, "from": "slurm-agent.toml"}
+    assert len(body["policy"]["sha256"]) == 64
+
+
+def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "slurm.read_timeout" in out
+    assert "reachable: False" in out
+
+
+def test_a_setting_that_is_wrong_is_exit_2_and_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "slurm-agent.toml").write_text('log_level = "loud"\n')
+    assert cli.main(["doctor", "--json"]) == 2
+    assert "log_level" in json.loads(capsys.readouterr().out)["error"]["message"]

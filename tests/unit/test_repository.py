@@ -1,0 +1,149 @@
+"""What every commit of this repository must hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from slurm_agent_tools.catalogue import TOOLS
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+REQUIREMENTS = (ROOT / "requirements.txt").read_text()
+BINARY = {".png", ".gz", ".whl", ".bin"}
+SKIPPED = {".git", ".venv", "node_modules", "__pycache__", "build", "dist", "results", "generated", "documents", "logs"}
+# Assembled from parts, so that this file passes its own test.
+HOSTS = re.compile(
+    "|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "deb" + r"\.debian"))
+)
+MACHINE = re.compile("|".join(("/" + "work/", "/" + "root/")))
+
+
+def files(*patterns: str) -> list[Path]:
+    found = [path for pattern in patterns or ("*",) for path in ROOT.rglob(pattern)]
+    return sorted(
+        path for path in found
+        if path.is_file() and not SKIPPED & set(path.relative_to(ROOT).parts)
+        and not any(part.endswith("_cache") or part == ".hypothesis" for part in path.relative_to(ROOT).parts)
+    )  # fmt: skip
+
+
+def texts(*patterns: str) -> list[Path]:
+    return [path for path in files(*patterns) if path.suffix not in BINARY]
+
+
+def hits(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for path in paths
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_file_names_the_host_of_a_package_registry():
+    assert hits(HOSTS, texts()) == []
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on():
+    assert hits(MACHINE, [path for path in texts() if "tests" not in path.relative_to(ROOT).parts]) == []
+
+
+def test_continuous_integration_runs_lint_and_the_tests_by_make():
+    script = ROOT / ".ci/run"
+
+    assert script.stat().st_mode & 0o111
+    assert {"make lint", "make test"} <= set(script.read_text().splitlines())
+
+
+def test_no_client_file_puts_the_server_into_the_sandbox_that_approves_every_call():
+    clients = [path for path in texts("*.json") if path.name in {"mcp.json", ".mcp.json", "vscode-mcp.json"}]
+
+    assert len(clients) == 4
+    assert [path for path in clients if "sandbox" in path.read_text()] == []
+
+
+def test_both_client_files_start_the_same_command():
+    code = json.loads((ROOT / ".vscode/mcp.json").read_text())["servers"]["slurm-agent-tools"]
+    claude = json.loads((ROOT / ".mcp.json").read_text())["mcpServers"]["slurm-agent-tools"]
+
+    assert code.pop("cwd") == "${workspaceFolder}"
+    assert code == claude == {"type": "stdio", "command": "uv", "args": ["run", "slurm-agent-tools", "serve"]}
+
+
+def test_the_exact_versions_are_the_same_in_both_places():
+    with_marker = re.findall(r"^([a-z0-9-]+==[^ ]+(?: ; [^\\]+?)?) \\$", REQUIREMENTS, re.MULTILINE)
+
+    assert PROJECT["tool"]["uv"]["constraint-dependencies"] == with_marker
+    assert set(PROJECT["tool"]["uv"]["build-constraint-dependencies"]) <= set(with_marker)
+
+
+def test_every_requirement_has_a_hash_and_one_exact_version():
+    blocks = re.split(r"\n(?=\S)", "\n".join(line for line in REQUIREMENTS.splitlines() if not line.startswith("#")))
+
+    assert len(blocks) > 50
+    assert [block for block in blocks if "==" not in block or "--hash=sha256:" not in block] == []
+
+
+def test_everything_that_the_project_asks_for_is_pinned():
+    asked = [
+        *PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"], *PROJECT["build-system"]["requires"],
+    ]  # fmt: skip
+    pinned = {line.split("==")[0] for line in PROJECT["tool"]["uv"]["constraint-dependencies"]}
+
+    assert {re.split(r"[<>=\[ ]", name)[0].lower() for name in asked} <= pinned
+
+
+def test_no_module_is_longer_than_four_hundred_lines():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in files("*.py")
+        if (lines := len(path.read_text().splitlines())) >= 400 and path.name != "replies.py"
+    }
+
+    assert long == {}
+
+
+@pytest.mark.parametrize("page", texts("*.md"), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_between_pages_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    inside = [link for link in links if not re.match(r"[a-z]+:", link)]
+
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+def test_the_agent_file_is_in_todays_format_and_knows_every_tool():
+    _, head, body = (ROOT / ".github/agents/slurm-manager.agent.md").read_text().split("---\n", 2)
+    front = yaml.safe_load(head)
+
+    assert set(front) == {"name", "description", "argument-hint", "tools"}
+    assert "slurm-agent-tools/*" in front["tools"]
+    assert [tool.name for tool in TOOLS if f"`{tool.name}`" not in body] == []
+    assert "STATUS: BLOCKED" in body
+    assert "uv run python -m tools.agent_tools." in body
+
+
+def test_the_top_level_is_the_one_that_was_drawn():
+    drawn = {"pyproject.toml", "src", "tests", "policies", "scripts", ".vscode", "README.md"}
+
+    assert drawn <= {path.name for path in ROOT.iterdir()}
+    assert (ROOT / "scripts/slurm/generated/.gitkeep").is_file()
+
+
+def test_the_imports_keep_the_rules_of_the_house():
+    checked = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert checked.returncode == 0, checked.stdout
