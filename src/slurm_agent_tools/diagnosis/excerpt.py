@@ -22,7 +22,9 @@ _ESCAPES = re.compile(
 # Other control characters, and those that reorder text on a screen.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
-_RANK = re.compile(r"(?:\[(?:rank|default)?\d+\]|rank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\(\S+ pid=\d+\)|\d{1,5}(?=: )):?\s?")
+_RANK = re.compile(
+    r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):|\(\w+ pid=\d+\))\s?"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.jobscript.words import UNKNOWN, Node, fold
@@ -23,20 +24,35 @@ _WRAPPERS = {
     "catchsegv": (), "strace": (), "perf": (), "unbuffer": (), "accelerate": (), "torchrun": (), "find": (),
 }  # fmt: skip
 _SUBMIT = {"sbatch", "salloc", "qsub", "bsub"}
-_CONTROL = {"update", "release", "hold", "uhold", "suspend", "resume", "create", "delete", "reconfigure", "shutdown", "top"}
+_CONTROL = {
+    "update",
+    "release",
+    "hold",
+    "uhold",
+    "suspend",
+    "resume",
+    "create",
+    "delete",
+    "reconfigure",
+    "shutdown",
+    "top",
+}
 _DEVICE = re.compile(r"(?:^|[^A-Za-z])(?:cuda|hip|xpu):\d+\b|/GPU:\d+")
-_SET = re.compile(r"(?:^|[\s,;'\"=])((?:SINGULARITYENV_|APPTAINERENV_)?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)=")
-_SETUP_EVAL = re.compile(r"conda|mamba|micromamba|modulecmd|lmod|spack|ssh-agent|pyenv|direnv|register-python-argcomplete|brew|starship|dircolors")
+_SET = re.compile(
+    r"(?:^|[\s,;'\"=])((?:SINGULARITYENV_|APPTAINERENV_)?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)="
+)
 
 
 def judge(program: Program, words: list[str], line: int, statement: Node, known: dict[str, str]) -> None:
     """Look at one command, and at every command that it starts in turn."""
     first = words[0]
-    if UNKNOWN not in first and " " in first and first in known.values():  # an unquoted variable that holds several words
+    if (
+        UNKNOWN not in first and " " in first and first in known.values()
+    ):  # an unquoted variable that holds several words
         words = [*_split(first), *words[1:]]
     _heredocs(program, words, line, statement, known)
     for start in _starts(words):
-        _command(program, words[start:], line, known)
+        _command(program, words[start:], line)
     _arguments(program, words, line)
 
 
@@ -62,11 +78,9 @@ def _behind(words: list[str], position: int, valued: tuple[str, ...]) -> int:
         word = words[position]
         if word.startswith("-") and len(word) > 1:
             position += 2 if word in valued else 1
-        elif re.match(r"[A-Za-z_]\w*=", word) or (name in {"timeout", "taskset", "nice"} and re.match(r"[\d.]", word)):
-            position += 1
-        elif (name in {"singularity", "apptainer"} and word in {"exec", "run"}) or (name == "accelerate" and word == "launch"):
-            position += 1
-        elif name == "srun" and not _looks_like_command(word):
+        elif re.match(r"[A-Za-z_]\w*=", word) or (name in {"timeout", "taskset", "nice"} and re.match(r"[\d.]", word)) or (name in {"singularity", "apptainer"} and word in {"exec", "run"}) or (
+            name == "accelerate" and word == "launch"
+        ) or (name == "srun" and not _looks_like_command(word)):
             position += 1
         else:
             break
@@ -81,46 +95,48 @@ def _name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _command(program: Program, words: list[str], line: int, known: dict[str, str]) -> None:
+def _command(program: Program, words: list[str], line: int) -> None:
     name, rest = _name(words[0]), words[1:]
-    if name in _SUBMIT:
-        program.find("direct-submission", f"it runs {name}", line)
-        if name == "salloc":
-            program.find("interactive", "it runs salloc", line)
-        if any(word in {"$0", UNKNOWN} or UNKNOWN in word for word in rest[-1:]):
-            program.find("auto-retry", "it may submit itself again", line, "warn")
-    elif name == "scontrol":
-        _scontrol(program, rest, line)
-    elif name == "srun":
-        _srun(program, rest, line)
-    elif name == "ssh":
-        text = " ".join(rest[1:])
-        if text and UNKNOWN not in text:
-            program.texts.append(("shell", text, line))
-    elif name in SHELLS:
-        _shell(program, rest, line)
-    elif name in {"source", "."} and rest:
-        program.files.append(("source", rest[0], line))
-    elif name == "eval":
-        _eval(program, rest, line)
-    elif name == "trap" and rest and rest[0] not in {"-", ""} and not rest[0].startswith("-"):
-        program.texts.append(("shell", rest[0], line))
-    elif name == "alias":
-        for word in rest:
-            program.texts.append(("shell", word.partition("=")[2], line))
-    elif re.fullmatch(r"python[\d.]*", name) or name == "torchrun":
-        _python(program, rest, line)
-    elif name in {"read", "mapfile", "readarray", "getopts", "printf"}:
-        _assigning(program, name, rest, line)
-    elif name in {"retry", "snakemake", "nextflow", "dask-jobqueue", "submitit"}:
-        _retrying(program, name, rest, line)
-    elif "/" in words[0] and UNKNOWN not in words[0]:
-        program.files.append(("run", words[0], line))
+    if name in _HANDLERS:
+        _HANDLERS[name](program, name, rest, line)
+    elif re.fullmatch(r"python[\d.]*", name):
+        _python(program, name, rest, line)
     elif UNKNOWN in words[0]:
         program.find("opaque-code", "it runs a command whose name is computed", line, "warn")
+    elif "/" in words[0]:
+        program.files.append(("run", words[0], line))
 
 
-def _scontrol(program: Program, rest: list[str], line: int) -> None:
+def _submit(program: Program, name: str, rest: list[str], line: int) -> None:
+    program.find("direct-submission", f"it runs {name}", line)
+    if name == "salloc":
+        program.find("interactive", "it runs salloc", line)
+    if rest and UNKNOWN in rest[-1]:
+        program.find("auto-retry", "it may submit itself again", line, "warn")
+
+
+def _ssh(program: Program, _: str, rest: list[str], line: int) -> None:
+    text = " ".join(rest[1:])
+    if text.strip(UNKNOWN + " "):
+        program.texts.append(("shell", text, line))
+
+
+def _source(program: Program, _: str, rest: list[str], line: int) -> None:
+    if rest:
+        program.files.append(("source", rest[0], line))
+
+
+def _trap(program: Program, _: str, rest: list[str], line: int) -> None:
+    if rest and rest[0] and not rest[0].startswith("-"):
+        program.texts.append(("shell", rest[0], line))
+
+
+def _alias(program: Program, _: str, rest: list[str], line: int) -> None:
+    for word in rest:
+        program.texts.append(("shell", word.partition("=")[2], line))
+
+
+def _scontrol(program: Program, _: str, rest: list[str], line: int) -> None:
     verb = next((word for word in rest if not word.startswith("-")), "")
     if verb.startswith("requeue"):
         program.find("auto-retry", f"it runs scontrol {verb}", line)
@@ -128,17 +144,17 @@ def _scontrol(program: Program, rest: list[str], line: int) -> None:
         program.find("direct-submission", f"it runs scontrol {verb}", line)
 
 
-def _srun(program: Program, rest: list[str], line: int) -> None:
+def _srun(program: Program, _: str, rest: list[str], line: int) -> None:
     options = [word for word in rest if word.startswith("-")]
     if any(option.startswith("--pty") for option in options):
         program.find("interactive", "it runs srun --pty", line)
 
 
-def _shell(program: Program, rest: list[str], line: int) -> None:
+def _shell(program: Program, _: str, rest: list[str], line: int) -> None:
     for index, word in enumerate(rest):
         if re.fullmatch(r"-[a-z]*c", word):
             text = rest[index + 1] if index + 1 < len(rest) else ""
-            if UNKNOWN in text.replace(UNKNOWN, "", 0) and text.strip(UNKNOWN + " ") == "":
+            if not text.strip(UNKNOWN + " "):
                 program.find("opaque-code", "it runs a computed text", line, "approve")
             else:
                 program.texts.append(("shell", text, line))
@@ -148,7 +164,7 @@ def _shell(program: Program, rest: list[str], line: int) -> None:
             return
 
 
-def _eval(program: Program, rest: list[str], line: int) -> None:
+def _eval(program: Program, _: str, rest: list[str], line: int) -> None:
     text = " ".join(rest)
     if UNKNOWN not in text:
         program.texts.append(("shell", text, line))
@@ -156,7 +172,7 @@ def _eval(program: Program, rest: list[str], line: int) -> None:
         program.find("opaque-code", "it evaluates a computed text", line, "approve")
 
 
-def _python(program: Program, rest: list[str], line: int) -> None:
+def _python(program: Program, _: str, rest: list[str], line: int) -> None:
     position = 0
     while position < len(rest):
         word = rest[position]
@@ -191,10 +207,18 @@ def _retrying(program: Program, name: str, rest: list[str], line: int) -> None:
         program.find("auto-retry", "it runs a command again when it fails", line)
     for index, word in enumerate(rest):
         option, _, value = word.partition("=")
-        if option in {"--retries", "--restart-times", "-T"}:
-            if (value or (rest[index + 1] if index + 1 < len(rest) else "0")) != "0":
-                program.find("auto-retry", f"{name} {word} starts failed work again", line)
-        if option in {"--slurm", "--profile", "--executor", "--cluster", "--cluster-generic-submit-cmd", "-profile", "-executor"}:
+        number = value or (rest[index + 1] if index + 1 < len(rest) else "0")
+        if option in {"--retries", "--restart-times", "-T"} and number != "0":
+            program.find("auto-retry", f"{name} {word} starts failed work again", line)
+        if option in {
+            "--slurm",
+            "--profile",
+            "--executor",
+            "--cluster",
+            "--cluster-generic-submit-cmd",
+            "-profile",
+            "-executor",
+        }:
             program.find("direct-submission", f"{name} {word} submits jobs by itself", line)
 
 
@@ -208,7 +232,11 @@ def _arguments(program: Program, words: list[str], line: int) -> None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", line)
         if _DEVICE.search(word) and "\n" not in word:
             program.find("device-index", f"it names a device by number: {word[:80]}", line)
-        if re.search(r"(?:^|[\s'\"/;])sbatch\s", word) and "\n" not in word and _name(words[0]) not in SHELLS | {"ssh", "eval", "trap"}:
+        if (
+            re.search(r"(?:^|[\s'\"/;])sbatch\s", word)
+            and "\n" not in word
+            and _name(words[0]) not in SHELLS | {"ssh", "eval", "trap"}
+        ):
             program.find("direct-submission", "it hands an sbatch command to another program", line)
 
 
@@ -219,7 +247,13 @@ def _heredocs(program: Program, words: list[str], line: int, statement: Node, kn
     if target is None and _name(words[0]) == "tee":
         target = next((word for word in words[1:] if not word.startswith("-")), None)
     for item in redirects:
-        text = fold(item["Hdoc"], known) if item.get("Hdoc") else fold(item.get("Word"), known) if item.get("Op") == "<<<" else None
+        text = (
+            fold(item["Hdoc"], known)
+            if item.get("Hdoc")
+            else fold(item.get("Word"), known)
+            if item.get("Op") == "<<<"
+            else None
+        )
         if text is None:
             continue
         if reads_program(words):
@@ -238,7 +272,10 @@ def reads_program(words: list[str]) -> bool:
     for start in starts:
         name, rest = _name(words[start]), words[start + 1 :]
         if name in SHELLS or re.fullmatch(r"python[\d.]*", name):
-            return all(word.startswith("-") and word not in {"-c", "-m"} for word in rest[:1]) or rest[:1] in (["-"], ["-s"])
+            return all(word.startswith("-") and word not in {"-c", "-m"} for word in rest[:1]) or rest[:1] in (
+                ["-"],
+                ["-s"],
+            )
     return False
 
 
@@ -252,3 +289,19 @@ def _split(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
+
+
+_HANDLERS: Mapping[str, Callable[[Program, str, list[str], int], None]] = {
+    **dict.fromkeys(_SUBMIT, _submit),
+    **dict.fromkeys(SHELLS, _shell),
+    **dict.fromkeys(("source", "."), _source),
+    **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf"), _assigning),
+    **dict.fromkeys(("retry", "snakemake", "nextflow"), _retrying),
+    "scontrol": _scontrol,
+    "srun": _srun,
+    "ssh": _ssh,
+    "eval": _eval,
+    "trap": _trap,
+    "alias": _alias,
+    "torchrun": _python,
+}

@@ -41,7 +41,9 @@ def _gpu_item(item: str, whole: str) -> int:
     return int(match[2]) if match[2] is not None else 1
 
 
-_GRES = re.compile(r"(?:gres[:/])?([A-Za-z_][\w.-]*)(?:[:/]([A-Za-z_][\w.-]*))?(?:[:=](\d{1,6})([kmg]?))?", re.IGNORECASE)
+_GRES = re.compile(
+    r"(?:gres[:/])?([A-Za-z_][\w.-]*)(?:[:/]([A-Za-z_][\w.-]*))?(?:[:=](\d{1,6})([kmg]?))?", re.IGNORECASE
+)
 
 
 def _gres(text: str) -> int | None:

@@ -141,9 +141,7 @@ def _per_cpu(size: int, request: JobRequest, shape: Shape) -> tuple[int, int, in
     return total, per_node, -(-worst // shape.fewest)
 
 
-def _defaults(
-    request: JobRequest, shape: Shape, partition: Partition
-) -> tuple[int | None, int | None, int | None]:
+def _defaults(request: JobRequest, shape: Shape, partition: Partition) -> tuple[int | None, int | None, int | None]:
     """Slurm's own defaults: DefMemPerGPU, DefMemPerCPU or DefMemPerNode of the partition, else the whole node."""
     if partition.def_mem_per_gpu and shape.gpus:
         size = partition.def_mem_per_gpu

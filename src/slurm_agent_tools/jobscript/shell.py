@@ -15,7 +15,24 @@ DEVICES = re.compile(
     r"(?:CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|HIP_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)"
 )
 MAX_NODES = 400_000
-_TESTS = {"[", "[[", "test", "((", ":", "true", "false", "read", "sleep", "kill", "pgrep", "grep", "squeue", "ls", "nc", "curl"}
+_TESTS = {
+    "[",
+    "[[",
+    "test",
+    "((",
+    ":",
+    "true",
+    "false",
+    "read",
+    "sleep",
+    "kill",
+    "pgrep",
+    "grep",
+    "squeue",
+    "ls",
+    "nc",
+    "curl",
+}
 
 
 @dataclass(slots=True)
@@ -80,7 +97,7 @@ def _visit(program: Program, node: Node, outer: Node | None, known: dict[str, st
     if kind == "CallExpr":
         _assigned(program, node.get("Assigns", ()))
         words = [fold(word, known) for word in node.get("Args", ())]
-        if words:
+        if words and not (words[0] == "eval" and _is_setup(node, known)):
             commands.judge(program, words, line_of(node), outer or node, known)
     elif kind == "DeclClause":
         _assigned(program, [item for item in node.get("Args", ()) if not item.get("Naked")])
@@ -95,6 +112,23 @@ def _visit(program: Program, node: Node, outer: Node | None, known: dict[str, st
         _named(program, node["Param"]["Value"], line_of(node))
     elif kind == "BinaryCmd" and node.get("Op") in {"|", "|&"}:
         _pipe(program, node, known)
+
+
+_SETUP = re.compile(
+    r"(?:.*/)?(?:conda|mamba|micromamba|modulecmd|lmod|spack|ssh-agent|pyenv|direnv|dircolors|brew|starship"
+    r"|register-python-argcomplete)"
+)
+_SETUP_NAMES = re.compile(r"_*(?:conda|mamba)_setup")
+
+
+def _is_setup(node: Node, known: dict[str, str]) -> bool:
+    """`eval "$(conda shell.bash hook)"` and its like: what every real script does to set up its environment."""
+    inner = [part for part, _ in walk({"Args": node["Args"][1:]}) if part.get("Type") in {"CmdSubst", "ParamExp"}]
+    outer = inner[0] if inner else {}
+    if outer.get("Type") == "ParamExp":
+        return _SETUP_NAMES.fullmatch(outer["Param"]["Value"]) is not None
+    names = _commands(outer.get("Stmts", []), known) if outer else []
+    return bool(names) and all(_SETUP.fullmatch(name) for name in names)
 
 
 def _assigned(program: Program, assigns: list[Node] | tuple[Node, ...]) -> None:

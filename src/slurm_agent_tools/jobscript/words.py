@@ -19,7 +19,9 @@ def fold(word: Node | None, known: Mapping[str, str]) -> str:
 def _part(part: Node, known: Mapping[str, str]) -> str:
     match part["Type"]:
         case "Lit":
-            return re.sub(r"\\(.)", lambda found: "" if found[1] == "\n" else found[1], part.get("Value", ""), flags=re.DOTALL)
+            return re.sub(
+                r"\\(.)", lambda found: "" if found[1] == "\n" else found[1], part.get("Value", ""), flags=re.DOTALL
+            )
         case "SglQuoted":
             text: str = part.get("Value", "")
             return _ansi(text) if part.get("Dollar") else text

@@ -135,4 +135,4 @@ async def test_a_script_mended_with_the_remedys_line_passes_the_rule(rule: Rule,
 
     decision = await judged(example, "\n".join([*lines, ""]))
 
-    assert next(r for r in decision.rules if r.id == rule.id).outcome == "pass"
+    assert next(r for r in decision.rules if r.id == rule.id).outcome in SILENT

@@ -1,0 +1,114 @@
+"""Lines and numbers that a log shows, whatever the job's fate."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
+from slurm_agent_tools.diagnosis.signatures import harmless, signatures
+from slurm_agent_tools.replies import EvidenceLine
+
+_LIMIT = 100
+_WARNING = re.compile(r"(?<![=\w])(?:\w*Warning|WARN(?:ING)?)\b|\bwarning:|\[W |^W\d{4}\b", re.IGNORECASE)
+_ERROR = re.compile(
+    r"\b(?:error|errors|\w+Error|\w*Exception|exception|fatal|critical|traceback|panic|aborted|failed|failure)\b"
+    r"|\b(?:killed|segfault|core dumped|cannot|permission denied)\b",
+    re.IGNORECASE,
+)
+# Said of errors that did not happen, and of figures that are called error.
+_NO_ERROR = re.compile(
+    r"\b(?:no|0|zero|without(?: any)?)\s+(?:errors?|failures?|failed)\b"
+    r"|\b(?:errors?|failures?|failed)\s*[=:]\s*(?:0\b|none\b|false\b|[\d.]+(?:e-?\d+)?%?\s*$)"
+    r"|\berror (?:rate|bars?|checking|handling|bound|margin)\b",
+    re.IGNORECASE,
+)
+
+# Words that make a name one of a figure; a name is cut at these signs to find them.
+_FIGURES = frozenset(
+    "loss nll perplexity ppl accuracy acc top1 top5 f1 auc auroc bleu rouge rouge1 rouge2 rougel precision recall iou "
+    "miou map mae mse rmse r2 psnr ssim wer cer dice reward return lr epoch epochs step steps iteration iter throughput "
+    "samples tokens images".split()
+)
+_PAIRS = frozenset({"learning rate", "grad norm", "gradient norm", "global step"})
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)(?![\w:-]|\.\d)"
+_STATED = re.compile(
+    rf"(?<![\w./-])(?P<name>(?:[a-z][\w/@.-]* )?[a-z][\w/@.-]*)[\"']?\s*[:=]\s*[\"'\[(]?(?:tensor\()?(?P<value>{_NUMBER})",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\b(?P<name>epoch|step|iteration|iter)\b\s*[:=]?\s*\[?(?P<value>\d+)\s*/\s*\d+", re.IGNORECASE)
+_SPLITS = frozenset(
+    {
+        "train",
+        "training",
+        "val",
+        "valid",
+        "validation",
+        "test",
+        "eval",
+        "best",
+        "mean",
+        "avg",
+        "average",
+        "final",
+        "total",
+    }
+)
+
+
+def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
+    """Lines that tell of an error, each text once, standard error first."""
+    return _collect(texts, _tells_error)
+
+
+def warnings(texts: Sequence[LogText]) -> list[EvidenceLine]:
+    """Lines that are marked as warnings, each text once."""
+    return _collect(texts, lambda line: _WARNING.search(line[:200]) is not None)
+
+
+def _tells_error(line: str) -> bool:
+    if any(signature.match(line) for signature in signatures()):
+        return True
+    return _ERROR.search(line) is not None and _NO_ERROR.search(line) is None and not harmless(line)
+
+
+def _collect(texts: Sequence[LogText], wanted: Callable[[str], bool]) -> list[EvidenceLine]:
+    found: dict[str, EvidenceLine] = {}
+    for text in stderr_first(texts):
+        for line in text.lines:
+            body = split_rank(line.text)[1]
+            if body not in found and wanted(body):
+                found[body] = line
+            if len(found) >= _LIMIT:
+                return list(found.values())
+    return list(found.values())
+
+
+def stderr_first(texts: Sequence[LogText]) -> list[LogText]:
+    """The texts with standard error before standard output."""
+    return sorted(texts, key=lambda text: text.kind != "stderr")
+
+
+def metrics(texts: Sequence[LogText]) -> dict[str, float]:
+    """The last value of each figure that a line states as `name: number` or `name=number`, and of `epoch 3/10`.
+
+    Names are in small letters with `_` for blanks. A figure whose last value is not a number is left out.
+    """
+    found: dict[str, float] = {}
+    for text in texts:
+        for line in text.lines:
+            for match in (*_STATED.finditer(line.text), *_COUNTED.finditer(line.text)):
+                name = _name(match["name"].lower())
+                if name is not None:
+                    found[name] = float(match["value"])
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _name(text: str) -> str | None:
+    """The figure's name, or None for the name of something else; a split before it belongs to it."""
+    before, _, last = text.rpartition(" ")
+    known = text in _PAIRS or bool(set(re.split(r"[_/.@-]", last)) & _FIGURES)
+    if not known:
+        return None
+    return f"{before}_{last}" if before and (before in _SPLITS or text in _PAIRS) else last

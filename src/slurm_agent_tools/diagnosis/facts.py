@@ -1,0 +1,104 @@
+"""What Slurm's records say of one job, as facts that signatures name, and as evidence that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from slurm_agent_tools.model import Job, Step
+from slurm_agent_tools.replies import EvidenceLine
+from slurm_agent_tools.units import format_duration, human_memory
+
+SOURCE = "Slurm"  # stands for a file in evidence
+_KILL = 9
+_FULL = 0.95  # of the requested memory: sampled, so a peak is seen a little late
+
+
+def facts(part: Job) -> frozenset[str]:
+    """`state=`, `step=` (a step's state), `exit=`, `signal=`, `step_exit=`, `step_signal=`, `waits=`, `reason=`.
+
+    An exit code above 128 is also the signal that a shell reports that way (bash(1), EXIT STATUS). The reason of an
+    ended job counts only where it never started: accounting keeps the last reason for waiting.
+    """
+    found = {f"state={part.state}"} | _ends("", part.exit_code, part.signal)
+    found |= _ends("step_", part.derived_exit_code, part.derived_signal)
+    for step in part.steps:
+        found |= {f"step={step.state}"} | _ends("step_", step.exit_code, step.signal)
+    if part.reason and part.active:
+        found.add(f"waits={part.reason}")
+    elif part.reason and part.started is None:
+        found.add(f"reason={part.reason}")
+    if filled(part) and found & {f"signal={_KILL}", f"step_signal={_KILL}"}:
+        found.add("memory=full-and-killed")
+    return frozenset(found)
+
+
+def _ends(prefix: str, code: int | None, signal: int | None) -> set[str]:
+    found = {f"{prefix}exit={code}"} if code else set()
+    if code is not None and code > 128:
+        found.add(f"{prefix}signal={code - 128}")
+    if signal:
+        found.add(f"{prefix}signal={signal}")
+    return found
+
+
+def among(known: Iterable[str], wanted: Sequence[str]) -> bool:
+    """True when one of the facts is one of those wanted (* for any text)."""
+    return any(fnmatchcase(fact, pattern) for fact in known for pattern in wanted)
+
+
+def peak(parts: Iterable[Job]) -> int | None:
+    """Largest MaxRSS over all steps, bytes; None where nothing was sampled (Slurm then says 0)."""
+    sizes = [step.max_rss_bytes for part in parts for step in part.steps if step.max_rss_bytes]
+    return max(sizes, default=None)
+
+
+def filled(part: Job) -> bool:
+    """True when the peak of one task came near to what the job had on a node."""
+    has, used = part.resources.memory_per_node_bytes or part.resources.memory_bytes, peak([part])
+    return bool(has and used and used >= has * _FULL)
+
+
+def failed(part: Job) -> bool:
+    """True for an end that is not a clean one, a failed step behind an exit code 0 included."""
+    return not part.active and part.state != "UNKNOWN" and (part.state != "COMPLETED" or bool(broken(part)))
+
+
+def broken(part: Job) -> list[Step | None]:
+    """Steps that failed; [None] where only the derived exit code tells it."""
+    steps: list[Step | None] = [
+        step for step in part.steps if step.exit_code or step.signal or step.state not in {"COMPLETED", "RUNNING", ""}
+    ]
+    return steps or ([None] if part.derived_exit_code or part.derived_signal else [])
+
+
+def evidence(part: Job) -> list[EvidenceLine]:
+    """State and codes of the job and of the steps that failed, one line each."""
+    texts = [f"job {part.job_id}: {_words(part.state, part.exit_code, part.signal, part.reason)}{_used(part)}"]
+    for step in broken(part):
+        if step is None:
+            texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
+        else:
+            texts.append(f"step {step.step_id} ({step.name}): {_words(step.state, step.exit_code, step.signal, None)}")
+    return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
+
+
+def _words(state: str, code: int | None, signal: int | None, reason: str | None) -> str:
+    words = [state]
+    if code is not None or signal is not None:
+        words.append(f"exit {code or 0}:{signal or 0}")
+    if reason and reason != "None":
+        words.append(f"reason {reason}")
+    return ", ".join(words)
+
+
+def _used(part: Job) -> str:
+    limit, has, used = part.resources.time_limit_seconds, part.resources.memory_per_node_bytes, peak([part])
+    text = ""
+    if part.elapsed_seconds is not None:
+        text += f", ran {format_duration(part.elapsed_seconds)}"
+        text += f" of {format_duration(limit)}" if limit is not None else ""
+    if used is not None:
+        text += f", peak memory {human_memory(used)}"
+        text += f" of {human_memory(has)} per node" if has else ""
+    return text
