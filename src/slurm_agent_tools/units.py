@@ -145,12 +145,16 @@ def parse_array(text: str) -> ArraySpec:
     if match is None:
         raise ValueError(f"not an array specification: {text!r} (write 0-9%4)")
     limit = int(match[2] or match[3] or 0) or None
-    spans = [_array_span(item, text) for item in match[1].split(",")]
-    total = sum(len(span) for span in spans)
-    if total > 1_000_000:
-        raise ValueError(f"array too large: {text!r}")
-    indices = {index for span in spans for index in span}
-    return ArraySpec(text.strip(), len(indices), limit, min(indices), max(indices))
+    found = indices(match[1], text)
+    return ArraySpec(text.strip(), len(found), limit, min(found), max(found))
+
+
+def indices(listed: str, whole: str | None = None) -> frozenset[int]:
+    """Task ids of 1,3,5-7 or 0-20:5; `whole` is the text to name in an error."""
+    spans = [_array_span(item, whole or listed) for item in listed.split(",")]
+    if sum(len(span) for span in spans) > 1_000_000:
+        raise ValueError(f"array too large: {whole or listed!r}")
+    return frozenset(index for span in spans for index in span)
 
 
 def _array_span(item: str, whole: str) -> range:

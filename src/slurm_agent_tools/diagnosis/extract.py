@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
-from slurm_agent_tools.diagnosis.signatures import harmless, signatures
+from slurm_agent_tools.diagnosis.signatures import harmless, matching
 from slurm_agent_tools.replies import EvidenceLine
 
 _LIMIT = 100
@@ -27,14 +27,18 @@ _NO_ERROR = re.compile(
 
 # Words that make a name one of a figure; a name is cut at these signs to find them.
 _FIGURES = frozenset(
-    "loss nll perplexity ppl accuracy acc top1 top5 f1 auc auroc bleu rouge rouge1 rouge2 rougel precision recall iou "
-    "miou map mae mse rmse r2 psnr ssim wer cer dice reward return lr epoch epochs step steps iteration iter throughput "
-    "samples tokens images".split()
-)
+    {
+        "loss", "nll", "perplexity", "ppl", "accuracy", "acc", "top1", "top5", "f1", "auc", "auroc", "bleu", "rouge",
+        "rouge1", "rouge2", "rougel", "precision", "recall", "iou", "miou", "map", "mae", "mse", "rmse", "r2", "psnr",
+        "ssim", "wer", "cer", "dice", "reward", "return", "lr", "epoch", "step", "iteration", "iter", "throughput",
+    }
+)  # fmt: skip
+_RATES = ("/s", "/sec", "per_second", "per_sec", "_norm")
 _PAIRS = frozenset({"learning rate", "grad norm", "gradient norm", "global step"})
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)(?![\w:-]|\.\d)"
 _STATED = re.compile(
-    rf"(?<![\w./-])(?P<name>(?:[a-z][\w/@.-]* )?[a-z][\w/@.-]*)[\"']?\s*[:=]\s*[\"'\[(]?(?:tensor\()?(?P<value>{_NUMBER})",
+    r"(?<![\w./-])(?P<name>(?:[a-z][\w/@.-]* )?[a-z][\w/@.-]*)[\"']?\s*[:=]\s*"
+    rf"[\"'\[(]?(?:tensor\()?(?P<value>{_NUMBER})",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(r"\b(?P<name>epoch|step|iteration|iter)\b\s*[:=]?\s*\[?(?P<value>\d+)\s*/\s*\d+", re.IGNORECASE)
@@ -59,30 +63,27 @@ _SPLITS = frozenset(
 
 def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that tell of an error, each text once, standard error first."""
-    return _collect(texts, _tells_error)
+    return _collect(texts, _error_lines)
 
 
 def warnings(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that are marked as warnings, each text once."""
-    return _collect(texts, lambda line: _WARNING.search(line[:200]) is not None)
+    return _collect(texts, lambda lines: {i for i, line in enumerate(lines) if _WARNING.search(line[:200])})
 
 
-def _tells_error(line: str) -> bool:
-    if any(signature.match(line) for signature in signatures()):
-        return True
-    return _ERROR.search(line) is not None and _NO_ERROR.search(line) is None and not harmless(line)
+def _error_lines(lines: Sequence[str]) -> set[int]:
+    found = {index for index, _, _ in matching(lines)}
+    plain = (i for i, line in enumerate(lines) if _ERROR.search(line) and not _NO_ERROR.search(line))
+    return found | {index for index in plain if not harmless(lines[index])}
 
 
-def _collect(texts: Sequence[LogText], wanted: Callable[[str], bool]) -> list[EvidenceLine]:
+def _collect(texts: Sequence[LogText], choose: Callable[[Sequence[str]], set[int]]) -> list[EvidenceLine]:
     found: dict[str, EvidenceLine] = {}
     for text in stderr_first(texts):
-        for line in text.lines:
-            body = split_rank(line.text)[1]
-            if body not in found and wanted(body):
-                found[body] = line
-            if len(found) >= _LIMIT:
-                return list(found.values())
-    return list(found.values())
+        bodies = [split_rank(line.text)[1] for line in text.lines]
+        for index in sorted(choose(bodies)):
+            found.setdefault(bodies[index], text.lines[index])
+    return list(found.values())[:_LIMIT]
 
 
 def stderr_first(texts: Sequence[LogText]) -> list[LogText]:
@@ -108,7 +109,7 @@ def metrics(texts: Sequence[LogText]) -> dict[str, float]:
 def _name(text: str) -> str | None:
     """The figure's name, or None for the name of something else; a split before it belongs to it."""
     before, _, last = text.rpartition(" ")
-    known = text in _PAIRS or bool(set(re.split(r"[_/.@-]", last)) & _FIGURES)
+    known = text in _PAIRS or last.endswith(_RATES) or bool(set(re.split(r"[_/.@-]", last)) & _FIGURES)
     if not known:
         return None
     return f"{before}_{last}" if before and (before in _SPLITS or text in _PAIRS) else last

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.facts import among
 from slurm_agent_tools.diagnosis.python import EFFECTS, Raised, exceptions
-from slurm_agent_tools.diagnosis.signatures import Signature, by_id, signatures
+from slurm_agent_tools.diagnosis.signatures import Signature, by_id, matching
 from slurm_agent_tools.replies import EvidenceLine
 
 _PYTHON = "python-exception"
@@ -56,16 +56,11 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
 
 
 def _by_line(index: int, text: LogText) -> Iterator[Hit]:
-    lowered = "\n".join(line.text for line in text.lines).lower()
-    live = [signature for signature in signatures() if any(word in lowered for word in signature.words)]
-    for position, line in enumerate(text.lines if live else ()):
-        body = split_rank(line.text)[1]
-        for signature in live:
-            match = signature.match(body)
-            if match is not None:
-                what = next((value for value in match.groupdict().values() if value), None)
-                late = len(text.lines) - position
-                yield Hit(signature, index, position, line, what, signature.sure(body), late=late)
+    bodies = [split_rank(line.text)[1] for line in text.lines]
+    for position, signature, match in matching(bodies):
+        what = next((value for value in match.groupdict().values() if value), None)
+        sure, late = signature.sure(bodies[position]), len(bodies) - position
+        yield Hit(signature, index, position, text.lines[position], what, sure, late=late)
 
 
 def root(found: Sequence[Hit], known: AbstractSet[str]) -> Hit | None:

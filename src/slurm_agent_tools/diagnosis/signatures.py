@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -42,24 +42,22 @@ class Signature(BaseModel):
     samples: tuple[str, ...] = Field(min_length=2)
     near_misses: tuple[str, ...] = Field(min_length=1)
 
+    def concerns(self, lowered: str) -> bool:
+        """True when a text in small letters holds one of the words without which no pattern matches."""
+        return any(word in lowered for word in self.words)
+
     def match(self, line: str) -> re.Match[str] | None:
         """The match of one cleaned line without its rank's prefix; a harmless line never matches."""
-        lowered = line.lower()
-        if not any(word in lowered for word in self.words):
+        if not self.concerns(line.lower()):
             return None
         if not self.any_level and harmless(line):
             return None
-        return next(self._hits(line), None)
+        found = (pattern.search(line) for pattern in (*self.certain, *self.patterns))
+        return next((match for match in found if match is not None), None)
 
     def sure(self, line: str) -> bool:
         """True for Slurm's own words, which decide like its records."""
         return any(pattern.search(line) for pattern in self.certain)
-
-    def _hits(self, line: str) -> Iterator[re.Match[str]]:
-        for pattern in (*self.certain, *self.patterns):
-            match = pattern.search(line)
-            if match is not None:
-                yield match
 
 
 def harmless(line: str) -> bool:
@@ -78,3 +76,15 @@ def signatures() -> tuple[Signature, ...]:
 def by_id() -> dict[str, Signature]:
     """The signatures by their category."""
     return {signature.id: signature for signature in signatures()}
+
+
+def matching(lines: Sequence[str]) -> Iterator[tuple[int, Signature, re.Match[str]]]:
+    """(index, signature, match) of every line that a signature matches, in order of the lines."""
+    whole = "\n".join(lines).lower()
+    live = [signature for signature in signatures() if signature.concerns(whole)]
+    for index, line in enumerate(lines if live else ()):
+        lowered = line.lower()
+        for signature in live:
+            match = signature.match(line) if signature.concerns(lowered) else None
+            if match is not None:
+                yield index, signature, match

@@ -119,7 +119,7 @@ def _read_text(state: _State, text: _Text) -> Generator[NeedShell | NeedFile, An
         return
     tree = yield NeedShell(text.content.encode("utf-8", "surrogateescape"), "bash")
     if not isinstance(tree, dict):
-        why = f"it cannot be parsed as a shell script: {tree}"
+        why = f"it cannot be parsed as a shell script: {tree!s}"
         state.findings.append(Finding("opaque-code", why, _evidence(text, 1), "approve"))
         return
     _collect(state, read_shell(tree), text, offset=text.line - 1)

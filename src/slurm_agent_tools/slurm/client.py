@@ -51,7 +51,7 @@ class Shared(Generic[T]):
                 await self._refresh()
             if self._error is not None:
                 raise self._error
-            return self._answer  # type: ignore[return-value] - set together with _asked
+            return self._answer  # type: ignore[return-value]  # set together with _asked
 
     async def _refresh(self) -> None:
         asked = self._clock.now()
@@ -105,9 +105,7 @@ class SlurmClient:
         going = {job.job_id.base for job in live if job.active}
         over = sorted({job_id.base for job_id in ids} - going)
         past = await self._accounts(over, silent=silent) if over else ()
-        details = await self._details(
-            sorted({job_id.base for job_id in ids} - (set(over) if silent else set())), silent
-        )
+        details = await self._details(sorted({job_id.base for job_id in ids}), silent)
         found: dict[JobId, JobView] = {}
         for job_id in ids:
             seen = truth.view(job_id, live, details, past)
@@ -151,9 +149,8 @@ class SlurmClient:
         """Name, version, accounting. Raises SlurmError."""
         found = await self._config.get(3600)
         kind = found.get("AccountingStorageType", "(null)")
-        return ClusterInfo(
-            found["ClusterName"], found.get("SLURM_VERSION", ""), kind not in {"(null)", "accounting_storage/none"}
-        )
+        accounting = kind not in {"(null)", "accounting_storage/none"}
+        return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
 
     async def recent(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.units import parse_time_limit
 
 SEPARATOR = "\x1f"
 T = TypeVar("T")
@@ -94,3 +95,8 @@ def exit_status(raw: str) -> tuple[int | None, int | None]:
         return None, None
     code, _, signal = raw.partition(":")
     return int(code), int(signal or 0) or None
+
+
+def time_limit(raw: str) -> int | None:
+    """Seconds, UNLIMITED, or None where Slurm has none to tell."""
+    return None if raw in {"", "NOT_SET", "INVALID", "N/A", "Partition_Limit"} else parse_time_limit(raw)

@@ -10,12 +10,10 @@ from slurm_agent_tools.model import Job, Resources, Step
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import (
-    UNLIMITED,
     JobId,
     parse_elapsed,
     parse_job_id,
     parse_time,
-    parse_time_limit,
     parse_tres,
     tres_memory,
 )
@@ -121,14 +119,8 @@ def _resources(cell: dict[str, str]) -> Resources:
         gpus=gpus,
         memory_bytes=memory,
         memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
-        time_limit_seconds=_limit(cell["Timelimit"]),
+        time_limit_seconds=fields.time_limit(cell["Timelimit"]),
     )
-
-
-def _limit(text: str) -> int | None:
-    if text in {"", "Partition_Limit", "INVALID"}:
-        return None
-    return UNLIMITED if text == "UNLIMITED" else parse_time_limit(text)
 
 
 def _step(step: str, cell: dict[str, str], code: int | None, signal: int | None) -> Step:

@@ -64,19 +64,16 @@ def parse(done: Completed) -> Submitted:
 def parse_trial(done: Completed) -> TestOnly:
     """Raises SlurmUnreachable."""
     if done.timed_out or fields.silent(done):
-        raise SlurmUnreachable(
-            f"Slurm does not answer: {fields.message(done) or 'no answer in time'}", hint="Try `scontrol ping`."
-        )
+        why = fields.message(done) or "no answer in time"
+        raise SlurmUnreachable(f"Slurm does not answer: {why}", hint="Try `scontrol ping`.")
     said = fields.message(done)
     when = re.search(r"to start at (\S+)", said)
-    start = None
-    if when is not None:
-        start = (
-            datetime.fromtimestamp(int(when[1]), UTC)
-            if when[1].isdigit()
-            else datetime.fromisoformat(when[1]).astimezone(UTC)
-        )
-    return TestOnly(done.exit_code == 0, said, start)
+    return TestOnly(done.exit_code == 0, said, _moment(when[1]) if when is not None else None)
+
+
+def _moment(text: str) -> datetime:
+    """Seconds where SLURM_TIME_FORMAT counts, else the local time that some versions print all the same."""
+    return datetime.fromtimestamp(int(text), UTC) if text.isdigit() else datetime.fromisoformat(text).astimezone(UTC)
 
 
 def cancel_argv(job_id: JobId) -> list[str]:

@@ -10,8 +10,8 @@ from slurm_agent_tools.model import Job, Partition, Resources
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import (
-    UNLIMITED,
     JobId,
+    parse_array,
     parse_elapsed,
     parse_job_id,
     parse_time,
@@ -145,19 +145,13 @@ def _resources(cell: dict[str, str]) -> Resources:
         memory_bytes=memory,
         memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
         memory_per_node_bytes=memory // nodes if memory is not None and nodes else None,
-        time_limit_seconds=UNLIMITED
-        if limit == "UNLIMITED"
-        else None
-        if limit == "Partition_Limit"
-        else parse_time_limit(limit),
+        time_limit_seconds=fields.time_limit(limit),
         array_tasks=_count(tasks),
         array_concurrency=None if not tasks else min(_count(tasks) or 1, throttle or _count(tasks) or 1),
     )
 
 
 def _count(tasks: str) -> int | None:
-    from slurm_agent_tools.units import parse_array
-
     return parse_array(tasks).count if tasks and not tasks.isdigit() else (1 if tasks else None)
 
 

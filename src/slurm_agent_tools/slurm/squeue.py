@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.runner import Completed
-from slurm_agent_tools.units import UNLIMITED, parse_elapsed, parse_job_id, parse_time, parse_time_limit
+from slurm_agent_tools.units import parse_elapsed, parse_job_id, parse_time
 
-# squeue(1), -o; %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
-# %l limit, %M elapsed, %N nodes, %D node count, %C CPUs, %E dependency, %k comment, %j name (may hold a newline, so an id comes behind it)
+# squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
+# %l limit, %M elapsed, %N nodes, %D node count, %C CPUs, %E dependency, %k comment, %j name. A name may hold a
+# newline, so an id comes behind it.
 _CODES = {
     "id": "%i", "raw": "%A", "user": "%u", "partition": "%P", "state": "%T", "reason": "%r", "submitted": "%V",
     "start": "%S", "end": "%e", "limit": "%l", "elapsed": "%M", "nodes": "%N", "node_count": "%D", "cpus": "%C",
@@ -54,7 +55,7 @@ def _job(cell: dict[str, str]) -> Job:
             partition=cell["partition"],
             nodes=int(cell["node_count"].split("-")[0]),
             cpus=int(cell["cpus"]),
-            time_limit_seconds=_limit(cell["limit"]),
+            time_limit_seconds=fields.time_limit(cell["limit"]),
         ),
         dependency=None if cell["dependency"] in {"", "(null)"} else cell["dependency"],
         comment=None if cell["comment"] in {"", "(null)"} else cell["comment"].strip(),
@@ -67,9 +68,3 @@ _GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}
 
 def _past(moment: datetime | None) -> datetime | None:
     return moment if moment is not None and moment <= datetime.now(UTC) else None
-
-
-def _limit(text: str) -> int | None:
-    if text in {"NOT_SET", "INVALID", "N/A", "Partition_Limit"}:
-        return None
-    return UNLIMITED if text == "UNLIMITED" else parse_time_limit(text)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from slurm_agent_tools.model import Job, Resources, Step
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, indices
 
 _WORST = (
     "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "FAILED", "TIMEOUT", "DEADLINE", "PREEMPTED", "REVOKED", "CANCELLED",
@@ -50,10 +51,10 @@ def _older(past: Job, now: Job) -> bool:
     return past.started is not None and now.started is not None and past.started < now.started
 
 
-def _end(now: Job, past: Job) -> dict[str, object]:
+def _end(now: Job, past: Job) -> dict[str, Any]:
     """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
-    found: dict[str, object] = {}
-    if past.state == now.state or now.state in {"COMPLETING"}:
+    found: dict[str, Any] = {}
+    if now.state in {past.state, "COMPLETING"}:
         for name in ("exit_code", "signal", "derived_exit_code", "derived_signal", "cancelled_by"):
             if getattr(past, name) is not None:
                 found[name] = getattr(past, name)
@@ -113,23 +114,15 @@ def matches(job_id: JobId, wanted: JobId) -> bool:
     """True for the job itself, for parts of a wanted whole, and for the pending range that holds a wanted task."""
     if job_id.base != wanted.base:
         return False
-    if wanted == wanted.whole or job_id == wanted:
+    if wanted in {wanted.whole, job_id}:
         return True
-    if wanted.task is not None and job_id.tasks is not None:
-        from slurm_agent_tools.units import parse_array
-
-        text = job_id.tasks.split("%")[0]
-        return "..." in text or (wanted.task in _indices(text) and parse_array(job_id.tasks).count > 0)
-    return False
+    return wanted.task is not None and job_id.tasks is not None and _holds(job_id.tasks, wanted.task)
 
 
-def _indices(text: str) -> set[int]:
-    found: set[int] = set()
-    for item in text.split(","):
-        first, _, last = item.partition("-")
-        last, _, step = last.partition(":")
-        found |= set(range(int(first), int(last or first) + 1, int(step or 1)))
-    return found
+def _holds(tasks: str, task: int) -> bool:
+    """Whether a pending range such as 2-50%4 holds a task; a range that Slurm has cut short may."""
+    listed = tasks.split("%", maxsplit=1)[0]
+    return "..." in listed or task in indices(listed)
 
 
 def _whole(wanted: JobId, parts: Sequence[Job]) -> Job:
@@ -153,21 +146,25 @@ def _rank(job: Job) -> int:
 
 def cause(job: Job) -> str | None:
     """One sentence on why it ended as it did; None while it goes on and for a plain success."""
-    killed = [step for step in job.steps if step.state == _MEMORY or (step.exit_code, step.signal) == (0, 125)]
     if job.active or job.state == "UNKNOWN":
         return None
+    return _memory(job) or _ended_by(job) or _exit(job)
+
+
+def _memory(job: Job) -> str | None:
+    killed = [step for step in job.steps if step.state == _MEMORY or (step.exit_code, step.signal) == (0, 125)]
     if job.state == _MEMORY or killed:
         where = f" in step {killed[0].step_id}" if killed else ""
         return f"It was killed{where} for using more memory than it asked for."
     if job.state == "FAILED" and job.signal == 9 and any(step.state == "CANCELLED" for step in job.steps):
         return "It was killed (signal 9), as Slurm does by polling when a job uses more memory than it asked for."
+    return None
+
+
+def _ended_by(job: Job) -> str | None:
     if job.state == "CANCELLED":
         return f"It was cancelled by {job.cancelled_by}." if job.cancelled_by else "It was cancelled."
-    if job.state == "TIMEOUT":
-        return "It reached its time limit."
-    if job.state == "NODE_FAIL":
-        return "A node that it ran on failed."
-    return _exit(job)
+    return {"TIMEOUT": "It reached its time limit.", "NODE_FAIL": "A node that it ran on failed."}.get(job.state)
 
 
 def _exit(job: Job) -> str | None:

@@ -92,7 +92,7 @@ def queue(jobs: Sequence[Job], nodes: Sequence[Node], mine: SlurmSection) -> Que
         running=sum(job.state == "RUNNING" for job in jobs),
         utilization=share,
         estimated_wait="none: nobody is waiting" if idle else None,
-        recommendation=recommendation,  # type: ignore[arg-type] - one of the literals, checked by pydantic
+        recommendation=recommendation,
         why=why,
     )
 

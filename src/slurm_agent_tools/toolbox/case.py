@@ -178,7 +178,7 @@ def blocked(desk: Desk, case: Case, blocker: Blocker, *, human: bool, reason: st
 def reply(desk: Desk, case: Case, status: str, summary: str) -> SubmitReply:
     """An answer with everything that is known of the case."""
     return SubmitReply(
-        status=status,  # type: ignore[arg-type] - one of the literals, checked by pydantic
+        status=status,
         summary=summary,
         as_of=desk.clock.now(),
         pinned=[PinShown(option=pin.option, why=pin.why) for pin in case.pinned],

@@ -31,7 +31,7 @@ class Later(Generic[T]):
         """The answer; raises the error that came instead."""
         if self.error is not None:
             raise self.error
-        return self._answer  # type: ignore[return-value] - None only where T allows it
+        return self._answer  # type: ignore[return-value]  # None only where T allows it
 
 
 async def ask_all(*questions: Later[Any]) -> None:

@@ -82,8 +82,8 @@ async def validate_config(desk: Desk, ask: ValidateConfig) -> ValidateReply:
     present = {path: await desk.files.stat(await _inside(desk, path)) is not None for path in configs.paths(config)}
     errors, warnings, summary = configs.check(config, present)
     section = configs.slurm_section(config)
-    decision = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
-    return _validated(desk, ask, errors, warnings, summary, decision)
+    judged = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
+    return _validated(desk, ask, errors, warnings, summary, judged)
 
 
 async def _inside(desk: Desk, path: str) -> str:

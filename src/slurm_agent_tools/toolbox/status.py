@@ -107,7 +107,7 @@ async def _jobs(desk: Desk, queue: tuple[Job, ...]) -> SlurmSection:
     managed = await jobs.managed(desk)
     reserved = await live.unsettled(desk, active)
     taken = slots.count(live.Snapshot({}, tuple(active), reserved).claims())
-    limit = desk.policy.policy.max_concurrent_jobs
+    limit = desk.policy.policy.limits.max_concurrent_jobs
     return SlurmSection(
         running_jobs=sum(job.state != "PENDING" for job in active),
         pending_jobs=sum(job.state == "PENDING" for job in active),
@@ -129,22 +129,12 @@ def _disk(project: str) -> DiskSection:
 
 def policy_section(loaded: LoadedPolicy) -> PolicySection:
     """The policy in force, in brief."""
-    policy = loaded.policy
-    limits: dict[str, str | int] = {
-        "memory_per_gpu": human_memory(policy.memory_per_gpu.free),
-        "memory_per_gpu_justified": human_memory(policy.memory_per_gpu.justify),
-        "memory_without_gpus": human_memory(policy.memory_without_gpus.free),
-        "gpus": policy.gpus.free,
-        "time_limit": format_duration(policy.time_limit.free),
-        "max_concurrent_jobs": policy.max_concurrent_jobs,
-        "status_max_age_seconds": policy.status_max_age_seconds,
-    }
     return PolicySection(
         name=loaded.name,
         version=loaded.version,
         sha256=loaded.sha256,
         source=loaded.source,
-        limits=limits,
+        limits=loaded.policy.limits.brief(),
     )
 
 

@@ -26,8 +26,15 @@ async def submit_job(desk: Desk, ask: SubmitJob, caller: Caller) -> SubmitReply:
     if ask.dry_run:
         return await _dry_run(desk, case)
     async with _only_one(desk):
-        with anyio.CancelScope(shield=True):  # a caller that goes away must not leave a submission half done
-            return await _submit(desk, case)
+        return await _to_the_end(desk, case)
+
+
+async def _to_the_end(desk: Desk, case: Case) -> SubmitReply:
+    """A caller that goes away must not leave a submission half done."""
+    answers: list[SubmitReply] = []
+    with anyio.CancelScope(shield=True):
+        answers.append(await _submit(desk, case))
+    return answers[0]
 
 
 async def _submit(desk: Desk, case: Case) -> SubmitReply:

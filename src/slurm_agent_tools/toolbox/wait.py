@@ -39,7 +39,7 @@ async def _answer(desk: Desk, view: JobView) -> WaitReply:
     status = _status(view)
     shown = show.job(view.job, managed=view.job.job_id.base in managed)
     return WaitReply(
-        status=status,  # type: ignore[arg-type] - one of the literals, checked by pydantic
+        status=status,
         summary=_summary(shown, view, status),
         as_of=now,
         job=shown,
