@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +25,18 @@ class Place:
     cluster: Cluster
     project: Path
     extra: dict[str, str] = field(default_factory=dict)
+    another: Callable[[], Place] | None = None
 
     def environment(self) -> dict[str, str]:
         home = str(self.project.parent)
         plain = {"PATH": os.environ["PATH"], "HOME": home, "USER": self.cluster.user, "LOGNAME": self.cluster.user}
         return plain | {"XDG_STATE_HOME": f"{home}/.state"} | self.cluster.environment() | self.extra
+
+    def own(self) -> None:
+        """Give everything in the place to the user: tests write as root."""
+        if os.geteuid() == 0:
+            for path in (self.project.parent, *self.project.parent.rglob("*")):
+                shutil.chown(path, self.cluster.user, self.cluster.user)
 
     def run(self, argv: list[str], *, stdin: bytes = b"", seconds: float = 90) -> subprocess.CompletedProcess[bytes]:
         """Run something as the user in the project."""

@@ -168,6 +168,12 @@ def among(value: object, wanted: object) -> bool:
     return value in wanted if isinstance(wanted, tuple) else value == wanted
 
 
+@pytest.mark.parametrize("fate", [fate for fate in FATES if fate.status == "finished"], ids=lambda fate: fate.name)
+def test_cancel_job_says_that_a_job_is_over(told, fate):
+    assert told[fate.name, "cancel_job"]["status"] == "already_finished"
+
+
+@pytest.mark.proves("truth-of-fates", "memory-kill-is-named")
 @pytest.mark.parametrize("fate", FATES, ids=lambda fate: fate.name)
 class TestEveryToolTellsTheTruth:
     def test_wait_for_job(self, told, ids, fate):
@@ -201,11 +207,6 @@ class TestEveryToolTellsTheTruth:
         reply = told[fate.name, "save_result"]
         assert reply["status"] == "dry_run", reply
         assert among(reply["result"]["environment"]["slurm_job"]["job"]["state"], fate.state)
-
-    def test_cancel_job(self, told, fate):
-        if fate.status != "finished":
-            pytest.skip("still in the queue: what cancel_job does then is tested elsewhere")
-        assert told[fate.name, "cancel_job"]["status"] == "already_finished"
 
     def test_get_status(self, told, ids, fate):
         slurm = told[fate.name, "get_status"]["slurm"]

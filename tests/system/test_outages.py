@@ -47,6 +47,7 @@ def outage(request, place):
     raise AssertionError("slurmctld did not come back")
 
 
+@pytest.mark.proves("reading-tools-answer-in-time", "unreachable-leaves-a-script", "unknown-is-said-by-slurm")
 async def test_every_reading_tool_answers_in_time_and_submit_job_leaves_a_script(place, script, outage):
     async with place.client() as client:
         for tool, arguments in READING:
@@ -91,6 +92,7 @@ GARBAGE = {
 }
 
 
+@pytest.mark.proves("garbage-is-an-error")
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_a_queue_that_answers_garbage_is_an_error_and_nothing_is_submitted(place, script, kind, monkeypatch):
     monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, GARBAGE[kind], "squeue"))
@@ -113,6 +115,7 @@ def jobs_named(place: Place, name: str) -> list[str]:
     return sorted({row.split("|")[0] for row in rows if row.split("|")[1] == name})
 
 
+@pytest.mark.proves("unconfirmed-is-found-again")
 def test_a_reply_that_was_lost_is_unconfirmed_and_the_next_call_finds_the_job(place, script, monkeypatch):
     lose = (
         'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
@@ -131,6 +134,7 @@ def test_a_reply_that_was_lost_is_unconfirmed_and_the_next_call_finds_the_job(pl
     assert jobs_named(place, name) == [again["job_id"]]
 
 
+@pytest.mark.proves("unconfirmed-is-found-again")
 def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, script, monkeypatch):
     """The real thing: sbatch really times out against a stopped controller, which takes the job when it wakes."""
     gate = place.project.parent / f"gate-{time.monotonic_ns()}"

@@ -19,6 +19,7 @@ def sleeper(place):
     place.slurm("scancel", job_id)
 
 
+@pytest.mark.proves("wait-is-bounded", "both-eras")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_wait_that_outlives_the_call_returns_in_time_with_progress_and_goes_on(place, sleeper, mode):
     seen: list[tuple[float, str | None]] = []
@@ -45,6 +46,7 @@ async def test_a_wait_that_outlives_the_call_returns_in_time_with_progress_and_g
         assert (reply["status"], reply["job"]["state"]) == ("finished", "CANCELLED")
 
 
+@pytest.mark.proves("waits-share-queries")
 async def test_fifty_waits_cost_no_more_queries_than_one(place, sleeper):
     async with place.client() as client:
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from slurm_agent_tools.catalogue import AnalyzeLog
-from slurm_agent_tools.diagnosis.classify import diagnose, errors, metrics, warnings
+from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.diagnosis.extract import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
@@ -59,7 +60,7 @@ def _reply(desk: Desk, ask: AnalyzeLog, view: JobView | None, logs: Sequence[Log
     texts = [log.text for log in logs if log.text is not None]
     job, tasks = (view.job, view.tasks) if view is not None else (None, ())
     diagnosis = diagnose(job, tasks, texts)
-    lines = [(text.path, line) for text in texts for line in text.lines]
+    lines = [line for text in texts for line in text.lines]
     wanted = ask.mode
     found = bool(texts)
     what = f"Job {job.job_id} ({job.state})" if job is not None else (logs[0].file.path if logs else "The log")

@@ -91,7 +91,7 @@ def _unread(path: str, note: str) -> Log:
     return Log(LogFile(path=path, size_bytes=None, read_bytes=0, note=note), None)
 
 
-def content(lines: Sequence[tuple[str, EvidenceLine]]) -> str:
+def content(lines: Sequence[EvidenceLine]) -> str:
     """The lines as text, bounded, the end kept."""
-    whole = "\n".join(line.text for _, line in lines)
+    whole = "\n".join(line.text for line in lines)
     return whole if len(whole) <= _CONTENT else "[... cut ...]\n" + whole[-_CONTENT:]

@@ -44,6 +44,7 @@ async def refuse(tools, name: str, arguments: dict[str, object], field: str) -> 
     return caught.value
 
 
+@pytest.mark.proves("bad-input-names-the-field")
 @pytest.mark.parametrize(
     ("path", "problem"),
     [

@@ -1,0 +1,75 @@
+"""The accounting of the cluster: its database, and the users, accounts and qualities of service in it."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.devcluster import config, services
+from slurm_agent_tools.devcluster.layout import give, write
+from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, is_root, me
+
+USERS = ("researcher", "labmate")
+
+
+async def database(cluster: Cluster) -> None:
+    """Make the database if there is none, start it, and let Slurm's user in."""
+    place = cluster.folder / "db"
+    if not (place / "data" / "mysql").is_dir():
+        await _make(cluster)
+    await services.start(cluster, "mariadbd")
+    await services.ready(cluster, "mariadbd")
+    user = f"'{config.owner()}'@'localhost'"
+    statements = (
+        "CREATE DATABASE IF NOT EXISTS slurm_acct_db; "
+        f"CREATE USER IF NOT EXISTS {user} IDENTIFIED VIA unix_socket; "
+        f"GRANT ALL ON slurm_acct_db.* TO {user};"
+    )
+    await _done(cluster, ["mariadb", "--no-defaults", "-S", f"{place}/mysqld.sock", "-e", statements])
+
+
+async def _make(cluster: Cluster) -> None:
+    place = cluster.folder / "db"
+    for path, mode in ((place, 0o755), (place / "data", 0o700)):
+        path.mkdir(mode=mode, exist_ok=True)
+        path.chmod(mode)
+        give(path, "mysql")
+    whose = "--user=mysql" if is_root() else f"--auth-root-socket-user={me()}"
+    await _done(
+        cluster,
+        ["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=socket", whose,
+         f"--datadir={place}/data", "--skip-test-db"],
+    )  # fmt: skip
+
+
+async def members(cluster: Cluster) -> None:
+    """Enter qualities of service, accounts and users, unless that was done."""
+    stamp = cluster.folder / "db" / "members"
+    if stamp.exists():
+        return
+    users = list(USERS) if is_root() else [me()]
+    file = write(cluster, "members.cfg", config.associations(users))
+    for words in (
+        ["add", "qos", "scavenger", "Priority=1", "PreemptMode=cancel"],
+        ["add", "qos", "high", "Priority=100", "Preempt=scavenger"],
+        ["add", "qos", "short", "MaxWall=00:05:00", "MaxJobsPerUser=2", "Priority=50"],
+    ):
+        await _manage(cluster, words)
+    if not is_root():
+        # `load` refuses a user whom the accounting does not know.
+        await _manage(cluster, ["add", "cluster", config.NAME])
+        await _manage(cluster, ["add", "user", me(), "Account=root", "AdminLevel=Administrator"])
+    await _manage(cluster, ["load", str(file)])
+    stamp.touch()
+
+
+async def _manage(cluster: Cluster, words: list[str]) -> None:
+    # A run that was killed half-way may have entered this already; sacctmgr then says so and fails.
+    ended = await services.call(cluster, ["sacctmgr", "-i", *words], 60)
+    text = (ended.stdout + ended.stderr).decode(errors="replace")
+    if ended.exit_code != 0 and "already exist" not in text.lower() and "nothing new added" not in text.lower():
+        raise DevclusterError(f"sacctmgr {' '.join(words)} failed:\n{text.strip()}")
+
+
+async def _done(cluster: Cluster, argv: list[str]) -> None:
+    ended = await services.call(cluster, argv, 120)
+    if ended.exit_code != 0:
+        tail = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()[-15:]
+        raise DevclusterError("\n".join([f"{argv[0]} failed:", *tail]))

@@ -1,0 +1,239 @@
+"""Bring the private cluster up, take it down, look at it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal as signals
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+
+from slurm_agent_tools.devcluster import accounting as stored
+from slurm_agent_tools.devcluster import daemons, install, layout, place, services
+from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, Status
+
+_FIT = {"idle", "mixed", "allocated"}
+Say = Callable[[str], None]
+
+
+async def up(
+    folder: Path | None = None,
+    *,
+    base_port: int | None = None,
+    extra_conf: str = "",
+    accounting: bool = True,
+    yes: bool = False,
+    say: Say = print,
+) -> Cluster:
+    """Bring a cluster up, ready for jobs; one that is up is returned as it is.
+
+    `extra_conf` holds lines of slurm.conf that win over the default ones. DevclusterError when it cannot be done;
+    then nothing of it is left running.
+    """
+    where = place.checked(folder)
+    present = find(where)
+    if present is not None and (await status(where)).up:
+        say(f"already up in {where}")
+        return present
+    await install.ensure(accounting=accounting, yes=yes, say=say)
+    _claim(where)
+    with _locked(where):
+        before = await _cleaned(where, say)
+        whose = stored.USERS[0] if place.is_root() else place.me()
+        cluster = Cluster(where, place.free_base(base_port, before.base_port if before else None), whose)
+        place.save(cluster)
+        try:
+            await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _take(cluster)
+            raise
+    return cluster
+
+
+async def down(folder: Path | None = None, *, wipe: bool = False, say: Say = print) -> None:
+    """End every process of the cluster; `wipe` also deletes its folder."""
+    where = place.checked(folder)
+    cluster = place.recorded(where)
+    if cluster is None:
+        say(f"no devcluster in {where}")
+        return
+    with _locked(where):
+        for line in await _take(cluster):
+            say(f"ended a left-over process: {line}")
+        if wipe:
+            shutil.rmtree(where)
+    say("down" + (f", and {where} is deleted" if wipe else f"; its state stays in {where}"))
+
+
+async def status(folder: Path | None = None) -> Status:
+    """What runs; all empty when there is no cluster in the folder."""
+    cluster = place.recorded(place.checked(folder))
+    if cluster is None:
+        return Status(up=False, daemons={}, nodes={})
+    pids = {name: daemons.running(cluster, name) for name in cluster.daemons}
+    nodes = await _nodes(cluster) if pids["slurmctld"] else {}
+    return Status(up=_stamp(cluster).exists() and None not in pids.values(), daemons=pids, nodes=nodes)
+
+
+def find(folder: Path | None = None) -> Cluster | None:
+    """The cluster in the folder if it was brought up and something of it still runs."""
+    cluster = place.recorded(place.checked(folder))
+    if cluster is None or not _stamp(cluster).exists():
+        return None
+    return cluster if any(daemons.running(cluster, name) for name in cluster.daemons) else None
+
+
+async def start_daemon(cluster: Cluster, name: str) -> None:
+    """Start slurmctld, slurmdbd, slurmd.NODE or another daemon again and wait until it answers."""
+    await services.start(cluster, services.known(cluster, name))
+    await services.ready(cluster, name)
+    if name == "slurmctld" and _stamp(cluster).exists():
+        await _heard_of(cluster)
+
+
+async def stop_daemon(cluster: Cluster, name: str) -> None:
+    """End one daemon in order; the rest runs on."""
+    await services.stop(cluster, services.known(cluster, name))
+
+
+async def signal_daemon(cluster: Cluster, name: str, signal: int) -> None:
+    """Send a signal to one daemon; DevclusterError when it does not run."""
+    if not daemons.send(cluster, services.known(cluster, name), signal):
+        raise DevclusterError(f"{name} does not run")
+
+
+def _stamp(cluster: Cluster) -> Path:
+    return cluster.folder / "run" / "up"
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder, or see that it is ours: `down --wipe` deletes all that is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {entry.name for entry in folder.iterdir()} - {"lock"}
+    if names and "cluster.json" not in names and not names <= {"cluster.new"}:
+        raise DevclusterError(f"{folder} holds other things than a devcluster", hint="give an empty --folder")
+    folder.chmod(0o755)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time bring up or take down; the kernel drops the lock of one that is killed."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise DevclusterError(f"another process is bringing {folder} up or down") from error
+    finally:
+        os.close(handle)
+
+
+async def _cleaned(folder: Path, say: Say) -> Cluster | None:
+    """End what an earlier run left; returns that cluster."""
+    before = place.recorded(folder)
+    if before is not None and (
+        any(daemons.running(before, name) for name in before.daemons) or daemons.leftovers(before)
+    ):
+        say("cleaning up after an earlier run")
+        await _take(before)
+    return before
+
+
+async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
+    begun = time.monotonic()
+    say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
+    layout.prepare(cluster, accounting=accounting, extra=extra)
+    await layout.people(cluster, stored.USERS, say)
+    await start_daemon(cluster, "munged")
+    if accounting:
+        await stored.database(cluster)
+        await start_daemon(cluster, "slurmdbd")
+        await stored.members(cluster)
+    await start_daemon(cluster, "slurmctld")
+    for node in cluster.nodes:
+        await services.start(cluster, f"slurmd.{node}")
+    await _wait_for_nodes(cluster)
+    await _partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
+    _stamp(cluster).touch()
+    say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
+
+
+async def _wait_for_nodes(cluster: Cluster) -> None:
+    end = time.monotonic() + 30
+    while True:
+        states = await _nodes(cluster)
+        waiting = [node for node in cluster.nodes if states.get(node) not in _FIT]
+        if not waiting:
+            return
+        dead = [node for node in waiting if daemons.running(cluster, f"slurmd.{node}") is None]
+        if dead or time.monotonic() > end:
+            node = (dead or waiting)[0]
+            words = services.last_words(cluster, f"slurmd.{node}")
+            raise DevclusterError(f"node {node} did not come up ({states.get(node, 'unknown')})\n{words}")
+        await anyio.sleep(0.1)
+
+
+async def _heard_of(cluster: Cluster) -> None:
+    """A slurmctld that starts again gives jobs only to nodes that have answered it; waits for those that run."""
+    running = [node for node in cluster.nodes if daemons.running(cluster, f"slurmd.{node}")]
+    with anyio.move_on_after(10):
+        states = await _nodes(cluster)
+        while any(states.get(node) == "unknown" for node in running):
+            await anyio.sleep(0.1)
+            states = await _nodes(cluster)
+
+
+async def _nodes(cluster: Cluster) -> dict[str, str]:
+    ended = await services.call(cluster, ["sinfo", "-h", "-N", "-o", "%N %T"])
+    rows = [line.split() for line in ended.stdout.decode(errors="replace").splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+async def _partitions(cluster: Cluster, state: str) -> None:
+    ended = await services.call(cluster, ["sinfo", "-h", "-o", "%R"])
+    for name in sorted(set(ended.stdout.decode(errors="replace").split())):
+        await services.call(cluster, ["scontrol", "update", f"PartitionName={name}", f"State={state}"])
+
+
+async def _take(cluster: Cluster) -> list[str]:
+    """Stop everything in order; returns the left-over processes that had to be killed."""
+    _stamp(cluster).unlink(missing_ok=True)
+    if daemons.send(cluster, "slurmctld", signals.SIGCONT):
+        await _end_jobs(cluster)
+    nodes = [f"slurmd.{node}" for node in cluster.nodes]
+    for name in nodes:
+        daemons.send(cluster, name, signals.SIGCONT)
+        daemons.send(cluster, name, signals.SIGTERM)
+    for name in (*nodes, "slurmctld", "slurmdbd", "mariadbd", "munged"):
+        await services.stop(cluster, name)
+    ended = await daemons.end_leftovers(cluster)
+    for socket in ("run/munge/munge.sock", "run/munge/munge.sock.lock", "db/mysqld.sock"):
+        (cluster.folder / socket).unlink(missing_ok=True)
+    return ended
+
+
+async def _end_jobs(cluster: Cluster) -> None:
+    """Cancel what runs. Partitions go DOWN first: else every cancelled job lets a pending one start."""
+    if (await services.call(cluster, ["scontrol", "ping"], 3)).exit_code != 0:
+        return
+    await _partitions(cluster, "DOWN")
+    end = time.monotonic() + 10
+    asked = False
+    while jobs := await _jobs(cluster):
+        if not asked:
+            await services.call(cluster, ["scancel", "--quiet", *jobs], 60)
+            asked = True
+        if time.monotonic() > end:
+            return
+        await anyio.sleep(0.1)
+
+
+async def _jobs(cluster: Cluster) -> list[str]:
+    ended = await services.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
+    return sorted(set(ended.stdout.decode(errors="replace").split()))

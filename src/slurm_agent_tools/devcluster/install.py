@@ -1,0 +1,78 @@
+"""The packages that the devcluster needs, and their installation on Debian and Ubuntu."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+
+from slurm_agent_tools import process
+from slurm_agent_tools.devcluster.place import SEARCH, DevclusterError, is_root
+
+_BASE = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "scontrol": "slurm-wlm", "munged": "munge"}
+_STORED = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
+_PLUGIN = "slurm-wlm-mysql-plugin"  # slurmdbd needs it and only recommends it
+_INSTALL = ["apt-get", "install", "-y", "--no-install-recommends"]
+
+
+def missing(*, accounting: bool) -> list[str]:
+    """The packages that are not there, without repetition."""
+    wanted = _BASE | (_STORED if accounting else {})
+    packages = [package for program, package in wanted.items() if shutil.which(program, path=SEARCH) is None]
+    if accounting and not any(Path("/usr/lib").glob("*/slurm*/accounting_storage_mysql.so")):
+        packages.append(_PLUGIN)
+    return list(dict.fromkeys(packages))
+
+
+async def ensure(*, accounting: bool, yes: bool, say: Callable[[str], None]) -> None:
+    """Install what is missing, after asking; DevclusterError with the line to run when this process may not."""
+    packages = missing(accounting=accounting)
+    if not packages:
+        return
+    line = " ".join(["sudo", *_INSTALL, *packages])
+    if not is_root() or shutil.which("apt-get", path=SEARCH) is None:
+        raise DevclusterError(f"these packages are missing: {' '.join(packages)}", hint=f"run: {line}")
+    say(f"will install with apt-get: {' '.join(packages)} (some 600 MB with what they need)")
+    if not yes and not await _agreed():
+        raise DevclusterError("nothing was installed", hint=f"run: {line}, or repeat with --yes")
+    with _nothing_started():
+        await _apt(["apt-get", "update"])
+        await _apt([*_INSTALL, *packages])
+    still = missing(accounting=accounting)
+    if still:
+        raise DevclusterError(f"apt-get said yes but these are still missing: {' '.join(still)}")
+
+
+async def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    answer = await anyio.to_thread.run_sync(input, "Install them? [y/N] ")
+    return answer.strip().lower() in {"y", "yes"}
+
+
+@contextlib.contextmanager
+def _nothing_started() -> Iterator[None]:
+    """Packages ask /usr/sbin/policy-rc.d before they start a service (Debian's invoke-rc.d); 101 means: do not."""
+    guard = Path("/usr/sbin/policy-rc.d")
+    if guard.exists():
+        yield
+        return
+    guard.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
+    guard.chmod(0o755)
+    try:
+        yield
+    finally:
+        guard.unlink(missing_ok=True)
+
+
+async def _apt(argv: list[str]) -> None:
+    env = {**os.environ, "PATH": SEARCH, "DEBIAN_FRONTEND": "noninteractive"}
+    ended = await process.run(argv, env=env, timeout=1800)
+    if ended.exit_code != 0:
+        tail = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()[-15:]
+        raise DevclusterError("\n".join([f"{' '.join(argv)} failed:", *tail]))
