@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import NoReturn
 
+import anyio
 import structlog
 
 from slurm_agent_tools import __version__, faces, logs, printing
@@ -35,7 +37,7 @@ Around them:
 
 slurm-agent-tools COMMAND --help says more."""
 
-# Modules with add_arguments(parser) and run(args) -> exit code.
+# Modules with add_arguments(parser) and run(args) -> exit code; run may be async.
 _MODULES = {
     "serve": "slurm_agent_tools.serving",
     "policy": "slurm_agent_tools.policy_commands",
@@ -82,7 +84,10 @@ def _command(name: str, words: list[str]) -> int:
     module = _module(_MODULES[name])
     parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
     module.add_arguments(parser)
-    return int(module.run(parser.parse_args(words)))
+    args = parser.parse_args(words)
+    if inspect.iscoroutinefunction(module.run):
+        return int(anyio.run(module.run, args))
+    return int(module.run(args))
 
 
 def _module(name: str) -> ModuleType:

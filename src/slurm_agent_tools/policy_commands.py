@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -22,6 +23,7 @@ from slurm_agent_tools.replies import DecisionShown
 from slurm_agent_tools.slurm.local import LocalFiles
 from slurm_agent_tools.toolbox import load_policy_for
 from slurm_agent_tools.toolbox.case import resolved
+from slurm_agent_tools.units import format_duration, human_memory
 
 DONE, BLOCKED = 0, 3
 
@@ -103,8 +105,17 @@ def _show(loaded: LoadedPolicy, *, as_json: bool) -> int:
         "notes": list(loaded.notes),
         "policy": loaded.policy.model_dump(mode="json"),
     }
-    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(body))
+    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(_readable(body, "")))
     return DONE
+
+
+def _readable(value: Any, name: str) -> Any:
+    """The policy with bytes and seconds as people write them; `name` is the way to the value."""
+    if isinstance(value, dict):
+        return {key: _readable(inner, f"{name}.{key}") for key, inner in value.items()}
+    if isinstance(value, int) and ("memory" in name or name.endswith("_bytes")):
+        return human_memory(value)
+    return format_duration(value) if isinstance(value, int) and "time_limit" in name else value
 
 
 def _log(path: Path, last: int, *, as_json: bool) -> int:

@@ -63,8 +63,16 @@ def test_a_person_reads_the_rule_and_its_remedy(capsys: pytest.CaptureFixture[st
 def test_show_tells_the_limits_and_the_hash(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["policy", "show", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["policy"]["max_concurrent_jobs"] == 4
+    assert shown["policy"]["limits"]["max_concurrent_jobs"] == 4
+    assert shown["policy"]["limits"]["memory_per_gpu"]["free"] == 16 * 2**30
     assert len(shown["sha256"]) == 64
+
+
+def test_show_for_a_person_writes_sizes_and_times_as_people_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["policy", "show"]) == 0
+    out = capsys.readouterr().out
+    assert "free: 16G" in out
+    assert "time_limit: 02:00:00" in out
 
 
 def test_a_project_policy_that_cannot_be_read_is_exit_2_and_names_it(

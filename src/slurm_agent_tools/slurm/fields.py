@@ -36,7 +36,7 @@ def table(done: Completed, columns: Sequence[str], make: Callable[[dict[str, str
     if not whole:
         return ()
     cells, width = whole.split(SEPARATOR), len(columns) - 1
-    if (len(cells) - 1) % width:
+    if len(cells) == 1 or (len(cells) - 1) % width:
         raise garbled(done, whole[-300:])
     records = []
     for start in range(0, len(cells) - 1, width):

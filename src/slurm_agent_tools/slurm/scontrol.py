@@ -47,20 +47,31 @@ def unknown(done: Completed) -> bool:
     return done.exit_code != 0 and any(sign in said for sign in _UNKNOWN)
 
 
-# The name comes between JobName= and the first line that starts with three blanks and UserId=; Slurm puts it second,
-# so whatever a name holds, the fields behind its end are Slurm's own from the LAST such line of the record on.
+# A name may hold anything. One that holds the line that ends names is cut there: the columns of squeue tell the name
+# in full, and the guard compares names, so nothing rests on it. Arguments, which come later, can forge nothing.
 _RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)")
+_OWNER = "\n   UserId="
 _FIELD = re.compile(r"(?:^|[ \n]) *([A-Z][A-Za-z:/]*)=")
 
 
 def parse_jobs(done: Completed) -> tuple[Job, ...]:
     """One record each. Raises SlurmUnreachable and SlurmGarbled."""
     fields.check(done)
-    blocks = [block for block in _RECORD.split(fields.text(done.stdout)) if block.strip()]
     try:
-        return tuple(_job("JobId=" + block) for block in blocks)
+        return tuple(_job(block) for block in _records(fields.text(done.stdout)))
     except (ValueError, KeyError) as error:
         raise fields.garbled(done, str(error)) from error
+
+
+def _records(text: str) -> list[str]:
+    """One text a job; a blank line in a job's name ends none, because the line with its owner is still to come."""
+    found: list[str] = []
+    for piece in _RECORD.split(text):
+        if found and _OWNER not in found[-1]:
+            found[-1] += f"\n\nJobId={piece}"
+        elif piece.strip():
+            found.append(f"JobId={piece}")
+    return found
 
 
 def _job(block: str) -> Job:
@@ -104,11 +115,8 @@ def _job(block: str) -> Job:
 
 def _cells(block: str) -> dict[str, str]:
     start = block.index(" JobName=") + len(" JobName=")
-    end = block.rindex("\n   UserId=")
-    # A name may itself hold the line that ends names: Slurm prints UserId once, Command and Comment come far behind.
-    first = block.index("\n   UserId=")
-    tail = block[first:] if first == end else block[end:]
-    cells = {"JobName": block[start : first if first == end else end]}
+    end = block.index(_OWNER)
+    cells, tail = {"JobName": block[start:end]}, block[end:]
     for key in ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"):
         found = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
         if found is not None:

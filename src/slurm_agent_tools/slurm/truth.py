@@ -26,7 +26,7 @@ class JobView:
 
 def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
     """One record of one job: the controller's word counts while it has one, the accounting fills in the rest."""
-    now = _filled(detail, live)
+    now = _filled(live, detail)
     if now is None:
         return _lagging(past)
     if past is None or _older(past, now):

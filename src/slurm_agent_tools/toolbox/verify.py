@@ -19,6 +19,8 @@ def differences(desk: Desk, case: Case, granted: Granted, script: bytes) -> list
     found = []
     if script != case.data:
         found.append("the script that Slurm holds is not the script that was checked")
+    if granted.name != case.name:
+        found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
     if granted.requeue:
         found.append("Slurm would requeue the job by itself")
     if case.resources.partition is not None and granted.resources.partition != case.resources.partition:

@@ -1,0 +1,103 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from slurm_agent_tools.model import Job, Step
+from slurm_agent_tools.slurm import truth
+from slurm_agent_tools.units import JobId, parse_job_id
+
+
+def at(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+def job(text: str, state: str, source: str = "squeue", **more: object) -> Job:
+    return Job(parse_job_id(text), "n", state, (source,), **more)  # type: ignore[arg-type]
+
+
+def view(text: str, live=(), details=(), past=()):
+    return truth.view(parse_job_id(text), live, details, past)
+
+
+def test_the_controller_counts_while_it_has_the_job():
+    seen = view("5", [job("5", "RUNNING", started=at(10))], [], [job("5", "PENDING", "sacct")])
+    assert seen.job.state == "RUNNING"
+
+
+def test_the_columns_of_the_queue_count_before_the_text_of_scontrol():
+    seen = view("5", [job("5", "RUNNING")], [replace(job("5", "COMPLETED", "scontrol", restarts=2), name="forged")])
+    assert (seen.job.name, seen.job.state, seen.job.restarts) == ("n", "RUNNING", 2)
+
+
+def test_a_requeued_job_is_its_newest_run():
+    past = job("5", "NODE_FAIL", "sacct", started=at(10), ended=at(20), exit_code=0)
+    seen = view("5", [job("5", "PENDING", reason="BeginTime")], [job("5", "PENDING", "scontrol", restarts=1)], [past])
+    assert (seen.job.state, seen.job.restarts, seen.job.ended, seen.job.exit_code) == ("PENDING", 1, None, None)
+
+
+def test_a_job_that_only_a_slow_accounting_calls_running_is_unknown_and_not_over():
+    assert view("5", past=[job("5", "RUNNING", "sacct")]).job.state == "UNKNOWN"
+
+
+def test_a_finished_job_joins_exit_code_steps_and_who_cancelled():
+    past = job("5", "CANCELLED", "sacct", cancelled_by="1001", exit_code=0, steps=(Step("batch", "batch", "CANCELLED"),))
+    seen = view("5", [job("5", "CANCELLED", ended=at(3))], [], [past])
+    assert (seen.job.cancelled_by, seen.job.exit_code, len(seen.job.steps)) == ("1001", 0, 1)
+    assert set(seen.job.sources) == {"squeue", "sacct"}
+
+
+def test_nothing_known_is_none():
+    assert view("5", [job("6", "RUNNING")]) is None
+
+
+def test_an_array_is_as_bad_as_its_worst_task_and_active_while_one_is():
+    tasks = [job("9_0", "COMPLETED"), job("9_1", "FAILED", exit_code=5), job("9_2", "COMPLETED")]
+    seen = view("9", tasks)
+    assert (str(seen.job.job_id), seen.job.state, seen.job.exit_code) == ("9", "FAILED", 5)
+    assert [str(task.job_id) for task in seen.tasks] == ["9_0", "9_1", "9_2"]
+    assert view("9", [*tasks, job("9_[3-5%2]", "PENDING")]).job.state == "PENDING"
+    assert view("9", [*tasks, job("9_3", "RUNNING"), job("9_[4-5]", "PENDING")]).job.state == "RUNNING"
+
+
+@pytest.mark.parametrize(("wanted", "state"), [("9_0", "RUNNING"), ("9_4", "PENDING")])
+def test_one_task_is_found_alone_or_in_a_pending_range(wanted, state):
+    seen = view(wanted, [job("9_0", "RUNNING"), job("9_[2-50%4]", "PENDING")])
+    assert seen.job.state == state
+
+
+def test_a_task_outside_the_pending_range_is_not_found_there():
+    assert view("9_1", [job("9_[2-50%4]", "PENDING")]) is None
+
+
+def test_a_het_job_is_a_whole_with_components():
+    seen = view("7", [job("7+0", "COMPLETED"), job("7+1", "FAILED", exit_code=2)])
+    assert (str(seen.job.job_id), seen.job.state, len(seen.tasks)) == ("7", "FAILED", 2)
+    assert view("7+0", [job("7+0", "COMPLETED"), job("7+1", "FAILED")]).job.job_id == JobId(7, component=0)
+
+
+OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (job("5", "OUT_OF_MEMORY"), "more memory"),
+        (job("5", "FAILED", exit_code=1, steps=(OOM,)), "step 0"),
+        (job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED"),)), "more memory"),
+        (job("5", "FAILED", exit_code=7), "exit code 7"),
+        (job("5", "FAILED", signal=11, exit_code=0), "signal 11"),
+        (job("5", "COMPLETED", exit_code=0, derived_exit_code=1), "step of it failed"),
+        (job("5", "CANCELLED", cancelled_by="1001"), "by 1001"),
+        (job("5", "TIMEOUT"), "time limit"),
+        (job("5", "NODE_FAIL"), "node"),
+    ],
+)
+def test_the_cause_is_told_in_a_sentence(record, words):
+    assert words in truth.cause(record)
+
+
+@pytest.mark.parametrize("record", [job("5", "COMPLETED", exit_code=0), job("5", "RUNNING"), job("5", "UNKNOWN")])
+def test_a_success_and_a_job_that_goes_on_have_no_cause(record):
+    assert truth.cause(record) is None
+    assert truth.cause(replace(record, steps=(Step("batch", "batch", "COMPLETED", exit_code=0),))) is None
