@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content"})
-_MARKS = {"pass": "ok", "not_evaluated": "??"}
+_QUIET = frozenset({"pass", "not_evaluated"})
 
 
 def lines(body: Mapping[str, Any]) -> list[str]:
@@ -33,10 +33,11 @@ def decision(body: Mapping[str, Any]) -> list[str]:
     """The verdict, every rule that did not pass with its remedy, and what the guard adds."""
     shown = [f"verdict: {body['verdict']}  (policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"]
     for rule in body["rules"]:
-        if rule["outcome"] == "pass":
-            continue
-        shown.append(f"  {_MARKS.get(rule['outcome'], rule['outcome'])} {rule['id']}: {rule['message']}")
-        shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines()]
+        if rule["outcome"] not in _QUIET:
+            shown.append(f"  {rule['outcome']} {rule['id']}: {rule['message']}")
+            shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines()]
+    open_rules = [rule["id"] for rule in body["rules"] if rule["outcome"] == "not_evaluated"]
+    shown += [f"  not evaluated without a cluster: {', '.join(open_rules)}"] if open_rules else []
     shown += [f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", [])]
     return shown
 

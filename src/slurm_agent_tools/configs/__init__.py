@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_agent_tools.configs.checks import check
-from slurm_agent_tools.configs.paths import paths
+from slurm_agent_tools.configs.inputs import paths
 from slurm_agent_tools.configs.reading import Config, parse
 from slurm_agent_tools.configs.section import slurm_script, slurm_section
 

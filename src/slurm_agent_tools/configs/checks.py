@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from slurm_agent_tools.configs.paths import is_input
+from slurm_agent_tools.configs.inputs import is_input
 from slurm_agent_tools.configs.reading import Config, leaf, walk
 from slurm_agent_tools.configs.section import problems
 from slurm_agent_tools.replies import Complaint

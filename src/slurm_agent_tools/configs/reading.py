@@ -69,6 +69,8 @@ def _yaml(text: str) -> Config:
     clocks: dict[str, str] = {}
     for place, line, item in _nodes(node):
         lines[place] = line
+        if len(lines) > _VALUES:
+            raise ValueError(f"it holds more than {_VALUES} values")
         if item.tag == "tag:yaml.org,2002:int" and ":" in str(item.value):
             clocks[place] = str(item.value)
     return Config(loader.construct_document(node), "YAML", lines, clocks)
@@ -133,6 +135,7 @@ def _toml(text: str) -> Config:
 
 
 def join(place: str, key: str) -> str:
+    """The place of a key inside a place."""
     return f"{place}.{key}" if place else key
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from slurm_agent_tools.devcluster import config, services
 from slurm_agent_tools.devcluster.layout import give, write
 from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, is_root, me
@@ -12,8 +14,10 @@ USERS = ("researcher", "labmate")
 async def database(cluster: Cluster) -> None:
     """Make the database if there is none, start it, and let Slurm's user in."""
     place = cluster.folder / "db"
-    if not (place / "data" / "mysql").is_dir():
+    made = place / "made"
+    if not made.exists():
         await _make(cluster)
+        made.touch()
     await services.start(cluster, "mariadbd")
     await services.ready(cluster, "mariadbd")
     user = f"'{config.owner()}'@'localhost'"
@@ -27,6 +31,8 @@ async def database(cluster: Cluster) -> None:
 
 async def _make(cluster: Cluster) -> None:
     place = cluster.folder / "db"
+    if place.exists():  # an earlier run was ended while it made the database
+        shutil.rmtree(place)
     for path, mode in ((place, 0o755), (place / "data", 0o700)):
         path.mkdir(mode=mode, exist_ok=True)
         path.chmod(mode)

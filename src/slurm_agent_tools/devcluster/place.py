@@ -156,7 +156,8 @@ def free_base(wanted: int | None, before: int | None) -> int:
         if taken:
             raise DevclusterError(f"port {taken[0]} is taken", hint="give another --base-port")
         return wanted
-    for base in [*([before] if before else []), *range(_FIRST, _LAST + 1, _STEP)]:
+    blocks = list(range(_FIRST, _LAST + 1, _STEP))
+    for base in blocks if before is None else [before, *blocks]:
         if not _taken(base):
             return base
     raise DevclusterError(f"no free block of ports from {_FIRST} to {_LAST}", hint="give --base-port")

@@ -40,11 +40,11 @@ async def ready(cluster: Cluster, name: str) -> None:
     """Wait until a started daemon answers; DevclusterError with its last words when it ends or does not."""
     ask = _question(cluster, name)
     end = time.monotonic() + 30
-    while not await ask():
+    while answer := await ask():
         if daemons.running(cluster, name) is None:
             raise DevclusterError(f"{name} ended\n{last_words(cluster, name)}")
         if time.monotonic() > end:
-            raise DevclusterError(f"{name} does not answer\n{last_words(cluster, name)}")
+            raise DevclusterError(f"{name} does not answer: {answer}\n{last_words(cluster, name)}")
         await anyio.sleep(0.1)
 
 
@@ -107,7 +107,8 @@ def _mariadbd(cluster: Cluster) -> list[str]:
     ]  # fmt: skip
 
 
-def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[bool]]:
+def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[str]]:
+    """Asks a daemon for a sign of life; empty when it gave one, else what came instead."""
     if name.startswith("slurmd."):
         return lambda: _listening(cluster.nodes[name.removeprefix("slurmd.")])
     argv = {
@@ -117,17 +118,19 @@ def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[bool]]:
         "slurmctld": ["scontrol", "ping"],
     }[name]
 
-    async def answered() -> bool:
+    async def answered() -> str:
         ended = await call(cluster, argv, 5)
-        return ended.exit_code == 0 and b"DOWN" not in ended.stdout
+        if ended.exit_code == 0 and b"DOWN" not in ended.stdout:
+            return ""
+        return (ended.stderr + ended.stdout).decode(errors="replace").strip()[-500:] or "no answer"
 
     return answered
 
 
-async def _listening(port: int) -> bool:
+async def _listening(port: int) -> str:
     try:
         stream = await anyio.connect_tcp("127.0.0.1", port)
-    except OSError:
-        return False
+    except OSError as error:
+        return str(error)
     await stream.aclose()
-    return True
+    return ""
