@@ -162,10 +162,10 @@ def fallback(script: str, decision: DecisionShown, *, blocker: str, now: datetim
 
 
 def _verdict(decision: DecisionShown, blocker: str, now: datetime) -> list[str]:
+    policy = f"policy version {decision.policy.version}, sha256 {decision.policy.sha256}"
     lines = [
         f"slurm-agent-tools did not submit this script ({blocker}), {now.isoformat(timespec='seconds')}.",
-        f"Verdict: {decision.verdict}; decision {decision.id}; policy version {decision.policy.version},"
-        f" sha256 {decision.policy.sha256}.",
+        f"Verdict: {decision.verdict}; decision {decision.id}; {policy}.",
     ]
     for rule in decision.rules:
         if rule.outcome in {"warn", "justify", "approve", "deny"}:

@@ -27,7 +27,7 @@ _CPUS_MIN, _CPUS_MAX, _CPUS_ALONE = 4, 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The numbers of one job. `memory` in bytes, per GPU or per node as `memory_option` says; `seconds` whole minutes."""
+    """The numbers of one job: `memory` in bytes, per GPU or node as `memory_option` says; `seconds` in whole minutes."""
 
     gpus: int
     nodes: int
@@ -182,28 +182,36 @@ def _node_memory(partition: Partition | None) -> int:
     """What one node can give a job; 0 where it is not known."""
     if partition is None:
         return 0
-    return min((size for size in (partition.memory_per_node, partition.max_mem_per_node) if size), default=0)
+    return min((known for known in (partition.memory_per_node, partition.max_mem_per_node) if known), default=0)
 
 
 def _cpus(ask: GenerateScript, gpus: int, on_node: int, partition: Partition | None, reasons: list[str]) -> int:
     """CPUs of the whole job."""
+    has = partition.cpus_per_node if partition is not None else 0
     if ask.cpus is not None:
-        if ask.distributed and ask.cpus < gpus:
-            problem = f"are fewer than the {gpus} GPUs, and each has a process of its own"
-            raise InputError("cpus", ask.cpus, problem, hint=f"Ask for at least {gpus}.")
+        _enough(ask.cpus, ask, gpus, has)
         reasons.append(f"CPUs: {ask.cpus}, as asked.")
         return ask.cpus
-    has = partition.cpus_per_node if partition is not None else 0
     if not gpus:
         number = min(_CPUS_ALONE, has or _CPUS_ALONE)
         reasons.append(f"CPUs: {number}, the default without GPUs.")
         return number
-    share = has // max(1, partition.gpus_per_node) if partition is not None and has else _CPUS_MIN
-    each = min(_CPUS_MAX, max(_CPUS_MIN, share))
-    if has and each * on_node > has:
-        each = max(1, has // on_node)
-    reasons.append(f"CPUs: {each} per GPU, {_CPUS_MIN} to {_CPUS_MAX} by what a node has for each of its GPUs.")
+    each, why = _CPUS_MIN, "the default"
+    if has and partition is not None:
+        each = min(_CPUS_MAX, max(_CPUS_MIN, has // max(1, partition.gpus_per_node)))
+        each = min(each, max(1, has // max(1, on_node)))
+        why = f"of the {has} that a node has for its {partition.gpus_per_node} GPUs"
+    reasons.append(f"CPUs: {each} per GPU, {why}.")
     return each * gpus
+
+
+def _enough(cpus: int, ask: GenerateScript, gpus: int, has: int) -> None:
+    if ask.distributed and cpus < gpus:
+        problem = f"are fewer than the {gpus} GPUs, and each has a process of its own"
+        raise InputError("cpus", cpus, problem, hint=f"Ask for at least {gpus}.")
+    if has and cpus > has and not ask.distributed:
+        problem = f"are more than the {has} of one node, and one process uses one node only"
+        raise InputError("cpus", cpus, problem, hint=f"Ask for at most {has}.")
 
 
 # --- partition -----------------------------------------------------------------------------------------------
