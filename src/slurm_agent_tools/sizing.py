@@ -27,7 +27,7 @@ _CPUS_MIN, _CPUS_MAX, _CPUS_ALONE = 4, 8, 4
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The numbers of one job: `memory` in bytes, per GPU or node as `memory_option` says; `seconds` in whole minutes."""
+    """The numbers of one job: `memory` in bytes, per GPU or node as `memory_option` says; time in whole minutes."""
 
     gpus: int
     nodes: int

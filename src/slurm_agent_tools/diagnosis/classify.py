@@ -19,6 +19,7 @@ __all__ = ["diagnose", "errors", "metrics", "warnings"]
 NONE, UNKNOWN = "none", "unknown"
 _SHOWN = 8
 _QUOTED = 200
+_QUOTES = "'\"`‘’.,;"
 _FAR = 200  # lines after the last match: the program went on for long, so that may not be what ended it
 
 
@@ -135,7 +136,7 @@ def _explanation(signature: Signature, part: Job | None, hit: Hit | None) -> str
         where = f" at {origin.file} line {origin.line}" if origin is not None else ""
         text += f" {_quote(f'{hit.raised.kind}: {hit.raised.message}')}{where}."
     what = hit.what if hit is not None else None
-    text = text.replace(" ({what})", f" ({_quote(what)})" if what else "")
+    text = text.replace(" ({what})", f" ({_quote(what.strip(_QUOTES))})" if what else "")
     by = f" by user {part.cancelled_by}" if part is not None and part.cancelled_by else ""
     text = text.replace("{by}", by)
     if part is not None and part.state == "COMPLETED":
@@ -212,5 +213,5 @@ def _unique(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
 
 def _quote(text: str) -> str:
     """Text of a log as part of a sentence: one line, bounded."""
-    flat = " ".join(text.split()).strip("'\"")
+    flat = " ".join(text.split())
     return flat if len(flat) <= _QUOTED else flat[: _QUOTED - 3] + "..."

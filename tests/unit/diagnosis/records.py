@@ -1,0 +1,43 @@
+"""Jobs and logs for the tests of the diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
+from slurm_agent_tools.model import Job, Resources, Step
+from slurm_agent_tools.units import JobId
+
+GIB, MIB = 2**30, 2**20
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ASKED = Resources(
+    partition="gpu", nodes=1, cpus=4, memory_bytes=16 * GIB, memory_per_node_bytes=16 * GIB, time_limit_seconds=7200
+)
+
+
+def job(state: str = "FAILED", **facts) -> Job:
+    plain = Job(
+        JobId(71),
+        "train",
+        state,
+        ("sacct",),
+        partition="gpu",
+        submitted=NOON,
+        started=NOON.replace(minute=5),
+        ended=NOON.replace(minute=25),
+        elapsed_seconds=1200,
+        nodes="gpu01",
+        resources=ASKED,
+        command="scripts/slurm/train.sh",
+    )
+    return replace(plain, **facts)
+
+
+def step(name: str, state: str, **facts) -> Step:
+    return Step(name, "batch" if name == "batch" else "python", state, **facts)
+
+
+def log(*lines: str, kind: str = "stderr", path: str | None = None) -> LogText:
+    data = "\n".join(lines).encode()
+    return read_text(path or f"logs/slurm/train-71.{'err' if kind == 'stderr' else 'out'}", kind, data, b"", len(data))
