@@ -52,12 +52,3 @@ def make_place(cluster: Cluster) -> Place:
 @pytest.fixture(scope="module")
 def place(cluster: Cluster) -> Place:
     return make_place(cluster)
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test adds to a place's environment is gone after it."""
-    yield
-    for name in ("place", "fresh"):
-        if name in request.fixturenames:
-            request.getfixturevalue(name).extra.clear()

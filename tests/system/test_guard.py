@@ -202,8 +202,8 @@ def test_a_job_name_and_its_arguments_arrive_as_they_are(fresh, name):
     script = write(fresh, "args.sh", "#SBATCH -p cpu -o logs/slurm/args-%j.out", 'printf "%s\\0" "$@"')
     fresh.cli("get_status", "--no-cache")
     words = ["one two", "--three", "$(id)", "ü\n4"]
-    arguments = json.dumps({"script": script, "job_name": name, "args": words})
-    code, reply = fresh.cli("submit_job", f"--input-json={arguments}")
+    options = [f"--job-name={name}", *(f"--args={word}" for word in words)]
+    code, reply = fresh.cli("submit_job", f"--script={script}", *options)
     assert code == 0, reply
     done = fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
     assert done["job"]["name"] == name

@@ -111,7 +111,7 @@ def test_a_queue_that_answers_garbage_is_an_error_and_nothing_is_submitted(place
 
 
 def jobs_named(place: Place, name: str) -> list[str]:
-    rows = place.slurm("sacct", "-X", "-n", "-P", "-o", "JobIDRaw,JobName").splitlines()
+    rows = place.slurm("squeue", "-h", "-t", "all", "-o", "%A|%j").splitlines()
     return sorted({row.split("|")[0] for row in rows if row.split("|")[1] == name})
 
 
@@ -154,7 +154,7 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
         if here.exists():
             break
         time.sleep(0.05)
-    assert here.exists()
+    assert here.exists(), answers
     anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
     go.touch()
     caller.join(80)

@@ -23,7 +23,7 @@ class Config:
     value: object
     format: str
     lines: Mapping[str, int] = field(default_factory=dict)
-    clocks: Mapping[str, str] = field(default_factory=dict)  # place -> text as written, 02:00:00
+    clocks: Mapping[str, str] = field(default_factory=dict)  # place -> text as written, 12:00:00
 
 
 def parse(data: bytes, suffix: str, path: str) -> Config:

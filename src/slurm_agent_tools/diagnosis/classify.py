@@ -19,7 +19,7 @@ __all__ = ["diagnose", "errors", "metrics", "warnings"]
 NONE, UNKNOWN = "none", "unknown"
 _SHOWN = 8
 _QUOTED = 200
-_QUOTES = "'\"`‘’.,;"
+_QUOTES = "'\"`\u2018\u2019.,;"
 _FAR = 200  # lines after the last match: the program went on for long, so that may not be what ended it
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Generic, TypeVar
 
 import anyio
@@ -22,6 +23,7 @@ from slurm_agent_tools.units import JobId
 
 __all__ = ["ClusterInfo", "Granted", "JobView", "SlurmClient", "Submitted", "TestOnly"]
 T = TypeVar("T")
+_REMEMBERED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class SlurmClient:
         self._partitions = Shared(clock, self._ask_partitions)
         self._nodes = Shared(clock, self._ask_nodes)
         self._config = Shared(clock, self._ask_config)
-        self._past: dict[frozenset[int], Shared[tuple[Job, ...]]] = {}
+        self._by_job: dict[object, Shared[tuple[Job, ...]]] = {}
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -97,45 +99,62 @@ class SlurmClient:
         self, ids: Sequence[JobId], *, fresh: bool = False, max_age: float | None = None
     ) -> dict[JobId, JobView]:
         """The truth about several jobs; those that Slurm does not know are left out. Raises SlurmError."""
+        age = 0 if fresh else self.settings.cache_seconds if max_age is None else max_age
         silent: SlurmError | None = None
         try:
-            live = await self.queue(fresh=fresh, max_age=max_age)
+            live = await self.queue(max_age=age)
         except SlurmUnreachable as error:
             live, silent = (), error
-        going = {job.job_id.base for job in live if job.active}
-        over = sorted({job_id.base for job_id in ids} - going)
-        past = await self._accounts(over, silent=silent) if over else ()
-        details = await self._details(sorted({job_id.base for job_id in ids}), silent)
+        bases = {job_id.base for job_id in ids}
+        over = frozenset(bases - {job.job_id.base for job in live if job.active})
+        try:
+            past = await self._accounts(over, age) if over else ()
+        except SlurmUnreachable as error:
+            raise silent or error from None
+        details = [job for base in sorted(bases) for job in await self._details(base, age)] if silent is None else []
+        return self._views(ids, (live, details, past), silent)
+
+    def _views(
+        self, ids: Sequence[JobId], lists: tuple[Sequence[Job], Sequence[Job], Sequence[Job]], silent: SlurmError | None
+    ) -> dict[JobId, JobView]:
         found: dict[JobId, JobView] = {}
         for job_id in ids:
-            seen = truth.view(job_id, live, details, past)
+            seen = truth.view(job_id, *lists)
             if seen is not None:
                 found[job_id] = seen
             elif silent is not None:
                 raise silent
         return found
 
-    async def _details(self, bases: Sequence[int], silent: SlurmError | None) -> tuple[Job, ...]:
-        """What only `scontrol show job` tells, while the controller remembers."""
-        if silent is not None:
-            return ()
-        found: list[Job] = []
-        for base in bases[:20]:
-            done = await self._run(scontrol.job_argv(JobId(base)))
-            if not scontrol.unknown(done):
-                found += scontrol.parse_jobs(done)
-        return tuple(found)
+    async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
+        """A job as the queue alone shows it; None when it is not active there. Raises SlurmError."""
+        view = truth.view(job_id, await self.queue(max_age=max_age), (), ())
+        going = view is not None and any(part.active for part in (view.job, *view.tasks))
+        return view if going else None
 
-    async def _accounts(self, bases: Sequence[int], *, silent: SlurmError | None) -> tuple[Job, ...]:
-        done = await self._run(sacct.argv(bases))
-        if sacct.disabled(done):
-            return ()
-        try:
-            return sacct.parse(done)
-        except SlurmUnreachable:
-            if silent is not None:
-                raise silent from None
-            raise
+    async def _details(self, base: int, max_age: float) -> tuple[Job, ...]:
+        """What only `scontrol show job` tells, while the controller remembers."""
+        return await self._shared(("details", base), partial(self._ask_details, base)).get(max_age)
+
+    async def _accounts(self, bases: frozenset[int], max_age: float) -> tuple[Job, ...]:
+        """What the accounting tells; nothing on a cluster without one."""
+        return await self._shared(("accounts", bases), partial(self._ask_accounts, bases)).get(max_age)
+
+    def _shared(self, key: object, ask: Callable[[], Awaitable[tuple[Job, ...]]]) -> Shared[tuple[Job, ...]]:
+        """One question per job, so that everybody who waits for it shares the answer; the oldest are dropped."""
+        if key not in self._by_job:
+            while len(self._by_job) >= _REMEMBERED:
+                del self._by_job[next(iter(self._by_job))]
+            self._by_job[key] = Shared(self._clock, ask)
+        return self._by_job[key]
+
+    async def _ask_details(self, base: int) -> tuple[Job, ...]:
+        done = await self._run(scontrol.job_argv(JobId(base)))
+        return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
+
+    async def _ask_accounts(self, bases: frozenset[int]) -> tuple[Job, ...]:
+        done = await self._run(sacct.argv(sorted(bases)))
+        return () if sacct.disabled(done) else sacct.parse(done)
 
     async def partitions(self, *, fresh: bool = False) -> dict[str, Partition]:
         """Every partition with what its nodes have. Raises SlurmError."""

@@ -84,6 +84,14 @@ def _filled(first: Job | None, second: Job | None) -> Job | None:
     )
 
 
+def newer(seen: JobView, before: JobView) -> JobView:
+    """A fresh look at an active job, with what an earlier and fuller look told beside it."""
+    known = {part.job_id: part for part in before.tasks}
+    tasks = tuple(_filled(task, known.get(task.job_id)) or task for task in seen.tasks)
+    same_run = seen.job.started == before.job.started or before.job.started is None
+    return JobView((_filled(seen.job, before.job) if same_run else None) or seen.job, tasks)
+
+
 def view(wanted: JobId, live: Iterable[Job], details: Iterable[Job], past: Iterable[Job]) -> JobView | None:
     """Everything about one id from three lists; None when none of them has it."""
     parts = _parts(wanted, live, details, past)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from slurm_agent_tools.slurm.client import JobView, SlurmClient
 from slurm_agent_tools.slurm.runner import Clock
+from slurm_agent_tools.slurm.truth import newer
 from slurm_agent_tools.units import JobId
 
 _PROGRESS_SECONDS = 2.0
@@ -41,7 +42,8 @@ class Watcher:
             if left <= 0:
                 break
             await self._pause(view, min(left, self._to_tick(self._interval(view))), start, on_progress)
-            view = await self._slurm.job(job_id, max_age=_FRESH)
+            seen = await self._slurm.glance(job_id, max_age=_FRESH)
+            view = newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=_FRESH)
         return view
 
     def _to_tick(self, interval: float) -> float:
