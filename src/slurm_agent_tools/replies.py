@@ -453,8 +453,8 @@ class SaveReply(Reply, Blocked):
 class MetricChange(Shape):
     """One metric; `change` is target minus baseline, `percent` of the baseline (None where it is 0 or not a number)."""
 
-    baseline: object | None
-    target: object | None
+    baseline: str | int | float | bool | None
+    target: str | int | float | bool | None
     change: float | None
     percent: float | None
 

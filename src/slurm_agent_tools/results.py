@@ -189,7 +189,12 @@ def _change(before: object, after: object) -> MetricChange:
     old, new = _number(before), _number(after)
     change = None if old is None or new is None else _finite(new - old)
     percent = None if change is None or not old else _finite(100 * change / abs(old))
-    return MetricChange(baseline=before, target=after, change=change, percent=percent)
+    return MetricChange(baseline=_scalar(before), target=_scalar(after), change=change, percent=percent)
+
+
+def _scalar(value: object) -> str | float | bool | None:
+    """A value as it is shown; an empty list or mapping is its text."""
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _number(value: object) -> float | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,13 +10,19 @@ from slurm_agent_tools.catalogue import GenerateScript
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.generate import Draft, compose, fallback
 from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.model import Partition
+from slurm_agent_tools.model import Partition, Plan
 from slurm_agent_tools.policy.document import load, shipped
+from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult
+from slurm_agent_tools.slurm.local import LocalFiles
+from slurm_agent_tools.toolbox.case import resolved
 
 GIB = 2**30
 NOW = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
-LIMITS = load(shipped()).policy.limits
+POLICY = load(shipped())
+LIMITS = POLICY.policy.limits
 
 
 def partition(name: str, hours: int | None, gpus: int = 0, *, cpus: int = 32, memory: int = 128, **facts) -> Partition:
@@ -197,6 +204,32 @@ def test_what_no_script_can_ask_for_is_refused_by_its_field(field, facts):
         draft(**facts)
     assert caught.value.field == field
     assert caught.value.hint
+
+
+@pytest.mark.proves("generated-scripts-pass")
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"gpus": 0, "data_size": "4G"},
+        {"gpus": 4, "distributed": True, "command": "cd x && python t.py 'a'"},
+        {"array": "0-3%2", "setup": ["module load cuda"], "checkpoint": {"dir": "ck pt"}},
+        {"name": 'a|b "c"', "command": "cd x\nfor i in 1 2; do echo $i; done"},
+    ],
+)
+async def test_the_guard_lets_ordinary_generated_scripts_pass(facts):
+    script = draft(**facts).script
+    path = "/tmp/project/scripts/slurm/generated/x.sh"
+    reading = await read_script(script.encode(), path, project="/tmp/project", files=LocalFiles())
+    request, resources = resolved(reading.request, (), CLUSTER)
+    plan = Plan(
+        "generate_script", "/tmp/project", replace(reading, request=request), resources, path=path, size=len(script)
+    )
+
+    decision = decide(plan, POLICY, decision_id="d1")
+
+    assert pins(reading.request, POLICY.policy, CLUSTER) == ()
+    assert decision.verdict == "allow", format_refusal(decision)
 
 
 DECISION = DecisionShown(

@@ -78,9 +78,13 @@ def _behind(words: list[str], position: int, valued: tuple[str, ...]) -> int:
         word = words[position]
         if word.startswith("-") and len(word) > 1:
             position += 2 if word in valued else 1
-        elif re.match(r"[A-Za-z_]\w*=", word) or (name in {"timeout", "taskset", "nice"} and re.match(r"[\d.]", word)) or (name in {"singularity", "apptainer"} and word in {"exec", "run"}) or (
-            name == "accelerate" and word == "launch"
-        ) or (name == "srun" and not _looks_like_command(word)):
+        elif (
+            re.match(r"[A-Za-z_]\w*=", word)
+            or (name in {"timeout", "taskset", "nice"} and re.match(r"[\d.]", word))
+            or (name in {"singularity", "apptainer"} and word in {"exec", "run"})
+            or (name == "accelerate" and word == "launch")
+            or (name == "srun" and not _looks_like_command(word))
+        ):
             position += 1
         else:
             break

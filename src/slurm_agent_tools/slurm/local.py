@@ -90,6 +90,10 @@ class LocalFiles:
         """Write atomically, never over an existing file: False when the name is taken."""
         return await _threaded(path, lambda: _write_new(Path(path), data, mode))
 
+    async def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that is there is fine."""
+        await _threaded(path, lambda: Path(path).mkdir(parents=True, exist_ok=True))
+
     async def list(self, folder: str) -> list[str] | None:
         """Names in a folder, sorted; None when there is none."""
         return await _threaded(folder, lambda: sorted(os.listdir(folder)) if os.path.isdir(folder) else None)  # noqa: PTH208, PTH112

@@ -66,6 +66,10 @@ class Files(Protocol):
         """Write atomically, never over an existing file: False when the name is taken."""
         ...
 
+    async def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that is there is fine."""
+        ...
+
     async def list(self, folder: str) -> list[str] | None:
         """Names in a folder, sorted; None when there is none."""
         ...

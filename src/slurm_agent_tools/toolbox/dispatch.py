@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, SlurmUnreachable
 from slurm_agent_tools.ledger.records import Submission
@@ -45,6 +46,7 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
         run_id=case.ask.run_id, request_json=show.resources(case.resources).model_dump_json(),
     )  # fmt: skip
     await desk.db(desk.store.add, desk.owner, submission)
+    await _log_folders(desk, case)
     try:
         sent = await desk.slurm.submit(
             [*options(case), f"--comment={submission.token}"], case.data, case.ask.args or (),
@@ -59,6 +61,17 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
         raise
     submission = await desk.db(desk.store.update, submission, phase="held", job_id=sent.job_id)
     return await proceed(desk, case, submission)
+
+
+async def _log_folders(desk: Desk, case: Case) -> None:
+    """Make the folders of the job's logs inside the project: without them Slurm fails a job and leaves no trace."""
+    start = posixpath.join(desk.project, case.request.chdir or "")
+    for path in (case.request.output, case.request.error):
+        folder = posixpath.dirname(path or "")
+        if folder and "%" not in folder and "\\" not in folder:
+            real = await desk.files.real_path(posixpath.join(start, folder))
+            if real.startswith(desk.project.rstrip("/") + "/"):
+                await desk.files.make_folder(real)
 
 
 async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply:

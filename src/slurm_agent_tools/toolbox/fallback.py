@@ -28,7 +28,7 @@ class Handover:
 
 async def write_script(desk: Desk, name: str, script: str) -> str:
     """Write a new file NAME-YYYYMMDD-HHMMSS-XXXXXX.sh; returns its path in the project. Never over a file."""
-    stem = f"{safe_name(name)}-{desk.clock.now():%Y%m%d-%H%M%S}"
+    stem = f"{safe_name(name.removesuffix('.sh'))}-{desk.clock.now():%Y%m%d-%H%M%S}"
     for _ in range(5):
         path = posixpath.join(GENERATED, f"{stem}-{secrets.token_hex(3)}.sh")
         real = await paths.resolve(desk, "scripts folder", path)
