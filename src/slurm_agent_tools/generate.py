@@ -15,7 +15,7 @@ from slurm_agent_tools.jobscript.names import safe_name
 from slurm_agent_tools.model import Partition
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.replies import DecisionShown
-from slurm_agent_tools.sizing import Size, size
+from slurm_agent_tools.sizing import Size, readable, size
 from slurm_agent_tools.units import format_duration, format_memory, parse_array
 
 LOGS = "logs/slurm"
@@ -41,7 +41,7 @@ def compose(
     suffix: str,
 ) -> Draft:
     """Draft the script. `partitions` None: the cluster could not be asked. Raises InputError naming the field."""
-    _check(ask)
+    check(ask)
     chosen = size(ask, partitions, limits)
     header = _header(ask, chosen, mail_user)
     parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), _run(ask)]
@@ -52,8 +52,19 @@ def compose(
 # --- what is asked -------------------------------------------------------------------------------------------
 
 
-def _check(ask: GenerateScript) -> None:
-    """Every text as far as it must be one line, and the command as far as it must be text."""
+def check(ask: GenerateScript) -> None:
+    """Everything that can be told without a cluster. Raises InputError naming the field."""
+    _check_texts(ask)
+    readable(ask)
+    if ask.array is not None:
+        try:
+            parse_array(ask.array)
+        except ValueError as error:
+            raise InputError("array", ask.array, str(error), hint="Write it as for sbatch --array, 0-9%4.") from error
+
+
+def _check_texts(ask: GenerateScript) -> None:
+    """What must be one line, and the command, which may be several."""
     single = {"name": ask.name, "partition": ask.partition, "array": ask.array}
     single |= {f"setup[{index}]": line for index, line in enumerate(ask.setup or [])}
     if ask.checkpoint is not None:
@@ -67,11 +78,6 @@ def _check(ask: GenerateScript) -> None:
         raise InputError("command", ask.command, "is empty", hint="Say what the job runs.")
     if any(not sign.isprintable() and sign not in "\n\t" for sign in ask.command):
         raise InputError("command", ask.command, "contains a character that cannot be printed", hint="Use plain text.")
-    if ask.array is not None:
-        try:
-            parse_array(ask.array)
-        except ValueError as error:
-            raise InputError("array", ask.array, str(error), hint="Write it as for sbatch --array, 0-9%4.") from error
 
 
 def _one_line(field: str, value: str) -> None:

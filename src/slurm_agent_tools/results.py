@@ -93,7 +93,7 @@ def check_name(name: str) -> str:
         raise InputError(
             "name", name, "contains a character that cannot be printed", hint="Use one line of plain text."
         )
-    if any(part.strip() in {".", ".."} for part in re.split(r"[/\\]", name)):
+    if name.startswith(("/", "\\")) or any(part.strip() in {".", ".."} for part in re.split(r"[/\\]", name)):
         raise InputError("name", name, "is a path that leaves its folder", hint="Use letters, digits, dots, - and _.")
     if len(name) > _NAME:
         raise InputError("name", name, f"is longer than {_NAME} characters", hint="Shorten it.")

@@ -58,6 +58,15 @@ def size(ask: GenerateScript, partitions: Mapping[str, Partition] | None, limits
     return Size(gpus, nodes, tasks, -(-cpus // tasks), option, memory, seconds, name, tuple(reasons))
 
 
+def readable(ask: GenerateScript) -> None:
+    """Raises InputError for a duration or a size that cannot be read; needs no cluster."""
+    for field in ("time_limit", "time_budget"):
+        _duration(field, getattr(ask, field))
+    for field in ("memory", "data_size"):
+        if getattr(ask, field) is not None:
+            _bytes(field, getattr(ask, field))
+
+
 # --- GPUs and nodes ------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,7 @@ def test_a_record_survives_writing_and_reading():
         ("name", {"name": ""}),
         ("name", {"name": "../up"}),
         ("name", {"name": ".."}),
+        ("name", {"name": "/etc/passwd"}),
         ("name", {"name": "two\nlines"}),
         ("name", {"name": "x" * 101}),
         ("name", {"name": "///"}),

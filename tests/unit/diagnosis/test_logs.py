@@ -54,7 +54,7 @@ LOGS = [
     ("missing-file", "cat: data.txt: No such file or directory"),
     ("missing-file", "/var/spool/slurmd/job1/slurm_script: line 3: ./run.sh: No such file or directory"),
     ("permission", "bash: ./a.out: Permission denied"),
-    ("permission", "mkdir: cannot create directory ‘/scratch/x’: Permission denied"),
+    ("permission", "mkdir: cannot create directory \u2018/scratch/x\u2019: Permission denied"),
     (
         "disk-full",
         "RuntimeError: [enforce fail at inline_container.cc:471] . PytorchStreamWriter failed writing file data/5: file write failed\nOSError: [Errno 122] Disk quota exceeded",
@@ -123,7 +123,7 @@ LOGS = [
     ),
     (
         "network",
-        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /bert (Caused by NewConnectionError('Failed to establish a new connection: [Errno 101] Network is unreachable'))",
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='models.example.org', port=443): Max retries exceeded with url: /bert (Caused by NewConnectionError('Failed to establish a new connection: [Errno 101] Network is unreachable'))",
     ),
     (
         "network",

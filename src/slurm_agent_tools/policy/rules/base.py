@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from slurm_agent_tools.jobscript import options
+from slurm_agent_tools.jobscript.directives import split
 from slurm_agent_tools.model import Directive, Evidence, JobRequest, Live, Plan, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.replies import EvidenceLine, Outcome, RuleResult
@@ -112,17 +116,42 @@ def proof(directives: Sequence[Directive]) -> tuple[Evidence, ...]:
 
 
 def replace(directives: Sequence[Directive], *lines: str) -> str:
-    """How to put the exact `lines` in place of these options; without lines, how to delete them."""
+    """How to put the exact `lines` in place of these options; without lines, how to delete them.
+
+    Other options on the same lines are kept.
+    """
     stated = [d for d in directives if d.source != "pinned"]
-    where = ", ".join(dict.fromkeys(f"line {d.evidence.line}" for d in stated if d.source == "script"))
+    places = list(dict.fromkeys(d.evidence for d in stated if d.source == "script"))
     words = [_argument(d, lines) for d in stated if d.source == "argument"]
-    if where:
-        shown = "; ".join(dict.fromkeys(f"`{d.evidence.text.strip()}`" for d in stated if d.source == "script"))
-        action = f"Replace {where} ({shown}) by:" if lines else f"Delete {where} ({shown})."
-        words.append("\n".join([action, *lines]))
+    if places:
+        where = ", ".join(f"line {place.line}" for place in places)
+        shown = "; ".join(f"`{place.text.strip()}`" for place in places)
+        new = [*_kept(places, {d.option for d in stated}), *lines]
+        action = f"Replace {where} ({shown}) by:" if new else f"Delete {where} ({shown})."
+        words.append("\n".join([action, *new]))
     elif not words and lines:
         words.append("\n".join(["Add:", *lines]))
     return "\n".join(words)
+
+
+def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
+    """What else stands on these lines, each as a line of its own."""
+    found = []
+    for place in places:
+        try:
+            read = options.read(split(place.text.removeprefix("#SBATCH"))[0])
+        except ValueError:  # a line that sbatch refuses has no other options
+            continue
+        rest = [_option(option.name, value) for option, value in read if option.name not in dropped]
+        found += [f"#SBATCH {' '.join(rest)}"] if rest else []
+    return found
+
+
+def _option(name: str, value: str | None) -> str:
+    if value is None:
+        return f"--{name}"
+    plain = re.fullmatch(r"[\w@%+=:,./\[\]-]+", value) is not None
+    return f"--{name}={value}" if plain else f"--{name}={json.dumps(value, ensure_ascii=False)}"
 
 
 def _argument(directive: Directive, lines: Sequence[str]) -> str:

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --job-name=too-big
+#SBATCH --partition=cpu
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=64M
+#SBATCH --time=5
+#SBATCH --output=logs/slurm/%x-%j.out
+python3 load.py

@@ -1,0 +1,147 @@
+"""The steps of the demo. Each one calls our tools over MCP, says what they answered, and asks Slurm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mcp import Client
+
+from slurm_agent_tools import render
+from slurm_agent_tools.demo.paper import Paper
+from slurm_agent_tools.demo.stage import Stage
+from slurm_agent_tools.errors import AgentToolsError
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A person's agent: an MCP client, the stage it works on, and what it prints."""
+
+    client: Client
+    stage: Stage
+    paper: Paper
+
+    async def call(self, tool: str, **arguments: object) -> Body:
+        """One tool call; its answer. AgentToolsError when the tool failed."""
+        self.paper.call(tool, arguments.items())
+        result = await self.client.call_tool(tool, arguments, progress_callback=self._progress)
+        body = result.structured_content or {}
+        if result.is_error or "summary" not in body:
+            error = body.get("error", {})
+            raise AgentToolsError(f"{tool} failed: {error.get('message', result.content)}", hint=error.get("hint", ""))
+        self.paper.say(body["summary"])
+        return body
+
+    async def wait(self, job_id: str) -> Body:
+        """Call wait_for_job until it says that the job ended."""
+        while True:
+            body = await self.call("wait_for_job", job_id=job_id, timeout_seconds=45)
+            if body["status"] == "finished":
+                return body
+
+    async def _progress(self, done: float, total: float | None, message: str | None) -> None:
+        share = f"{done:3.0f} of {total:.0f} s" if total else f"{done:3.0f} s"
+        self.paper.say(f"... {share}  {message or ''}")
+
+
+async def look(guest: Guest) -> None:
+    """Read the cluster's state."""
+    guest.paper.step("Look at the cluster before anything else")
+    body = await guest.call("get_status")
+    guest.paper.say(f"{body['queue']['recommendation']}: {body['queue']['why']}")
+    ours = sorted(partition["name"] for partition in body["partitions"])
+    guest.paper.check("sinfo: partitions", ours, sorted((await guest.stage.command("sinfo", "-h", "-o", "%R")).split()))
+    queued = (await guest.stage.command("squeue", "--me", "-h", "-o", "%A")).split()
+    guest.paper.check("squeue: my jobs", body["slurm"]["active_jobs"], len(queued))
+
+
+async def validate(guest: Guest) -> None:
+    """Check a config and a script without touching anything."""
+    guest.paper.step("Check a config and a script")
+    before = await guest.stage.jobs()
+    for path in ("train.yaml", "train.sh"):
+        body = await guest.call("validate_config", config_path=path)
+        guest.paper.check(f"{path} is", body["status"], "valid")
+    guest.paper.check("sacct and squeue: jobs submitted by checking", 0, len(await guest.stage.jobs()) - len(before))
+
+
+async def succeed(guest: Guest) -> str:
+    """Submit a job, wait for it, save what it measured; returns its id."""
+    guest.paper.step("Submit a job, wait for it, save its result")
+    submitted = await guest.call("submit_job", script="train.sh", idempotency_key="demo-baseline")
+    for pin in submitted["pinned"]:
+        guest.paper.say(f"added {pin['option']}: {pin['why']}")
+    job_id = str(submitted["job_id"])
+    held = await guest.stage.command("squeue", "-h", "-j", job_id, "-o", "%u %P")
+    guest.paper.check("squeue: user and partition", f"{guest.stage.cluster.user} gpu", held)
+    ended = await guest.wait(job_id)
+    job = ended["job"]
+    guest.paper.check("sacct: how it ended", (job["state"], f"{job['exit_code']}:0"), await guest.stage.fate(job_id))
+    log = await guest.call("analyze_log", job_id=job_id, mode="metrics")
+    saved = await guest.call(
+        "save_result", name="baseline", status="success", metrics=log["metrics"], config="train.yaml", job_id=job_id
+    )
+    written = json.loads((guest.stage.project / saved["file_path"]).read_text())
+    guest.paper.check(
+        "the file holds the last epoch's loss", log["metrics"].get("loss"), written["metrics"].get("loss")
+    )
+    return job_id
+
+
+async def run_out(guest: Guest) -> str:
+    """Submit a job that needs more memory than it asks for, and find out why it died; returns its id."""
+    guest.paper.step("Diagnose a job that ran out of memory")
+    submitted = await guest.call("submit_job", script="big.sh", idempotency_key="demo-big")
+    job_id = str(submitted["job_id"])
+    job = (await guest.wait(job_id))["job"]
+    state, _ = await guest.stage.fate(job_id)
+    guest.paper.check("sacct: how it ended", job["state"], state)
+    diagnosis = (await guest.call("analyze_log", job_id=job_id))["diagnosis"]
+    guest.paper.say(f"{diagnosis['category']} ({diagnosis['confidence']:.0%} sure): {diagnosis['explanation']}")
+    guest.paper.say(f"proposed, never sent: {diagnosis['proposed_change']}")
+    guest.paper.check("the cause is memory", "memory" in diagnosis["category"], True)
+    saved = await guest.call("save_result", name="too-big", status="failed", job_id=job_id)
+    record = saved["failure_record"]
+    guest.paper.check(f"{record} is there", True, bool(record) and (guest.stage.project / record).is_file())
+    return job_id
+
+
+async def refuse(guest: Guest) -> None:
+    """Submit what policy forbids: nothing is sent, and the answer holds the lines to change."""
+    guest.paper.step("A script that policy refuses, with the corrected lines")
+    before = await guest.stage.jobs()
+    body = await guest.call("submit_job", script="fixed.sh")
+    for line in render.decision(body["decision"]):
+        guest.paper.say(line)
+    guest.paper.check("answer", (body["status"], body["human_action_required"]), ("blocked", False))
+    guest.paper.check("sacct and squeue: jobs submitted", 0, len(await guest.stage.jobs()) - len(before))
+
+
+async def ask_a_person(guest: Guest) -> None:
+    """Submit what a person has to decide: nothing is sent, and a script is left."""
+    guest.paper.step("A script that needs a person")
+    before = await guest.stage.jobs()
+    body = await guest.call("submit_job", script="wide.sh")
+    guest.paper.say("for the person:\n" + "\n".join(f"  {line}" for line in body["manual_commands"]))
+    guest.paper.check("answer", (body["status"], body["human_action_required"]), ("blocked", True))
+    left = [path for path in body["artifacts"] if (guest.stage.project / path).is_file()]
+    guest.paper.check("scripts left for the person", len(body["artifacts"]), len(left) or "none")
+    tested = await guest.stage.command("sbatch", "--test-only", *left)
+    guest.paper.check("sbatch --test-only takes the script", "", tested)
+    guest.paper.check("sacct and squeue: jobs submitted", 0, len(await guest.stage.jobs()) - len(before))
+
+
+async def play(guest: Guest) -> None:
+    """All steps, and at the end the whole list of jobs."""
+    before = await guest.stage.jobs()
+    await look(guest)
+    await validate(guest)
+    made = [await succeed(guest), await run_out(guest)]
+    await refuse(guest)
+    await ask_a_person(guest)
+    guest.paper.step("What Slurm has of all this")
+    after = await guest.stage.jobs()
+    guest.paper.check("sacct and squeue: new jobs", made, [job for job in after if job not in before])
