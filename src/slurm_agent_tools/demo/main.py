@@ -36,8 +36,7 @@ async def run(args: argparse.Namespace) -> int:
         printing.lines([f"project of the user {cluster.user}: {place.project}"])
         async with Client(place.server()) as client:
             await steps.play(steps.Guest(client, place, paper))
-        code = paper.end()
-    return code
+    return paper.end()
 
 
 @asynccontextmanager
@@ -52,7 +51,7 @@ async def _cluster(folder: Path | None, *, yes: bool, keep: bool) -> AsyncIterat
             with anyio.CancelScope(shield=True):
                 await devcluster.down(folder, say=_say)
         else:
-            _say("the cluster stays up; end it with: slurm-agent-tools devcluster down")
+            _say(f"the cluster stays up; end it with: slurm-agent-tools devcluster down --folder {cluster.folder}")
 
 
 def _say(line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
@@ -47,13 +47,20 @@ class Stage:
 
     async def command(self, *argv: str) -> str:
         """The standard output of a command of the user's. DevclusterError when it fails."""
-        ended = await process.run(
-            self.cluster.as_user(list(argv)), env=self.environment, cwd=str(self.project), timeout=30
-        )
+        ended = await self._ended(argv)
         if ended.exit_code != 0:
             words = ended.stderr.decode(errors="replace").strip()
             raise DevclusterError(f"{' '.join(argv[:4])} failed as {self.cluster.user}: {words[-400:]}")
         return ended.stdout.decode(errors="replace").strip()
+
+    async def succeeds(self, *argv: str) -> bool:
+        """Whether a command of the user's ends with 0."""
+        return (await self._ended(argv)).exit_code == 0
+
+    async def _ended(self, argv: Sequence[str]) -> process.Ended:
+        return await process.run(
+            self.cluster.as_user(list(argv)), env=self.environment, cwd=str(self.project), timeout=30
+        )
 
     async def jobs(self) -> list[str]:
         """Every job of the user that accounting or the queue knows, by id."""
@@ -77,7 +84,8 @@ async def make(cluster: Cluster) -> Stage:
     project = cluster.project.parent / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     project.mkdir()
     for source in (resources.files("slurm_agent_tools") / "assets" / "demo").iterdir():
-        (project / source.name).write_bytes(source.read_bytes())
+        if source.is_file():  # an installer may have put a __pycache__ there
+            (project / source.name).write_bytes(source.read_bytes())
     if os.geteuid() == 0:
         for path in (project, *project.iterdir()):
             shutil.chown(path, cluster.user, cluster.user)

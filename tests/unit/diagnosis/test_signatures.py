@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.unit.diagnosis.records import job, log
 
 from slurm_agent_tools.diagnosis.classify import diagnose
@@ -43,6 +45,16 @@ def test_a_failed_job_with_a_sample_in_its_log_gets_that_category():
         if by_id()[category].decides and not by_id()[category].patterns:
             continue  # Slurm's records decide these, tested on their own
         assert diagnose(job(exit_code=1), (), [log(text)]).category == category, text
+
+
+@pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
+def test_whatever_a_pattern_matches_holds_one_of_the_words(signature):
+    @settings(max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.one_of([st.from_regex(pattern) for pattern in (*signature.certain, *signature.patterns)]))
+    def holds(line):
+        assert signature.concerns(line.lower())
+
+    holds()
 
 
 def test_warnings_are_harmless_and_exceptions_are_not():

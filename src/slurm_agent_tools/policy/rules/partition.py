@@ -71,16 +71,16 @@ def _too_long(plan: Plan, chosen: list[Partition]) -> Verdict | None:
     if wanted != UNLIMITED and wanted <= most:
         return None
     shown = format_duration(most)
-    message = f"The time limit is more than the {shown} of this partition. Such a job may wait for ever."
+    message = f"The time limit is more than the {shown} of this partition. Such a job waits for ever."
     remedy = replace(request_of(plan).find("time"), f"#SBATCH --time={shown}")
-    return Verdict("warn", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
+    return Verdict("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
 
 
 RULE = Rule(
     id="partition",
-    what="The partition that is named, or else the cluster's default one, exists and is up.",
+    what="The partition that is named, or else the cluster's default one, exists, is up and allows the time limit.",
     why=_WHY,
-    levels=("warn", "deny"),
+    levels=("deny",),
     tools=SCRIPTS,
     judge=_judge,
     passing=(
@@ -102,7 +102,7 @@ RULE = Rule(
                 resources=Resources(gpus=0, time_limit_seconds=48 * HOUR),
                 live=live(),
             ),
-            "warn",
+            "deny",
         ),
         Example("no name and no default", asks("python train.py", live=live(partitions={"cpu": CPU})), "deny"),
     ),

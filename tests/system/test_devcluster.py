@@ -1,0 +1,132 @@
+"""The private Slurm itself: it comes up beside another one, as root and as an ordinary user, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from slurm_agent_tools import devcluster
+from tests.system.faces import Place
+from tests.system.test_fates import PYTHON_HOG
+
+CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    anyio.run(partial(devcluster.down, path, wipe=True))
+    subprocess.run(["rm", "-rf", str(path)], check=True)
+
+
+def remains(folder: Path) -> list[str]:
+    """Processes and listening sockets that belong to the cluster in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            inner = (process / "environ").read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        if int(process.name) != os.getpid() and (f"{folder}/" in words or f"SLURM_CONF={folder}/" in inner):
+            found.append(f"{process.name} {words}")
+    sockets = Path("/proc/net/unix").read_text()
+    return found + [line for line in sockets.splitlines() if f"{folder}/" in line]
+
+
+@pytest.mark.proves("devcluster-leaves-nothing")
+def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder):
+    start = time.monotonic()
+    second = anyio.run(partial(devcluster.up, folder, yes=True))
+    assert time.monotonic() - start < 30
+    assert second.base_port != cluster.base_port
+    done = subprocess.run(
+        second.as_user(["srun", "-pgpu", "--gpus=2", "printenv", "CUDA_VISIBLE_DEVICES"]),
+        capture_output=True, env={"PATH": os.environ["PATH"], **second.environment()}, cwd="/", timeout=30,
+    )  # fmt: skip
+    assert done.stdout.strip() == b"0,1", done.stderr
+    told = subprocess.run(["sacct", "-n", "-X", "-a", "-o", "State"], capture_output=True, text=True,
+                          env={"PATH": os.environ["PATH"], **second.environment()}, timeout=30)  # fmt: skip
+    assert "COMPLETED" in told.stdout, told.stderr
+    assert remains(folder)
+    sleeper = second.as_user(["sbatch", "-pcpu", "-o", "/dev/null"])
+    subprocess.run(sleeper, input=b"#!/bin/bash\nsleep 500\n", env={"PATH": os.environ["PATH"], **second.environment()},
+                   cwd="/", timeout=30, check=True, capture_output=True)  # fmt: skip
+    anyio.run(partial(devcluster.down, folder))
+    assert remains(folder) == []
+    assert anyio.run(devcluster.status, cluster.folder).up
+
+
+@pytest.mark.proves("devcluster-leaves-nothing")
+@pytest.mark.parametrize("seconds", [0.4, 1.5, 3.0])
+def test_an_up_that_is_killed_half_way_is_cleaned_by_down(folder, seconds):
+    started = subprocess.Popen([*CLI, "up", "--yes", "--folder", str(folder)], stdout=subprocess.PIPE)
+    time.sleep(seconds)
+    started.send_signal(signal.SIGKILL)
+    started.communicate()
+    anyio.run(partial(devcluster.down, folder))
+    assert remains(folder) == []
+
+
+@pytest.mark.proves("memory-kill-is-named")
+def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster, folder):
+    """Without cgroups Slurm calls the job FAILED 0:9; the tools still name memory as the cause."""
+    if os.geteuid() == 0:
+        os.chown(folder, *user_ids(cluster.user))
+    home = folder / "home-of-user"
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "USER": cluster.user, "LOGNAME": cluster.user}
+    as_user = partial(subprocess.run, capture_output=True, env=env, cwd="/", timeout=60)
+    mine = folder / "cluster"
+    done = as_user(cluster.as_user([*CLI, "up", "--yes", "--folder", str(mine)]))
+    try:
+        assert done.returncode == 0, done.stderr
+        found = devcluster.find(mine)
+        assert found is not None
+        place = Place(found, found.project)
+        if os.geteuid() == 0:  # everything in it belongs to one ordinary user, and we act as that one
+            place = Place(devcluster.Cluster(mine, found.base_port, cluster.user), found.project)
+        script = f"#!/bin/bash\n/usr/bin/python3 -c '{PYTHON_HOG}; __import__(\"time\").sleep(9)'\n".encode()
+        job = place.slurm("sbatch", "--parsable", "-pcpu", "--mem=100", "-o", "out-%j.txt", stdin=script)
+        code, reply = place.cli("wait_for_job", f"--job-id={job}", "--timeout=60")
+        assert (code, reply["job"]["state"], reply["job"]["signal"]) == (0, "FAILED", 9), reply
+        assert "memory" in reply["summary"]
+        code, reply = place.cli("analyze_log", f"--job-id={job}")
+        assert reply["diagnosis"]["category"] == "host-out-of-memory", reply
+    finally:
+        as_user(cluster.as_user([*CLI, "down", "--wipe", "--folder", str(mine)]))
+    assert remains(mine) == []
+
+
+def user_ids(name: str) -> tuple[int, int]:
+    import pwd  # noqa: PLC0415 - where there is a root there are users
+
+    entry = pwd.getpwnam(name)
+    return entry.pw_uid, entry.pw_gid
+
+
+def test_env_prints_what_points_slurms_own_commands_at_it(cluster):
+    done = subprocess.run([*CLI, "env", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0
+    shown = subprocess.run(["bash", "-c", f"{done.stdout}\nsinfo -h -o %R"], capture_output=True, text=True, timeout=30)
+    assert set(shown.stdout.split()) == {"gpu", "cpu", "special"}
+
+
+def test_status_tells_every_daemon_and_node(cluster):
+    done = subprocess.run([*CLI, "status", "--json", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30)
+    body = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert {"munged", "mariadbd", "slurmdbd", "slurmctld"} <= set(body["daemons"])
+    assert len(body["nodes"]) == 5
