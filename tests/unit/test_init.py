@@ -11,6 +11,8 @@ import yaml
 from slurm_agent_tools import init
 from slurm_agent_tools.errors import InputError, StorageError
 
+pytestmark = pytest.mark.proves("init-overwrites-nothing")
+
 FILES = {
     "slurm-agent.toml", "policies/project.yaml", ".vscode/mcp.json", ".mcp.json",
     ".github/agents/slurm-manager.agent.md", "scripts/slurm/generated/.gitkeep", "logs/slurm/.gitkeep",

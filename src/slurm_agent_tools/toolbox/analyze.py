@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+import anyio.to_thread
+
 from slurm_agent_tools.catalogue import AnalyzeLog
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.extract import errors, metrics, warnings
@@ -31,14 +33,14 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog) -> AnalyzeReply:
         return await _of_job(desk, ask, ask.job_id)
     if ask.path is not None:
         real, _ = await paths.read_file(desk, "path", ask.path, limit=2**50)
-        return _reply(desk, ask, None, [await logfiles.read(desk, real, "stdout")])
+        return await anyio.to_thread.run_sync(_reply, desk, ask, None, [await logfiles.read(desk, real, "stdout")])
     return await _recent(desk, ask.recent_errors or 1)
 
 
 async def _of_job(desk: Desk, ask: AnalyzeLog, text: str) -> AnalyzeReply:
     view = await desk.slurm.job(jobs.parse(text), fresh=True)
     logs = await read_logs(desk, view)
-    reply = _reply(desk, ask, view, logs)
+    reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs)  # matching takes its time on a long log
     await jobs.remember(desk, view)
     if jobs.ended(view) and reply.diagnosis is not None:
         await jobs.settle(desk, view, category=reply.diagnosis.category, analysed=True)

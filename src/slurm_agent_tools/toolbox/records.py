@@ -187,8 +187,11 @@ async def brief(desk: Desk, limit: int = 10) -> list[ResultBrief]:
     names = sorted((name for name in await desk.files.list(folder) or [] if name.endswith(".json")), reverse=True)
     found = []
     for name in names[:limit]:
-        path, record = await load(desk, "results", posixpath.join(_FOLDER, name))
-        found.append(_brief(path, record))
+        path = posixpath.join(_FOLDER, name)
+        try:
+            found.append(_brief(*await load(desk, "results", path)))
+        except (InputError, StorageError):  # a file of somebody else's must not hide the results
+            found.append(ResultBrief(file_path=path, experiment_name="", status="unreadable", timestamp=""))
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from slurm_agent_tools import configs
 from slurm_agent_tools.catalogue import GenerateScript, ValidateConfig
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.generate import Draft, compose
+from slurm_agent_tools.generate import Draft, check, compose
 from slurm_agent_tools.model import Partition, Plan
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
@@ -26,6 +26,7 @@ _CONFIG_LIMIT = 5 * 2**20
 
 async def generate_script(desk: Desk, ask: GenerateScript, caller: Caller) -> GenerateReply:
     """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
+    check(ask)
     draft = compose(
         ask,
         partitions=await _partitions(desk),

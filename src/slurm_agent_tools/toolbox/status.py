@@ -26,7 +26,7 @@ from slurm_agent_tools.slurm.client import ClusterInfo, JobView
 from slurm_agent_tools.toolbox import capacity, jobs, live, records, show
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.toolbox.later import Later, ask_all
-from slurm_agent_tools.units import format_duration, human_memory
+from slurm_agent_tools.units import human_memory
 
 _DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions")
 _CROWDED = 20

@@ -1,0 +1,104 @@
+"""The built wheel alone: installed in an environment of its own, it sets up a folder, judges a script and serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.proves("wheel-is-whole")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    ran([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path) -> Path:
+    """The interpreter of a fresh environment: the package from the wheel, the packages it needs from this one."""
+    folder = wheel.parent / "venv"
+    ran([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # Found after the wheel's own files; without .pth files of its own, so an editable install does not count.
+    (site / "needs.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def project(python: Path) -> Path:
+    folder = python.parents[2] / "experiments"
+    folder.mkdir()
+    ran([python, "-m", "slurm_agent_tools", "init", "."], cwd=folder)
+    return folder
+
+
+def ran(argv: list[str | Path], *, cwd: Path | None = None, exit_code: int = 0) -> str:
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, env=environment())
+    assert done.returncode == exit_code, (argv, done.stdout, done.stderr)
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "PYTHONPATH"))}
+
+
+def test_the_package_that_runs_is_the_one_from_the_wheel(python, project):
+    place = ran([python, "-c", "import slurm_agent_tools as it; print(it.__file__)"], cwd=project)
+
+    assert Path(place.strip()).is_relative_to(python.parents[1])
+
+
+def test_init_writes_every_file_from_the_wheel(project):
+    assert {path.name for path in project.iterdir()} >= {".github", ".mcp.json", ".vscode", "policies", "scripts"}
+    agent = ROOT / ".github/agents/slurm-manager.agent.md"
+    assert (project / ".github/agents/slurm-manager.agent.md").read_text() == agent.read_text()
+
+
+def test_the_policy_judges_a_script(python, project):
+    script = project / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --time=10\n#SBATCH --mem=1G\nexport CUDA_VISIBLE_DEVICES=0\n")
+
+    said = ran([python, "-m", "slurm_agent_tools", "policy", "check", "--json", "job.sh"], cwd=project, exit_code=3)
+
+    assert json.loads(said)["verdict"] == "deny"
+
+
+def test_the_policy_is_shown(python, project):
+    shown = ran([python, "-m", "slurm_agent_tools", "policy", "show"], cwd=project)
+
+    assert "max_concurrent_jobs" in shown
+
+
+def test_the_thin_modules_are_there(python, project):
+    assert "--sections" in ran([python, "-m", "tools.agent_tools.get_status", "--help"], cwd=project)
+
+
+async def test_the_server_answers_over_stdio(python, project):
+    server = StdioServerParameters(
+        command=str(python), args=["-m", "slurm_agent_tools", "serve"], cwd=str(project), env=environment()
+    )
+
+    async with Client(server) as client:
+        tools = (await client.list_tools()).tools
+
+    assert len(tools) == 9
+
+
+def test_the_console_command_is_declared(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
+        assert "slurm-agent-tools = slurm_agent_tools.cli:main" in archive.read(name).decode()
