@@ -18,7 +18,6 @@ import pytest
 
 from slurm_agent_tools import devcluster
 from tests.system.faces import Place
-from tests.system.test_fates import PYTHON_HOG
 
 CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
 
@@ -94,7 +93,8 @@ def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster
         found = devcluster.find(mine)
         assert found is not None
         place = Place(found, mine / "home" / "project")
-        script = f"#!/bin/bash\n/usr/bin/python3 -c '{PYTHON_HOG}; __import__(\"time\").sleep(9)'\n".encode()
+        hold = "import time; held = bytearray(400 << 20); time.sleep(40)"  # polling looks every two seconds
+        script = f"#!/bin/bash\n/usr/bin/python3 -c '{hold}'\n".encode()
         job = place.slurm("sbatch", "--parsable", "-pcpu", "--mem=100", "-o", "out-%j.txt", stdin=script)
         code, reply = place.cli("wait_for_job", f"--job-id={job}", "--timeout=60")
         assert (code, reply["job"]["state"], reply["job"]["signal"]) == (0, "FAILED", 9), reply

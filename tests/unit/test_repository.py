@@ -17,7 +17,7 @@ from slurm_agent_tools.catalogue import TOOLS
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 REQUIREMENTS = (ROOT / "requirements.txt").read_text()
-BINARY = {".png", ".gz", ".whl", ".bin"}
+BINARY = {".png", ".gz", ".whl", ".bin", ".lock"}
 SKIPPED = {".git", ".venv", "node_modules", "__pycache__", "build", "dist", "results", "generated", "documents", "logs"}
 # Assembled from parts, so that this file passes its own test.
 HOSTS = re.compile(
