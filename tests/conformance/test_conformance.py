@@ -29,12 +29,14 @@ def verdict(
     return judge
 
 
+@pytest.mark.proves("conformance")
 def test_every_scenario_of_2025_11_25_passes(verdict: Verdict) -> None:
     passed, failed = verdict("2025-11-25")
     assert {"server-initialize", "tools-list", "tools-call-elicitation"} <= passed
     assert failed == set()
 
 
+@pytest.mark.proves("conformance")
 def test_every_scenario_of_2026_07_28_passes_but_for_the_unscored_tasks(verdict: Verdict) -> None:
     passed, failed = verdict("2026-07-28", "--expected-failures", Path(__file__).parent / "baseline.yml")
     assert {"server-stateless", "tools-list", "caching", "http-header-validation"} <= passed

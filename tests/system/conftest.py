@@ -10,10 +10,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.system.faces import Place
 
 from slurm_agent_tools import devcluster
 from slurm_agent_tools.devcluster import Cluster
-from tests.system.faces import Place
 
 HERE = Path(__file__).parent
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.system.faces import Place
 
 from slurm_agent_tools import devcluster
-from tests.system.faces import Place
 
 CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
 
@@ -134,7 +134,9 @@ def test_env_prints_what_points_slurms_own_commands_at_it(cluster):
 
 
 def test_status_tells_every_daemon_and_node(cluster):
-    done = subprocess.run([*CLI, "status", "--json", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [*CLI, "status", "--json", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30
+    )
     body = json.loads(done.stdout)
     assert done.returncode == 0
     assert {"munged", "mariadbd", "slurmdbd", "slurmctld"} <= set(body["daemons"])

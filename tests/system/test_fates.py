@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-
 from tests.system.faces import Place, call
 
 PYTHON_HOG = "b=[]\nwhile True: b.append(bytearray(8<<20))"

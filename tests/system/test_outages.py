@@ -9,9 +9,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.system.faces import Place, call
 
 from slurm_agent_tools import devcluster
-from tests.system.faces import Place, call
 
 READING = [
     ("get_status", {}),
@@ -88,7 +88,7 @@ GARBAGE = {
     "html": "echo '<html>502 Bad Gateway</html>'",
     "binary": "head -c 4096 /dev/urandom",
     "silence-and-failure": "exit 1",
-    "half-a-row": "/usr/bin/squeue \"$@\" | head -c 20",
+    "half-a-row": '/usr/bin/squeue "$@" | head -c 20',
 }
 
 
@@ -96,7 +96,9 @@ GARBAGE = {
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_a_queue_that_answers_garbage_is_an_error_and_nothing_is_submitted(place, script, kind, monkeypatch):
     monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, GARBAGE[kind], "squeue"))
-    sleeper = place.slurm("sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "-t", "5", stdin=b"#!/bin/bash\nsleep 60\n")
+    sleeper = place.slurm(
+        "sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "-t", "5", stdin=b"#!/bin/bash\nsleep 60\n"
+    )
     try:
         _, status = place.cli("get_status")
         assert "error" in status["slurm"], status

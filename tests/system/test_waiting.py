@@ -6,7 +6,6 @@ import time
 
 import anyio
 import pytest
-
 from tests.system.faces import call
 
 SLEEPER = b"#!/bin/bash\nsleep 60\n"

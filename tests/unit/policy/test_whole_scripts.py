@@ -31,16 +31,16 @@ SILENT = {"pass", "not_evaluated"}
 class NoFiles:
     """A project that holds nothing but the script."""
 
-    async def stat(self, path: str):  # noqa: ARG002
+    async def stat(self, path: str):
         return None
 
-    async def read(self, path: str, *, offset: int = 0, size: int | None = None):  # noqa: ARG002
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None):
         return None
 
-    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600):  # noqa: ARG002
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600):
         raise AssertionError("reading a script writes nothing")
 
-    async def list(self, folder: str):  # noqa: ARG002
+    async def list(self, folder: str):
         return None
 
     async def real_path(self, path: str):

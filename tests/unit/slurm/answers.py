@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from slurm_agent_tools.slurm.runner import Completed
 
 
-def done(stdout: bytes = b"", stderr: bytes = b"", code: int | None = 0, argv: Sequence[str] = ("squeue",)) -> Completed:
+def done(
+    stdout: bytes = b"", stderr: bytes = b"", code: int | None = 0, argv: Sequence[str] = ("squeue",)
+) -> Completed:
     return Completed(tuple(argv), code, stdout, stderr, 0.01)
 
 

@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.unit.slurm.answers import done
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
 from slurm_agent_tools.slurm import fields, sbatch, scontrol, sinfo, squeue
-from tests.unit.slurm.answers import done
 
 US = fields.SEPARATOR
 
@@ -60,8 +61,6 @@ def test_an_empty_queue_is_empty():
 
 
 def test_an_answer_that_was_cut_is_an_error():
-    from dataclasses import replace
-
     with pytest.raises(SlurmGarbled, match="longer"):
         squeue.parse(replace(done(row()), truncated=True))
 
@@ -171,6 +170,8 @@ def test_a_short_row_of_sinfo_is_an_error():
         sinfo.parse(done(b"cpu01 cpu idle\n"))
 
 
-@pytest.mark.parametrize(("stderr", "known"), [(b"slurm_load_jobs error: Invalid job id specified", False), (b"", True)])
+@pytest.mark.parametrize(
+    ("stderr", "known"), [(b"slurm_load_jobs error: Invalid job id specified", False), (b"", True)]
+)
 def test_only_slurm_says_that_a_job_is_unknown(stderr, known):
     assert scontrol.unknown(done(b"", stderr, 1)) is not known

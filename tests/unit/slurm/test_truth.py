@@ -41,7 +41,9 @@ def test_a_job_that_only_a_slow_accounting_calls_running_is_unknown_and_not_over
 
 
 def test_a_finished_job_joins_exit_code_steps_and_who_cancelled():
-    past = job("5", "CANCELLED", "sacct", cancelled_by="1001", exit_code=0, steps=(Step("batch", "batch", "CANCELLED"),))
+    past = job(
+        "5", "CANCELLED", "sacct", cancelled_by="1001", exit_code=0, steps=(Step("batch", "batch", "CANCELLED"),)
+    )
     seen = view("5", [job("5", "CANCELLED", ended=at(3))], [], [past])
     assert (seen.job.cancelled_by, seen.job.exit_code, len(seen.job.steps)) == ("1001", 0, 1)
     assert set(seen.job.sources) == {"squeue", "sacct"}

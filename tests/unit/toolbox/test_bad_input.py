@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools import catalogue
 from slurm_agent_tools.errors import InputError
-from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 
 ASKS = {tool.name: tool.ask for tool in catalogue.TOOLS}
 GOOD = "#!/bin/bash\n#SBATCH --partition=cpu\ntrue\n"
@@ -75,7 +75,25 @@ async def test_a_bad_script_path_is_refused_by_name(tools, tool, path, problem):
     assert problem in error.message
 
 
-BAD_IDS = ["--user=x", "1;id", "-1", "0", "", " 1", "1 ", "1\n2", "1,2", "1_", "1_2_3", "a", "1+", "9_[1-3]", "١٢", "$(id)", "1e3"]
+BAD_IDS = [
+    "--user=x",
+    "1;id",
+    "-1",
+    "0",
+    "",
+    " 1",
+    "1 ",
+    "1\n2",
+    "1,2",
+    "1_",
+    "1_2_3",
+    "a",
+    "1+",
+    "9_[1-3]",
+    "١٢",
+    "$(id)",
+    "1e3",
+]
 
 
 @pytest.mark.parametrize("job_id", BAD_IDS)
