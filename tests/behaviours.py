@@ -12,6 +12,7 @@ BEHAVIOURS = {
     "garbage-is-an-error": "An answer of Slurm that cannot be read is an error, never an empty queue or an end.",
     "unreachable-leaves-a-script": "Where nothing could be sent, a script and exact commands are left for a person.",
     "unconfirmed-is-found-again": "After a lost answer the next call with the same key finds the job; never two jobs.",
+    "crash-leaves-no-loose-job": "A job left held by a crash goes on with its key or is cancelled, never released.",
     "policy-refuses-with-lines": "A refusal by policy carries the corrected lines, and no artifact.",
     "person-decides": "Where a person must decide, a script with the verdict in its header is left, and nothing is sent.",
     "held-compared-released": "A job is submitted held, compared with what was checked, and only then released.",

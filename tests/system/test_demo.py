@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+README = Path(__file__).parents[2] / "README.md"
 
 pytestmark = pytest.mark.proves("demo-checks-itself")
 
@@ -20,3 +24,15 @@ def test_the_demo_agrees_with_slurm_and_shows_every_step(cluster):
     assert done.stdout.splitlines()[-1] == "19 of 19 checks agree with what Slurm says."
     for words in ("is COMPLETED (exit code 0)", "out-of-memory", "JUSTIFIED", "sbatch scripts/slurm/generated/wide-"):
         assert words in done.stdout
+    assert skeleton(shown_in_readme()) == skeleton(done.stdout)
+
+
+def shown_in_readme() -> str:
+    """The demo's output as the README has it; `make readme` refreshes it."""
+    return README.read_text().split("<!-- demo output", 1)[1].split("<!-- end of demo output", 1)[0]
+
+
+def skeleton(text: str) -> list[str]:
+    """The steps, the calls and what was compared, without ids, times and places."""
+    lines = [line for line in text.splitlines() if re.match(r"\d+\. |   [>=!] ", line)]
+    return [re.sub(r"\d+", "N", re.split(r"job_id=|: ", line)[0]) for line in lines]

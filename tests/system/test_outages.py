@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+import sys
 import threading
 import time
 from pathlib import Path
@@ -174,3 +176,45 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
     assert (code, again["status"]) == (0, "submitted"), again
     time.sleep(3)
     assert jobs_named(place, name) == [again["job_id"]]
+
+
+DIES_AT_RELEASE = 'for word; do [ "$word" = release ] && kill -9 $PPID && exit 1; done; exec /usr/bin/scontrol "$@"'
+
+
+def crash(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Submit with a server that dies before the release; returns the words of the call."""
+    words = ["--script=job.sh", f"--job-name={name}", f"--idempotency-key={name}"]
+    monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, DIES_AT_RELEASE, "scontrol"))
+    done = place.run([sys.executable, "-m", "tools.agent_tools.submit_job", *words])
+    assert done.returncode == -signal.SIGKILL, done
+    del place.extra["SLURM_AGENT_SLURM__BIN_DIR"]
+    assert place.slurm("squeue", "-h", "-n", name, "-o", "%T %r") == "PENDING JobHeldUser"
+    return words
+
+
+@pytest.mark.proves("crash-leaves-no-loose-job")
+def test_after_a_crash_the_same_key_goes_on_with_the_held_job(place, script, monkeypatch):
+    name = f"crashed-{time.monotonic_ns()}"
+    words = crash(place, monkeypatch, name)
+    assert place.cli("get_status", "--no-cache")[1]["slurm"]["jobs"][-1]["managed"] is True
+    code, reply = place.cli("submit_job", *words)
+    assert (code, reply["status"]) == (0, "submitted"), reply
+    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    assert done["job"]["state"] == "COMPLETED"
+    assert jobs_named(place, name) == [reply["job_id"]]
+
+
+@pytest.mark.proves("crash-leaves-no-loose-job")
+def test_a_held_job_that_nobody_goes_on_with_is_cancelled_and_never_released(place, script, monkeypatch):
+    name = f"orphan-{time.monotonic_ns()}"
+    crash(place, monkeypatch, name)
+    code, reply = place.cli("submit_job", f"--script={script}", f"--job-name=next-{name}")
+    assert code == 0, reply
+    assert place.slurm("squeue", "-h", "-n", name, "-o", "%T %r") == "PENDING JobHeldUser"
+    with sqlite3.connect(place.project.parent / ".state/slurm-agent-tools/ledger.sqlite3") as db:
+        db.execute("UPDATE submissions SET created = created - 700 WHERE job_name = ?", (name,))
+    db.close()
+    place.own()
+    code, reply = place.cli("submit_job", f"--script={script}", f"--job-name=third-{name}")
+    assert code == 0, reply
+    assert place.slurm("squeue", "-h", "-t", "all", "-n", name, "-o", "%T") == "CANCELLED"

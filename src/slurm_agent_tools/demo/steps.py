@@ -100,8 +100,7 @@ async def run_out(guest: Guest) -> str:
     state, _ = await guest.stage.fate(job_id)
     guest.paper.check("sacct: how it ended", job["state"], state)
     diagnosis = (await guest.call("analyze_log", job_id=job_id))["diagnosis"]
-    guest.paper.say(f"{diagnosis['category']} ({diagnosis['confidence']:.0%} sure): {diagnosis['explanation']}")
-    guest.paper.say(f"proposed, never sent: {diagnosis['proposed_change']}")
+    guest.paper.say(f"{diagnosis['confidence']:.0%} sure. Proposed, never sent: {diagnosis['proposed_change']}")
     guest.paper.check("the cause is memory", True, "memory" in diagnosis["category"])
     saved = await guest.call("save_result", name="too-big", status="failed", job_id=job_id)
     record = saved["failure_record"]

@@ -1,0 +1,182 @@
+"""Record Slurm's own answers about jobs of every fate, on a private cluster: `python -m tests.replay.record FOLDER`.
+
+Run it from the repository's root, as root. FOLDER must not exist; it is deleted at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import anyio
+from tests.replay.replaying import RECORDINGS, Answer, save
+from tests.system import test_fates
+from tests.system.faces import Place
+from tests.system.test_fates import FATES, Fate, running
+
+from slurm_agent_tools import devcluster
+from slurm_agent_tools.config import Settings, SlurmSettings
+from slurm_agent_tools.devcluster import Cluster
+from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.slurm import sacct
+from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.local import LocalRunner, SystemClock
+from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.units import JobId
+
+_PORT = 34000
+_PLAIN = ("completed", "exit-7", "signal", "cancelled", "array", "pending-array", "never")
+_FORGETFUL = "MinJobAge=2"
+
+
+class RecordingRunner:
+    """Runs commands as the cluster's user and keeps every answer."""
+
+    def __init__(self, cluster: Cluster, version: str) -> None:
+        self.cluster, self.version, self.answers = cluster, version, dict[tuple[str, ...], Answer]()
+        self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 10.0,
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        done = await self._inner.run(self.cluster.as_user(list(argv)), stdin=stdin, env=env, cwd=cwd, timeout=timeout)
+        self.answers[tuple(argv)] = Answer(
+            tuple(argv), stdin.decode("latin-1"), done.stdout.decode("latin-1"), done.stderr.decode("latin-1"),
+            done.exit_code, self.version,
+        )  # fmt: skip
+        return replace(done, argv=tuple(argv))
+
+
+def administer(place: Place, *argv: str) -> None:
+    subprocess.run(argv, env=place.environment(), check=True, capture_output=True)
+
+
+def suspend(place: Place, job_id: str) -> None:
+    running(place, job_id)
+    administer(place, "scontrol", "suspend", job_id)
+
+
+def preempt(place: Place, job_id: str) -> None:
+    running(place, job_id)
+    strong = ["--exclusive", "--qos=high", f"-w{node(place, 'spec01')}", "-pspecial", "-t1", "-o/dev/null"]
+    place.slurm("sbatch", *strong, stdin=b"#!/bin/bash\nsleep 1\n")
+
+
+def fail_node(place: Place, job_id: str) -> None:
+    running(place, job_id)
+    administer(place, "scontrol", "update", f"nodename={node(place, 'cpu02')}", "state=down", "reason=broken")
+
+
+def node(place: Place, kind: str) -> str:
+    return next(name for name in place.cluster.nodes if name.endswith(kind))
+
+
+def more_fates(place: Place) -> list[Fate]:
+    return [
+        Fate("preempted", "sleep 600", ("--qos=scavenger", "-pspecial", "--exclusive", "--no-requeue"), then=preempt),
+        Fate("node-failure", "sleep 600", (f"-w{node(place, 'cpu02')}", "--no-requeue"), then=fail_node),
+        Fate("deadline", "true", ("--time=1", "--begin=now+30", "--deadline=now+75")),
+        Fate("held", "true", ("--hold",), status="pending"),
+        Fate("suspended", "sleep 600", status="running", then=suspend),
+        Fate("running", "sleep 600", status="running", then=running),
+        Fate("cancelled-pending", "true", ("--hold",), then=lambda where, job_id: where.slurm("scancel", job_id)),
+        Fate("gpus", "true", ("-pgpu", "--gres=gpu:a100:2")),
+    ]
+
+
+def make(place: Place, fates: list[Fate]) -> dict[str, str]:
+    """The jobs, and a wait until those that end have ended; their ids by name."""
+    (place.project / "logs/slurm").mkdir(parents=True, exist_ok=True)
+    place.own()
+    made: dict[str, str] = {}
+    for fate in fates:
+        made[fate.name] = test_fates.submit(place, fate, made)
+    for fate in sorted(fates, key=lambda fate: fate.name == "node-failure"):  # last: the others need the node
+        if fate.then:
+            fate.then(place, made[fate.name])
+    wanted = {made[fate.name] for fate in fates if fate.status == "finished"}
+    end = time.monotonic() + 200
+    while wanted & active(place):
+        assert time.monotonic() < end, "the jobs did not end"
+        time.sleep(0.5)
+    time.sleep(2)  # accounting follows within a second
+    return made
+
+
+def active(place: Place) -> set[str]:
+    rows = [row.split() for row in place.slurm("squeue", "-h", "-t", "all", "-o", "%F %T").splitlines()]
+    return {job_id for job_id, state in rows if state not in test_fates.ENDED}
+
+
+async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]]) -> None:
+    """All commands that one question costs, as a file."""
+    version = subprocess.run(["sinfo", "--version"], capture_output=True, check=True).stdout.decode().split()[1]  # noqa: ASYNC221
+    runner = RecordingRunner(cluster, version)
+    await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user))
+    save(path, list(runner.answers.values()))
+
+
+async def one(job_id: str, client: SlurmClient) -> None:
+    """A job; also what the accounting says of one that goes on."""
+    await client.job(JobId(int(job_id)))
+    await client._runner.run(sacct.argv([int(job_id)]))
+
+
+async def whole(client: SlurmClient) -> None:
+    """The cluster as get_status sees it, and a job that never was."""
+    await client.queue()
+    await client.partitions()
+    await client.info()
+    await client.recent(SystemClock().now() - timedelta(hours=1))
+    try:
+        await client.job(JobId(999999))
+    except UnknownJob:
+        return
+    raise AssertionError("999999 is known")
+
+
+def settled_place(cluster: Cluster) -> Place:
+    project = cluster.project.parent / "place" / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    return Place(cluster, project)
+
+
+async def session(folder: Path, *, accounting: bool) -> None:
+    """One cluster, its jobs, its recordings; down and away at the end."""
+    extra = "" if accounting else _FORGETFUL
+    up = partial(devcluster.up, base_port=_PORT, yes=True, accounting=accounting, extra_conf=extra)
+    target = RECORDINGS / "22.05" / ("accounting" if accounting else "no-accounting")
+    try:
+        cluster = await up(folder)
+        place = settled_place(cluster)
+        fates = [*FATES, *more_fates(place)] if accounting else [fate for fate in FATES if fate.name in _PLAIN]
+        ids = await anyio.to_thread.run_sync(make, place, fates)
+        for name, job_id in ids.items():
+            await record(cluster, target / f"{name}.json", partial(one, job_id))
+        await record(cluster, target / "cluster.json", whole)
+    finally:
+        await devcluster.down(folder, wipe=True)
+
+
+async def main(folder: Path) -> None:
+    for accounting in (True, False):
+        await session(folder, accounting=accounting)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]))
