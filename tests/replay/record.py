@@ -33,7 +33,6 @@ from slurm_agent_tools.units import JobId
 
 _PORT = 34000
 _PLAIN = ("completed", "exit-7", "signal", "cancelled", "array", "pending-array", "never")
-_FORGETFUL = "MinJobAge=2"
 
 
 class RecordingRunner:
@@ -157,8 +156,7 @@ def settled_place(cluster: Cluster) -> Place:
 
 async def session(folder: Path, *, accounting: bool) -> None:
     """One cluster, its jobs, its recordings; down and away at the end."""
-    extra = "" if accounting else _FORGETFUL
-    up = partial(devcluster.up, base_port=_PORT, yes=True, accounting=accounting, extra_conf=extra)
+    up = partial(devcluster.up, base_port=_PORT, yes=True, accounting=accounting)
     target = RECORDINGS / "22.05" / ("accounting" if accounting else "no-accounting")
     try:
         cluster = await up(folder)

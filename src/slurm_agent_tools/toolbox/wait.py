@@ -74,7 +74,7 @@ def describe(job: Job) -> str:
         return f"PENDING ({job.reason})" if job.reason else "PENDING"
     if job.active:
         return f"{job.state}, {job.elapsed_seconds} s so far" if job.elapsed_seconds is not None else job.state
-    if job.signal:
+    if job.signal and job.state != "OUT_OF_MEMORY":  # Slurm's 0:125 there is no signal
         return f"{job.state} (signal {job.signal})"
     return f"{job.state} (exit code {job.exit_code})" if job.exit_code is not None else job.state
 

@@ -1,0 +1,163 @@
+from functools import partial
+
+import pytest
+from tests.unit.slurm.answers import Prepared, done
+from tests.unit.slurm.clocks import FakeClock, accounted, queued
+
+from slurm_agent_tools.config import SlurmSettings
+from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
+from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.watcher import Watcher, poll_interval
+from slurm_agent_tools.units import JobId
+
+UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)
+SILENT = done(b"", b"slurm_load_jobs error: Unable to contact slurm controller (connect failure)", 1)
+DAY = 86400
+
+
+class Scene:
+    """A cluster whose answers follow the fake clock, and a watcher over it."""
+
+    def __init__(self, queue, accounts=lambda passed: b"") -> None:
+        self.clock = FakeClock()
+        self.runner = Prepared(
+            {
+                "squeue": lambda _: self._answer(queue),
+                "scontrol": lambda _: UNKNOWN,
+                "sacct": lambda _: self._answer(accounts),
+            }
+        )
+        self.slurm = SlurmClient(self.runner, self.clock, SlurmSettings(), user="alice")
+        self.watcher = Watcher(self.slurm, self.clock)
+        self.views, self.progress = [], []
+
+    def _answer(self, what):
+        found = what(self.clock.passed)
+        return found if not isinstance(found, bytes) else done(found)
+
+    async def wait(self, timeout, *, job=5, progress=True):
+        async def say(view, passed):
+            self.progress.append(passed)
+
+        self.views.append(await self.watcher.wait(JobId(job), timeout, say if progress else None))
+
+    async def run(self, timeout, **more):
+        await self.clock.through(partial(self.wait, timeout, **more))
+        return self.views[0]
+
+
+@pytest.mark.parametrize(
+    ("age", "limit", "ran", "seconds"),
+    [
+        (0, None, 0, 10),
+        (299, None, 299, 10),
+        (300, None, 300, 30),
+        (1799, None, 1799, 30),
+        (1800, None, 1800, 300),
+        (DAY, None, DAY, 300),
+        (DAY, -1, DAY, 300),
+        (7000, 36000, 7000, 300),
+        (33000, 36000, 32399, 300),
+        (33000, 36000, 32400, 60),
+        (36000, 36000, 36000, 60),
+        (600, 600, 590, 30),
+        (100, 60, 59, 10),
+        (DAY, 3600, 0, 300),
+    ],
+)
+def test_the_pauses_follow_the_age_and_the_last_tenth(age, limit, ran, seconds):
+    assert poll_interval(age, limit, ran) == seconds
+
+
+async def test_a_wait_ends_at_the_first_look_after_the_end():
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    view = await scene.run(1000)
+    assert view.job.state == "COMPLETED"
+    assert 35 <= scene.clock.passed <= 45
+
+
+async def test_a_job_that_is_over_is_not_waited_for():
+    scene = Scene(lambda passed: b"", lambda passed: accounted("5", "FAILED", "7:0"))
+    view = await scene.run(1000)
+    assert (view.job.state, view.job.exit_code, scene.clock.passed, scene.progress) == ("FAILED", 7, 0, [])
+
+
+@pytest.mark.parametrize("timeout", [0, 0.5, 1, 7, 25, 601])
+async def test_a_wait_returns_when_the_time_is_up(timeout):
+    scene = Scene(lambda passed: queued("5"))
+    view = await scene.run(timeout)
+    assert view.job.state == "RUNNING"
+    assert scene.clock.passed == pytest.approx(timeout, abs=0.01)
+
+
+async def test_progress_comes_every_two_seconds_and_rises():
+    scene = Scene(lambda passed: queued("5"))
+    await scene.run(45)
+    assert scene.progress == sorted(scene.progress)
+    assert len(scene.progress) >= 22
+    assert max(later - before for before, later in zip(scene.progress, scene.progress[1:], strict=False)) <= 2
+
+
+async def test_a_wait_without_progress_is_the_same_wait():
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    assert (await scene.run(1000, progress=False)).job.state == "COMPLETED"
+
+
+@pytest.mark.proves("waits-share-queries")
+async def test_fifty_waits_cost_one_look_at_the_queue_per_tick():
+    queue = b"".join(queued(str(number)) for number in range(1, 51))
+    scene = Scene(lambda passed: queue)
+    await scene.clock.through(*(partial(scene.wait, 60, job=number, progress=False) for number in range(1, 51)))
+    assert len(scene.views) == 50
+    assert scene.slurm.calls["squeue"] <= 8  # at the start, at six ticks of ten seconds, at the end
+    assert scene.slurm.calls["sacct"] == 0
+
+
+@pytest.mark.proves("waits-share-queries")
+async def test_fifty_waits_for_one_job_ask_the_accounting_once_when_it_ends():
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    await scene.clock.through(*(partial(scene.wait, 600, progress=False) for _ in range(50)))
+    assert {view.job.state for view in scene.views} == {"COMPLETED"}
+    assert scene.slurm.calls["sacct"] == 1
+    assert scene.slurm.calls["squeue"] <= 6
+
+
+async def test_a_requeue_in_between_does_not_end_the_wait():
+    def queue(passed):
+        if passed < 15:
+            return queued("5")
+        if passed < 45:
+            return queued("5", "PENDING", reason="BeginTime")
+        return queued("5") if passed < 75 else b""
+
+    earlier, later = accounted("5", "NODE_FAIL"), accounted("5", "COMPLETED")
+    scene = Scene(queue, lambda passed: earlier if passed < 75 else later)
+    view = await scene.run(1000)
+    assert view.job.state == "COMPLETED"
+    assert scene.clock.passed >= 75
+
+
+async def test_an_accounting_that_lags_does_not_end_the_wait():
+    scene = Scene(
+        lambda passed: queued("5") if passed < 15 else b"",
+        lambda passed: accounted("5", "RUNNING", End="Unknown") if passed < 55 else accounted("5"),
+    )
+    view = await scene.run(1000)
+    assert view.job.state == "COMPLETED"
+    assert scene.clock.passed >= 55
+
+
+async def test_an_outage_in_the_middle_is_an_error_and_no_end():
+    scene = Scene(lambda passed: queued("5") if passed < 15 else SILENT, lambda passed: accounted("5", "RUNNING"))
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await scene.run(1000)
+    assert caught.group_contains(SlurmUnreachable)
+    assert 15 <= scene.clock.passed <= 25
+
+
+async def test_a_job_that_nobody_knows_is_not_waited_for():
+    scene = Scene(lambda passed: b"")
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await scene.run(1000)
+    assert caught.group_contains(UnknownJob)
+    assert scene.clock.passed == 0
