@@ -20,9 +20,7 @@ REQUIREMENTS = (ROOT / "requirements.txt").read_text()
 BINARY = {".png", ".gz", ".whl", ".bin", ".lock"}
 SKIPPED = {".git", ".venv", "node_modules", "__pycache__", "build", "dist", "results", "generated", "documents", "logs"}
 # Assembled from parts, so that this file passes its own test.
-HOSTS = re.compile(
-    "|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "deb" + r"\.debian"))
-)
+HOSTS = re.compile("|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "deb" + r"\.debian")))
 MACHINE = re.compile("|".join(("/" + "work/", "/" + "root/")))
 
 
