@@ -93,7 +93,8 @@ def _explained(error: ValueError, root: Path) -> ConfigError:
     if not isinstance(error, ValidationError):
         return ConfigError(FILE_NAME, str(root / FILE_NAME), f"cannot be read: {error}", hint="Mend the TOML syntax.")
     first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"])
+    parts = [str(part) for part in first["loc"]]
+    variable = "SLURM_AGENT_" + "__".join(parts).upper()
     return ConfigError(
-        name, first.get("input"), first["msg"], hint=f"Correct it in {FILE_NAME} or in SLURM_AGENT_{name.upper()}."
+        ".".join(parts), first.get("input"), first["msg"], hint=f"Correct it in {FILE_NAME} or in {variable}."
     )

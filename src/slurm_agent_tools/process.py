@@ -54,7 +54,7 @@ async def run(
                 await process.wait()
             timed_out = False
     finally:
-        await _finish(process)
+        await _finish(process, kill=timed_out)
     return Ended(
         None if timed_out else process.returncode,
         bytes(out.data), bytes(err.data), time.monotonic() - start, out.full or err.full,
@@ -87,8 +87,8 @@ async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
         sink.full = sink.full or len(chunk) > room
 
 
-async def _finish(process: Process) -> None:
-    if process.returncode is None:
+async def _finish(process: Process, *, kill: bool) -> None:
+    if kill:  # also when the first process has ended: a child of it may hold the output open
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     with anyio.CancelScope(shield=True):

@@ -38,8 +38,8 @@ _PLAIN = ("completed", "exit-7", "signal", "cancelled", "array", "pending-array"
 class RecordingRunner:
     """Runs commands as the cluster's user and keeps every answer."""
 
-    def __init__(self, cluster: Cluster, version: str) -> None:
-        self.cluster, self.version, self.answers = cluster, version, dict[tuple[str, ...], Answer]()
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.version, self.answers = cluster, "", dict[tuple[str, ...], Answer]()
         self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
 
     async def run(
@@ -123,8 +123,10 @@ def active(place: Place) -> set[str]:
 
 async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]]) -> None:
     """All commands that one question costs, as a file."""
-    version = subprocess.run(["sinfo", "--version"], capture_output=True, check=True).stdout.decode().split()[1]  # noqa: ASYNC221
-    runner = RecordingRunner(cluster, version)
+    runner = RecordingRunner(cluster)
+    told = await runner.run(["sinfo", "--version"])
+    runner.version = told.stdout.decode().split()[1]
+    runner.answers.clear()
     await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user))
     save(path, list(runner.answers.values()))
 

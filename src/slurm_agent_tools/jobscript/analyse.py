@@ -55,7 +55,7 @@ class _State:
     written: dict[str, tuple[str, int]] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
     todo: list[_Text] = field(default_factory=list)
-    wanted: list[tuple[str, str, _Text, int]] = field(default_factory=list)
+    wanted: list[tuple[str, str, _Text]] = field(default_factory=list)
 
 
 def analyse(data: bytes, path: str, arguments: Mapping[str, str] | None = None) -> Reading:
@@ -122,7 +122,7 @@ def _read_text(state: _State, text: _Text) -> Generator[NeedShell | NeedFile, An
         why = f"it cannot be parsed as a shell script: {tree!s}"
         state.findings.append(Finding("opaque-code", why, _evidence(text, 1), "approve"))
         return
-    _collect(state, read_shell(tree), text, offset=text.line - 1)
+    _collect(state, read_shell(tree, posixpath.basename(text.file)), text, offset=text.line - 1)
 
 
 def _scan(state: _State, text: _Text) -> None:
@@ -149,12 +149,10 @@ def _collect(state: _State, program: Program, text: _Text, *, offset: int) -> No
     for language, content, line in program.texts:
         clean = content.replace(UNKNOWN, "_")
         state.todo.append(_Text(language, clean, text.file, line + offset, text.depth + 1))
-    state.wanted += [(how, path, text, line) for how, path, line in program.files]
+    state.wanted += [(how, path, text) for how, path, _ in program.files]
 
 
-def _follow(
-    state: _State, how: str, path: str, text: _Text, line: int
-) -> Generator[NeedShell | NeedFile, Answer, None]:
+def _follow(state: _State, how: str, path: str, text: _Text) -> Generator[NeedShell | NeedFile, Answer, None]:
     """Read a file that the program runs: one that it wrote itself, else one of the project."""
     name = path.removeprefix("./")
     if name in state.written:

@@ -7,22 +7,40 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from slurm_agent_tools.jobscript.words import UNKNOWN, Node, fold
+from slurm_agent_tools.jobscript.words import OWN_NAME, UNKNOWN, Node, fold
 
 if TYPE_CHECKING:
     from slurm_agent_tools.jobscript.shell import Program
 
 SHELLS = {"bash", "sh", "dash", "zsh", "ksh"}
-_PRINTING = {"echo", "printf", "logger", "grep", "egrep", "sed", "awk", "test", "[", "true", "false", ":", "cat", "head", "tail",
-             "ls", "rm", "mkdir", "touch", "cp", "mv", "unset", "cd", "date", "which", "type", "read", "set", "sleep", "wc"}  # fmt: skip
+_PRINTING = frozenset(
+    """
+    echo printf logger grep egrep sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset cd date which
+    type read set sleep wc
+    """.split()  # noqa: SIM905 - a list of words reads best as words
+)
 # Wrapper -> its options that take a value.
-_WRAPPERS = {
-    "env": ("-u", "-C", "-S"), "exec": ("-a",), "nohup": (), "time": (), "timeout": ("-k", "-s"), "nice": ("-n",),
-    "ionice": ("-c", "-n"), "sudo": ("-u", "-g"), "command": (), "builtin": (), "xargs": ("-n", "-P", "-I", "-L", "-a", "-d"),
-    "stdbuf": ("-i", "-o", "-e"), "setsid": (), "numactl": (), "taskset": (), "watch": ("-n",), "parallel": ("-j",),
-    "mpirun": ("-np", "-n", "-x", "-H", "--hostfile"), "mpiexec": ("-n", "-np"), "srun": (), "singularity": (), "apptainer": (),
-    "catchsegv": (), "strace": (), "perf": (), "unbuffer": (), "accelerate": (), "torchrun": (), "find": (),
-}  # fmt: skip
+_WRAPPERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        """
+        nohup time command builtin setsid numactl taskset srun singularity apptainer catchsegv strace perf unbuffer
+        accelerate torchrun find
+        """.split(),  # noqa: SIM905 - a list of words reads best as words
+        (),
+    ),
+    "env": ("-u", "-C", "-S"),
+    "exec": ("-a",),
+    "timeout": ("-k", "-s"),
+    "nice": ("-n",),
+    "ionice": ("-c", "-n"),
+    "sudo": ("-u", "-g"),
+    "xargs": ("-n", "-P", "-I", "-L", "-a", "-d"),
+    "stdbuf": ("-i", "-o", "-e"),
+    "watch": ("-n",),
+    "parallel": ("-j",),
+    "mpirun": ("-np", "-n", "-x", "-H", "--hostfile"),
+    "mpiexec": ("-n", "-np"),
+}
 _SUBMIT = {"sbatch", "salloc", "qsub", "bsub"}
 _CONTROL = {
     "update",
@@ -39,7 +57,8 @@ _CONTROL = {
 }
 _DEVICE = re.compile(r"(?:^|[^A-Za-z])(?:cuda|hip|xpu):\d+\b|/GPU:\d+")
 _SET = re.compile(
-    r"(?:^|[\s,;'\"=])((?:SINGULARITYENV_|APPTAINERENV_)?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)="
+    r"(?:^|[\s,;'\"=])((?:SINGULARITYENV_|APPTAINERENV_)?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES"
+    r"|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)="
 )
 
 
@@ -115,7 +134,9 @@ def _submit(program: Program, name: str, rest: list[str], line: int) -> None:
     program.find("direct-submission", f"it runs {name}", line)
     if name == "salloc":
         program.find("interactive", "it runs salloc", line)
-    if rest and UNKNOWN in rest[-1]:
+    if any(word == OWN_NAME or _name(word) == program.own for word in rest):
+        program.find("auto-retry", "it submits itself again", line)
+    elif any(UNKNOWN in word for word in rest):
         program.find("auto-retry", "it may submit itself again", line, "warn")
 
 
@@ -226,21 +247,24 @@ def _retrying(program: Program, name: str, rest: list[str], line: int) -> None:
             program.find("direct-submission", f"{name} {word} submits jobs by itself", line)
 
 
+_HANDED = re.compile(r"(?:^|[\s'\"/;])sbatch\s")
+_READ_ELSEWHERE = SHELLS | {"ssh", "eval", "trap"}
+
+
 def _arguments(program: Program, words: list[str], line: int) -> None:
     """Settings and device numbers in the arguments of anything but a command that only prints or looks."""
-    if _name(words[0]) in _PRINTING:
+    name = _name(words[0])
+    if name in _PRINTING:
         return
-    for word in words[1:] if _name(words[0]) not in {"env", "export"} else words:
+    for word in words[1:]:
         setting = _SET.search(word)
         if setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", line)
-        if _DEVICE.search(word) and "\n" not in word:
+        if "\n" in word:  # a program of its own, which is read as one
+            continue
+        if _DEVICE.search(word):
             program.find("device-index", f"it names a device by number: {word[:80]}", line)
-        if (
-            re.search(r"(?:^|[\s'\"/;])sbatch\s", word)
-            and "\n" not in word
-            and _name(words[0]) not in SHELLS | {"ssh", "eval", "trap"}
-        ):
+        if _HANDED.search(word) and name not in _READ_ELSEWHERE:
             program.find("direct-submission", "it hands an sbatch command to another program", line)
 
 

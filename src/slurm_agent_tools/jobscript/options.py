@@ -8,19 +8,21 @@ from typing import Literal
 Takes = Literal["value", "optional", "nothing"]
 
 _VALUE = """
-account=A acctg-freq array=a batch bb bbf begin=b chdir=D cluster-constraint clusters=M comment constraint=C container
-container-id container-type consolidate-segments core-spec=S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task=c
-deadline delay-boot dependency=d distribution=m error=e exclude=x export export-file extra extra-node-info=B gid gpu-bind
-gpu-freq gpus=G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input=i job-name=J licenses=L mail-type
-mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mem-update mincpus network nodefile=F nodelist=w nodes=N ntasks=n
-ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket oom-kill-step open-mode output=o partition=p power prefer
-priority profile qos=q reservation resources segment signal sockets-per-node switches tasks-per-node thread-spec
+account=A acctg-freq array=a batch bb bbf begin=b chdir=D cluster-constraint clusters=M comment constraint=C
+container container-id container-type consolidate-segments core-spec=S cores-per-socket cpu-freq cpus-per-gpu
+cpus-per-task=c deadline delay-boot dependency=d distribution=m error=e exclude=x export export-file extra
+extra-node-info=B gid gpu-bind gpu-freq gpus=G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags
+hint input=i job-name=J licenses=L mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu
+mem-update mincpus network nodefile=F nodelist=w nodes=N ntasks=n ntasks-per-core ntasks-per-gpu
+ntasks-per-node ntasks-per-socket oom-kill-step open-mode output=o partition=p power prefer priority profile
+qos=q reservation resources segment signal sockets-per-node switches tasks-per-node thread-spec
 threads-per-core time=t time-min tmp tres-bind tres-per-task uid wait-all-nodes wckey wrap
 """
 _OPTIONAL = "exclusive get-user-env kill-on-invalid-dep nice no-kill=k propagate requeue"
 _NOTHING = """
-contiguous disable-stdout-job-summary external help=h hold=H ignore-pbs no-requeue overcommit=O oversubscribe=s parsable
-quiet=Q reboot resv-ports share spread-job spread-segments stepmgr test-only usage use-min-nodes verbose=v version=V wait=W
+contiguous disable-stdout-job-summary external help=h hold=H ignore-pbs no-requeue overcommit=O
+oversubscribe=s parsable quiet=Q reboot resv-ports share spread-job spread-segments stepmgr test-only usage
+use-min-nodes verbose=v version=V wait=W
 """
 _SAME = {"tasks-per-node": "ntasks-per-node", "share": "oversubscribe"}
 
@@ -72,7 +74,7 @@ def find_short(flag: str) -> Option:
 
 
 def read(words: list[str]) -> list[tuple[Option, str | None]]:
-    """Options from an argument vector, like getopt_long with a leading `+`: ValueError at the first that does not fit."""
+    """Options from an argument vector, as getopt_long reads them. ValueError at the first that does not fit."""
     found: list[tuple[Option, str | None]] = []
     rest = iter(words)
     for word in rest:

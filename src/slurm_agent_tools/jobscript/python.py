@@ -32,9 +32,8 @@ def read_python(text: str, first_line: int = 1) -> Program:
             _imported(program, node, line)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _DEVICE.fullmatch(node.value):
             program.find("device-index", f"it names the device {node.value}", line)
-        elif isinstance(node, ast.JoinedStr):
-            if (value := constant(node)) is not None and _DEVICE.fullmatch(value):
-                program.find("device-index", f"it names the device {value}", line)
+        elif isinstance(node, ast.JoinedStr) and _DEVICE.fullmatch(constant(node) or ""):
+            program.find("device-index", f"it names the device {constant(node)}", line)
     return program
 
 

@@ -42,6 +42,7 @@ class Program:
     findings: list[tuple[str, str, str, int]] = field(default_factory=list)  # rule, what, level, line
     texts: list[tuple[str, str, int]] = field(default_factory=list)  # language, text, line
     files: list[tuple[str, str, int]] = field(default_factory=list)  # how (run, source, python), path, line
+    own: str = ""  # the file name of the script itself
     written: dict[str, tuple[str, int]] = field(default_factory=dict)  # path -> text that a heredoc wrote
 
     def find(self, rule: str, what: str, line: int, level: str = "deny") -> None:
@@ -51,9 +52,9 @@ class Program:
             self.findings.append(entry)
 
 
-def read_shell(tree: Node) -> Program:
-    """Walk the whole tree. Bounded: a tree that is too large is itself a finding."""
-    program = Program()
+def read_shell(tree: Node, own: str = "") -> Program:
+    """Walk the whole tree of the script with the file name `own`. A tree that is too large is itself a finding."""
+    program = Program(own=own)
     known = constants(tree)
     for count, (node, outer) in enumerate(walk(tree)):
         if count > MAX_NODES:

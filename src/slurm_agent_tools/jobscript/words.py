@@ -8,6 +8,7 @@ from typing import Any
 
 Node = dict[str, Any]
 UNKNOWN = "\0"
+OWN_NAME = "$0"
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b"}
 
 
@@ -49,6 +50,8 @@ def _ansi(text: str) -> str:
 
 def _parameter(part: Node, known: Mapping[str, str]) -> str:
     name = part["Param"]["Value"]
+    if name == "0":
+        return OWN_NAME
     plain = not any(part.get(key) for key in ("Exp", "Slice", "Repl", "Index", "Excl", "Length", "Names"))
     return known.get(name, UNKNOWN) if plain else UNKNOWN
 

@@ -106,7 +106,8 @@ class SlurmClient:
         except SlurmUnreachable as error:
             live, silent = (), error
         bases = {job_id.base for job_id in ids}
-        over = frozenset(bases - {job.job_id.base for job in live if job.active})
+        going = [job.job_id for job in live if job.active]
+        over = frozenset(wanted.base for wanted in ids if not any(truth.matches(one, wanted) for one in going))
         try:
             past = await self._accounts(over, age) if over else ()
         except SlurmUnreachable as error:

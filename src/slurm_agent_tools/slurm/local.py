@@ -139,7 +139,7 @@ def _read(path: str, offset: int, size: int | None) -> bytes | None:
         with open(path, "rb") as file:  # noqa: PTH123
             file.seek(offset)
             return file.read() if size is None else file.read(size)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

@@ -14,6 +14,14 @@ _WORST = (
     "COMPLETED",
 )  # fmt: skip
 _MEMORY = "OUT_OF_MEMORY"
+_ENDED_BY = {
+    "TIMEOUT": "It reached its time limit.",
+    "NODE_FAIL": "A node that it ran on failed.",
+    "BOOT_FAIL": "A node that it was to run on did not start.",
+    "PREEMPTED": "It was ended to make room for a job that goes before it.",
+    "DEADLINE": "It could not end before its deadline.",
+    "REVOKED": "Another cluster took it over.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,12 @@ def _end(now: Job, past: Job) -> dict[str, Any]:
     """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
     found: dict[str, Any] = {}
     if now.state in {past.state, "COMPLETING"}:
-        for name in ("exit_code", "signal", "derived_exit_code", "derived_signal", "cancelled_by"):
+        for name in ("derived_exit_code", "derived_signal", "cancelled_by"):
             if getattr(past, name) is not None:
                 found[name] = getattr(past, name)
+        # Code and signal are one word: half of each would be an end that never was.
+        told = past if past.exit_code or past.signal or now.exit_code is None else now
+        found |= {"exit_code": told.exit_code, "signal": told.signal}
     return found
 
 
@@ -172,7 +183,7 @@ def _memory(job: Job) -> str | None:
 def _ended_by(job: Job) -> str | None:
     if job.state == "CANCELLED":
         return f"It was cancelled by {job.cancelled_by}." if job.cancelled_by else "It was cancelled."
-    return {"TIMEOUT": "It reached its time limit.", "NODE_FAIL": "A node that it ran on failed."}.get(job.state)
+    return _ENDED_BY.get(job.state)
 
 
 def _exit(job: Job) -> str | None:

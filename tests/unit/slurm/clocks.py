@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import anyio
+import anyio.lowlevel
 
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.sacct import COLUMNS
@@ -38,7 +39,7 @@ class FakeClock:
         """Move on whenever nobody else can; runs until it is cancelled."""
         while True:
             for _ in range(_ROUNDS):
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
             if not self._waiting:
                 continue
             self.seconds = min(moment for moment, _ in self._waiting)
@@ -57,10 +58,9 @@ class FakeClock:
             outer.cancel_scope.cancel()
 
 
-
 def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:
     """A row of squeue."""
-    base = job_id.split("_", maxsplit=1)[0]
+    base = job_id.partition("_")[0]
     cell = {
         "id": job_id, "raw": base, "user": "alice", "partition": "cpu", "state": state, "reason": "None",
         "submitted": START, "start": START if state != "PENDING" else "N/A", "end": "N/A", "limit": "1-00:00:00",
@@ -75,6 +75,6 @@ def accounted(job_id: str, state: str = "COMPLETED", code: str = "0:0", **change
     cell: dict[str, object] = dict.fromkeys(COLUMNS, "")
     cell |= {
         "JobID": job_id, "User": "alice", "Partition": "cpu", "State": state, "ExitCode": code, "Submit": START,
-        "Start": START, "End": START + 60, "ElapsedRaw": 60, "JobName": "train", "JobIDRaw": job_id.split("_")[0],
+        "Start": START, "End": START + 60, "ElapsedRaw": 60, "JobName": "train", "JobIDRaw": job_id.partition("_")[0],
     }  # fmt: skip
     return US.join(str(value) for value in (cell | changes).values()).encode() + b"\n"

@@ -34,7 +34,14 @@ def runner(**slurm: object) -> LocalRunner:
 
 @pytest.mark.proves("environment-is-listed")
 async def test_a_command_gets_a_listed_environment(commands, monkeypatch):
-    for name in ("SQUEUE_FORMAT", "SBATCH_PARTITION", "SACCT_FORMAT", "SLURM_CLUSTERS", "CUDA_VISIBLE_DEVICES", "SECRET"):
+    for name in (
+        "SQUEUE_FORMAT",
+        "SBATCH_PARTITION",
+        "SACCT_FORMAT",
+        "SLURM_CLUSTERS",
+        "CUDA_VISIBLE_DEVICES",
+        "SECRET",
+    ):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")

@@ -18,7 +18,7 @@ DAY = 86400
 class Scene:
     """A cluster whose answers follow the fake clock, and a watcher over it."""
 
-    def __init__(self, queue, accounts=lambda passed: b"") -> None:
+    def __init__(self, queue, accounts=lambda _: b"") -> None:
         self.clock = FakeClock()
         self.runner = Prepared(
             {
@@ -70,28 +70,28 @@ def test_the_pauses_follow_the_age_and_the_last_tenth(age, limit, ran, seconds):
 
 
 async def test_a_wait_ends_at_the_first_look_after_the_end():
-    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda _: accounted("5"))
     view = await scene.run(1000)
     assert view.job.state == "COMPLETED"
     assert 35 <= scene.clock.passed <= 45
 
 
 async def test_a_job_that_is_over_is_not_waited_for():
-    scene = Scene(lambda passed: b"", lambda passed: accounted("5", "FAILED", "7:0"))
+    scene = Scene(lambda _: b"", lambda _: accounted("5", "FAILED", "7:0"))
     view = await scene.run(1000)
     assert (view.job.state, view.job.exit_code, scene.clock.passed, scene.progress) == ("FAILED", 7, 0, [])
 
 
 @pytest.mark.parametrize("timeout", [0, 0.5, 1, 7, 25, 601])
 async def test_a_wait_returns_when_the_time_is_up(timeout):
-    scene = Scene(lambda passed: queued("5"))
+    scene = Scene(lambda _: queued("5"))
     view = await scene.run(timeout)
     assert view.job.state == "RUNNING"
     assert scene.clock.passed == pytest.approx(timeout, abs=0.01)
 
 
 async def test_progress_comes_every_two_seconds_and_rises():
-    scene = Scene(lambda passed: queued("5"))
+    scene = Scene(lambda _: queued("5"))
     await scene.run(45)
     assert scene.progress == sorted(scene.progress)
     assert len(scene.progress) >= 22
@@ -99,14 +99,14 @@ async def test_progress_comes_every_two_seconds_and_rises():
 
 
 async def test_a_wait_without_progress_is_the_same_wait():
-    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda _: accounted("5"))
     assert (await scene.run(1000, progress=False)).job.state == "COMPLETED"
 
 
 @pytest.mark.proves("waits-share-queries")
 async def test_fifty_waits_cost_one_look_at_the_queue_per_tick():
     queue = b"".join(queued(str(number)) for number in range(1, 51))
-    scene = Scene(lambda passed: queue)
+    scene = Scene(lambda _: queue)
     await scene.clock.through(*(partial(scene.wait, 60, job=number, progress=False) for number in range(1, 51)))
     assert len(scene.views) == 50
     assert scene.slurm.calls["squeue"] <= 8  # at the start, at six ticks of ten seconds, at the end
@@ -115,7 +115,7 @@ async def test_fifty_waits_cost_one_look_at_the_queue_per_tick():
 
 @pytest.mark.proves("waits-share-queries")
 async def test_fifty_waits_for_one_job_ask_the_accounting_once_when_it_ends():
-    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda passed: accounted("5"))
+    scene = Scene(lambda passed: queued("5") if passed < 35 else b"", lambda _: accounted("5"))
     await scene.clock.through(*(partial(scene.wait, 600, progress=False) for _ in range(50)))
     assert {view.job.state for view in scene.views} == {"COMPLETED"}
     assert scene.slurm.calls["sacct"] == 1
@@ -148,7 +148,7 @@ async def test_an_accounting_that_lags_does_not_end_the_wait():
 
 
 async def test_an_outage_in_the_middle_is_an_error_and_no_end():
-    scene = Scene(lambda passed: queued("5") if passed < 15 else SILENT, lambda passed: accounted("5", "RUNNING"))
+    scene = Scene(lambda passed: queued("5") if passed < 15 else SILENT, lambda _: accounted("5", "RUNNING"))
     with pytest.raises(BaseExceptionGroup) as caught:
         await scene.run(1000)
     assert caught.group_contains(SlurmUnreachable)
@@ -156,7 +156,7 @@ async def test_an_outage_in_the_middle_is_an_error_and_no_end():
 
 
 async def test_a_job_that_nobody_knows_is_not_waited_for():
-    scene = Scene(lambda passed: b"")
+    scene = Scene(lambda _: b"")
     with pytest.raises(BaseExceptionGroup) as caught:
         await scene.run(1000)
     assert caught.group_contains(UnknownJob)

@@ -1,0 +1,130 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools import config
+from slurm_agent_tools.errors import ConfigError
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SLURM_AGENT_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / config.FILE_NAME).write_text("")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(project: Path, text: str) -> None:
+    (project / config.FILE_NAME).write_text(text)
+
+
+def test_what_is_set_nowhere_is_the_default(project):
+    found = config.load()
+    assert (found.tool_prefix, found.log_level, found.policy, found.slurm.read_timeout) == ("", "warning", None, 6.0)
+    assert found.project_root == project
+
+
+def test_the_file_counts_before_the_default_and_the_environment_before_the_file(project, monkeypatch):
+    write(project, 'log_level = "info"\n[slurm]\nread_timeout = 3\ncache_seconds = 4\n')
+    monkeypatch.setenv("SLURM_AGENT_SLURM__CACHE_SECONDS", "5")
+    monkeypatch.setenv("SLURM_AGENT_TOOL_PREFIX", "slurm_agent_")
+    found = config.load()
+    assert (found.log_level, found.tool_prefix) == ("info", "slurm_agent_")
+    assert (found.slurm.read_timeout, found.slurm.cache_seconds, found.slurm.poll_scale) == (3, 5, 1)
+
+
+def test_an_empty_variable_is_not_set(project, monkeypatch):
+    write(project, 'log_level = "info"\n')
+    monkeypatch.setenv("SLURM_AGENT_LOG_LEVEL", "")
+    assert config.load().log_level == "info"
+
+
+def test_a_dotenv_file_counts_for_nothing(project):
+    (project / ".env").write_text("SLURM_AGENT_LOG_LEVEL=debug\n")
+    assert config.load().log_level == "warning"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("colour = 1\n", "colour"), ("[slurm]\nread_timeuot = 1\n", "slurm.read_timeuot"), ("[other]\nx = 1\n", "other")],
+)
+def test_an_unknown_key_is_named_with_the_file(project, text, named):
+    write(project, text)
+    with pytest.raises(ConfigError) as caught:
+        config.load()
+    assert caught.value.field == named
+    assert config.FILE_NAME in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "value"),
+    [
+        ('log_level = "loud"\n', "log_level", "loud"),
+        ("[slurm]\nread_timeout = -1\n", "slurm.read_timeout", -1),
+        ('[slurm]\npoll_scale = "fast"\n', "slurm.poll_scale", "fast"),
+        ('tool_prefix = "x"\n', "tool_prefix", "x"),
+    ],
+)
+def test_a_bad_value_in_the_file_is_named(project, text, named, value):
+    write(project, text)
+    with pytest.raises(ConfigError) as caught:
+        config.load()
+    assert (caught.value.field, caught.value.value) == (named, value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("SLURM_AGENT_LOG_LEVEL", "loud", "log_level"),
+        ("SLURM_AGENT_SLURM__READ_TIMEOUT", "soon", "slurm.read_timeout"),
+        ("SLURM_AGENT_SLURM__NOTHING", "1", "slurm.nothing"),
+    ],
+)
+def test_a_bad_variable_is_named_with_its_full_name(project, monkeypatch, variable, value, named):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError) as caught:
+        config.load()
+    assert (caught.value.field, caught.value.value) == (named, value)
+    assert variable in caught.value.hint
+
+
+def test_a_file_that_is_no_toml_is_named(project):
+    write(project, "log_level = \n")
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
+        config.load()
+    assert str(project / config.FILE_NAME) in str(caught.value.value)
+
+
+def test_a_root_that_is_no_folder_is_refused(project, monkeypatch):
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(project / "nowhere"))
+    with pytest.raises(ConfigError, match="project_root"):
+        config.load()
+
+
+def test_the_root_is_found_upward_through_links(project, monkeypatch):
+    (project / "sub" / "deep").mkdir()
+    (project / "link").symlink_to(project / "sub")
+    assert config.find_root(project / "link" / "deep") == project.resolve()
+    monkeypatch.chdir(project / "sub")
+    assert config.load().project_root == project.resolve()
+
+
+def test_a_folder_with_git_is_a_root(tmp_path):
+    (tmp_path / "a" / ".git").mkdir(parents=True)
+    (tmp_path / "a" / "b").mkdir()
+    assert config.find_root(tmp_path / "a" / "b") == (tmp_path / "a").resolve()
+
+
+def test_the_state_lies_where_the_user_keeps_state(project, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
+    assert config.load().state_dir == Path("/var/state/slurm-agent-tools")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    assert config.state_home() == Path.home() / ".local" / "state"
+
+
+def test_settings_do_not_change(project):
+    with pytest.raises(ValueError, match="frozen"):
+        config.load().log_level = "debug"

@@ -1,0 +1,73 @@
+import json
+import logging
+
+import pytest
+import structlog
+
+from slurm_agent_tools import logs
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in [handler for handler in root.handlers if handler not in handlers]:
+        root.removeHandler(handler)
+    for handler in handlers:
+        if handler not in root.handlers:
+            root.addHandler(handler)
+    root.setLevel(level)
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    out, err = capsys.readouterr()
+    assert out == ""
+    return [json.loads(line) for line in err.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [("debug", ["d", "i", "w", "e"]), ("info", ["i", "w", "e"]), ("warning", ["w", "e"]), ("error", ["e"])],
+)
+def test_only_the_asked_levels_are_told_and_on_standard_error(capsys, level, told):
+    logs.configure(level)
+    log = structlog.get_logger()
+    log.debug("d")
+    log.info("i")
+    log.warning("w")
+    log.error("e")
+    assert [line["event"] for line in lines(capsys)] == told
+
+
+def test_every_event_of_a_request_carries_its_id(capsys):
+    logs.configure("info")
+    first = logs.begin_request("get_status")
+    structlog.get_logger().info("one")
+    second = logs.begin_request("submit_job")
+    structlog.get_logger().info("two")
+    found = [(line["event"], line["request_id"], line["tool"]) for line in lines(capsys)]
+    assert found == [("one", first, "get_status"), ("two", second, "submit_job")]
+    assert first != second
+
+
+def test_a_traceback_holds_no_local_variables(capsys):
+    logs.configure("info")
+    secret = "a-token-of-somebody"
+    try:
+        int(f"{len(secret)} apples")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    [line] = lines(capsys)
+    assert line["exception"][0]["exc_type"] == "ValueError"
+    assert secret not in json.dumps(line)
+
+
+def test_libraries_are_quiet_below_warning(capsys):
+    logs.configure("debug")
+    logging.getLogger("mcp").info("chatter")
+    logging.getLogger("mcp").warning("trouble")
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "mcp: trouble\n")
