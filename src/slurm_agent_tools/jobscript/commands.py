@@ -307,6 +307,12 @@ def reads_program(words: list[str]) -> bool:
     return False
 
 
+def runs_files(words: list[str]) -> bool:
+    """True for a command that runs the file it is given."""
+    name = _name(words[0])
+    return name in SHELLS | {"source", "."} or re.fullmatch(r"python[\d.]*", name) is not None
+
+
 def language(words: list[str]) -> str:
     """`python` or `shell`."""
     return "python" if any(re.fullmatch(r"python[\d.]*", _name(word)) for word in words) else "shell"

@@ -100,6 +100,8 @@ def _visit(program: Program, node: Node, outer: Node | None, known: dict[str, st
         words = [fold(word, known) for word in node.get("Args", ())]
         if words and not (words[0] == "eval" and _is_setup(node, known)):
             commands.judge(program, words, line_of(node), outer or node, known)
+            if commands.runs_files(words) and any(_is_stream(word) for word in node["Args"]):
+                program.find("opaque-code", "it runs text that another command prints", line_of(node), "approve")
     elif kind == "DeclClause":
         _assigned(program, [item for item in node.get("Args", ()) if not item.get("Naked")])
         _computed_names(program, node, known)
@@ -113,6 +115,11 @@ def _visit(program: Program, node: Node, outer: Node | None, known: dict[str, st
         _named(program, node["Param"]["Value"], line_of(node))
     elif kind == "BinaryCmd" and node.get("Op") in {"|", "|&"}:
         _pipe(program, node, known)
+
+
+def _is_stream(word: Node) -> bool:
+    """`<(command)`."""
+    return any(part.get("Type") == "ProcSubst" for part in word.get("Parts", ()))
 
 
 _SETUP = re.compile(
