@@ -115,8 +115,7 @@ def test_a_queue_that_answers_garbage_is_an_error_and_nothing_is_submitted(place
 
 
 def jobs_named(place: Place, name: str) -> list[str]:
-    rows = place.slurm("squeue", "-h", "-t", "all", "-o", "%A|%j").splitlines()
-    return sorted({row.split("|")[0] for row in rows if row.split("|")[1] == name})
+    return place.slurm("squeue", "-h", "-t", "all", "-n", name, "-o", "%A").split()
 
 
 @pytest.mark.proves("unconfirmed-is-found-again")
