@@ -1,19 +1,10 @@
-"""One real private Slurm for all system tests; it is taken down and deleted whatever happens."""
+"""Everything below this folder needs the real Slurm."""
 
 from __future__ import annotations
 
-import itertools
-import tempfile
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-import anyio
 import pytest
-from tests.system.faces import Place
-
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import Cluster
 
 HERE = Path(__file__).parent
 
@@ -22,33 +13,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.system)
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
-    folder.chmod(0o755)
-    try:
-        yield anyio.run(partial(devcluster.up, folder, yes=True))
-    finally:
-        anyio.run(partial(devcluster.down, folder, wipe=True))
-        if folder.is_dir():  # nothing was recorded in it
-            folder.rmdir()
-
-
-_COUNT = itertools.count(1)
-
-
-def make_place(cluster: Cluster) -> Place:
-    """A new project folder of the cluster's user, with a state folder of its own."""
-    home = cluster.project.parent / f"place-{next(_COUNT)}"
-    project = home / "project"
-    project.mkdir(parents=True)
-    made = Place(cluster, project, another=lambda: make_place(cluster))
-    made.own()
-    return made
-
-
-@pytest.fixture(scope="module")
-def place(cluster: Cluster) -> Place:
-    return make_place(cluster)
