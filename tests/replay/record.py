@@ -127,7 +127,7 @@ async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awai
     told = await runner.run(["sinfo", "--version"])
     runner.version = told.stdout.decode().split()[1]
     runner.answers.clear()
-    await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user))
+    await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user, mark=str))
     save(path, list(runner.answers.values()))
 
 

@@ -79,4 +79,4 @@ class Stopped:
 
 
 def client(answers: Sequence[Answer], change: Callable[[Answer], Answer] = lambda answer: answer) -> SlurmClient:
-    return SlurmClient(ReplayRunner(answers, change), Stopped(), SlurmSettings(), user=USER)
+    return SlurmClient(ReplayRunner(answers, change), Stopped(), SlurmSettings(), user=USER, mark=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -65,12 +66,20 @@ class Shared(Generic[T]):
 
 
 class SlurmClient:
-    """Asks one cluster as one user. `calls` counts the commands by their name."""
+    """Asks one cluster as one user. `calls` counts the commands by their name; `mark` makes each separator unknown."""
 
-    def __init__(self, runner: Runner, clock: Clock, settings: SlurmSettings, *, user: str) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        settings: SlurmSettings,
+        *,
+        user: str,
+        mark: Callable[[], str] = partial(secrets.token_hex, 8),
+    ) -> None:
         self.settings, self.user = settings, user
         self.calls: Counter[str] = Counter()
-        self._runner, self._clock = runner, clock
+        self._runner, self._clock, self._mark = runner, clock, mark
         self._queue = Shared(clock, self._ask_queue)
         self._partitions = Shared(clock, self._ask_partitions)
         self._nodes = Shared(clock, self._ask_nodes)
@@ -154,7 +163,7 @@ class SlurmClient:
         return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
 
     async def _ask_accounts(self, bases: frozenset[int]) -> tuple[Job, ...]:
-        done = await self._run(sacct.argv(sorted(bases)))
+        done = await self._run(sacct.argv(sorted(bases), mark=self._mark()))
         return () if sacct.disabled(done) else sacct.parse(done)
 
     async def partitions(self, *, fresh: bool = False) -> dict[str, Partition]:
@@ -175,7 +184,7 @@ class SlurmClient:
     async def recent(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""
         minutes = max(1, round((self._clock.now() - since).total_seconds() / 60))
-        done = await self._run(sacct.argv(since=f"now-{minutes}minutes", user=self.user))
+        done = await self._run(sacct.argv(since=f"now-{minutes}minutes", user=self.user, mark=self._mark()))
         return () if sacct.disabled(done) else tuple(job for job in sacct.parse(done) if not job.active)
 
     async def find_token(self, token: str, *, since: datetime | None = None) -> Job | None:
@@ -189,7 +198,7 @@ class SlurmClient:
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too. Raises SlurmError."""
         minutes = max(1, round((self._clock.now() - since).total_seconds() / 60) + 1)
-        done = await self._run(sacct.argv(since=f"now-{minutes}minutes", user=self.user))
+        done = await self._run(sacct.argv(since=f"now-{minutes}minutes", user=self.user, mark=self._mark()))
         return () if sacct.disabled(done) else sacct.parse(done)
 
     # --- submitting ------------------------------------------------------------------------------------------------
@@ -231,7 +240,7 @@ class SlurmClient:
     # --- running ---------------------------------------------------------------------------------------------------
 
     async def _ask_queue(self) -> tuple[Job, ...]:
-        return squeue.parse(await self._run(squeue.argv()))
+        return squeue.parse(await self._run(squeue.argv(self._mark())))
 
     async def _ask_nodes(self) -> tuple[Node, ...]:
         return sinfo.parse(await self._run(sinfo.argv()))

@@ -1,7 +1,8 @@
-"""What all parsers of Slurm's tables share: separators that no sane name holds, rows that fit or are an error."""
+"""What all parsers of Slurm's tables share: separators that no name can know, rows that fit or are an error."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -25,6 +26,15 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
+def separator(done: Completed) -> str:
+    """The separator that the command was asked to use: a control character and a mark of its own.
+
+    A job's name may hold any byte but NUL. The mark is new in every call, so that no name can hold or forge it.
+    """
+    asked = re.search(f"{SEPARATOR}[0-9a-f]*", " ".join(done.argv))
+    return SEPARATOR if asked is None else asked[0]
+
+
 def table(done: Completed, columns: Sequence[str], make: Callable[[dict[str, str]], T]) -> tuple[T, ...]:
     """Records from a table whose first and last columns never hold a newline, though others may.
 
@@ -35,7 +45,7 @@ def table(done: Completed, columns: Sequence[str], make: Callable[[dict[str, str
     whole = text(done.stdout).removesuffix("\n")
     if not whole:
         return ()
-    cells, width = whole.split(SEPARATOR), len(columns) - 1
+    cells, width = whole.split(separator(done)), len(columns) - 1
     if len(cells) == 1 or (len(cells) - 1) % width:
         raise garbled(done, whole[-300:])
     records = []

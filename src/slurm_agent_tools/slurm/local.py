@@ -32,7 +32,8 @@ class LocalRunner:
     def __init__(self, settings: Settings) -> None:
         self._bin_dir = settings.slurm.bin_dir
         self._base = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        self._base |= {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
+        # SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
+        self._base |= {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
         if settings.slurm.conf is not None:
             self._base["SLURM_CONF"] = str(settings.slurm.conf)
 

@@ -33,9 +33,15 @@ class Row:
     step: Step | None
 
 
-def argv(ids: Sequence[int] = (), *, since: str | None = None, user: str | None = None) -> list[str]:
-    """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days)."""
-    words = ["sacct", "--noheader", "--parsable2", f"--delimiter={fields.SEPARATOR}", f"--format={','.join(COLUMNS)}"]
+def argv(
+    ids: Sequence[int] = (), *, since: str | None = None, user: str | None = None, mark: str = ""
+) -> list[str]:
+    """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days).
+
+    `mark`: hexadecimal, new in every call.
+    """
+    delimiter = f"{fields.SEPARATOR}{mark}"
+    words = ["sacct", "--noheader", "--parsable2", f"--delimiter={delimiter}", f"--format={','.join(COLUMNS)}"]
     if ids:
         words.append("--jobs=" + ",".join(str(number) for number in ids))
     if since is not None:

@@ -18,12 +18,12 @@ _CODES = {
     "dependency": "%E", "comment": "%k", "name": "%j", "again": "%A",
 }  # fmt: skip
 COLUMNS = tuple(_CODES)
-FORMAT = fields.SEPARATOR.join(_CODES.values())
 
 
-def argv() -> list[str]:
-    """All users' jobs, those that ended lately included."""
-    return ["squeue", "--noheader", "--states=all", f"--format={FORMAT}"]
+def argv(mark: str = "") -> list[str]:
+    """All users' jobs, those that ended lately included. `mark`: hexadecimal, new in every call."""
+    columns = f"{fields.SEPARATOR}{mark}".join(_CODES.values())
+    return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
 
 
 def parse(done: Completed) -> tuple[Job, ...]:
