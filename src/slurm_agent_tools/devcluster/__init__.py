@@ -9,7 +9,7 @@ from slurm_agent_tools.devcluster.cluster import (
     stop_daemon,
     up,
 )
-from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, Status, default_folder
+from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, Status, default_folder, readable_by
 
 __all__ = [
     "Cluster",
@@ -18,6 +18,7 @@ __all__ = [
     "default_folder",
     "down",
     "find",
+    "readable_by",
     "signal_daemon",
     "start_daemon",
     "status",

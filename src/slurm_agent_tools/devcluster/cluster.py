@@ -44,15 +44,15 @@ async def up(
     _claim(where)
     with _locked(where):
         before = await _cleaned(where, say)
-        whose = stored.USERS[0] if place.is_root() else place.me()
-        cluster = Cluster(where, place.free_base(base_port, before.base_port if before else None), whose)
-        place.save(cluster)
-        try:
-            await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await _take(cluster)
-            raise
+        with place.ports(base_port, before.base_port if before else None) as base:
+            cluster = Cluster(where, base, stored.USERS[0] if place.is_root() else place.me())
+            place.save(cluster)
+            try:
+                await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await _take(cluster)
+                raise
     return cluster
 
 
@@ -63,6 +63,7 @@ async def down(folder: Path | None = None, *, wipe: bool = False, say: Say = pri
     if cluster is None:
         say(f"no devcluster in {where}")
         return
+    _owned(where)
     with _locked(where):
         for line in await _take(cluster):
             say(f"ended a left-over process: {line}")
@@ -115,10 +116,19 @@ def _stamp(cluster: Cluster) -> Path:
 def _claim(folder: Path) -> None:
     """Make the folder, or see that it is ours: `down --wipe` deletes all that is in it."""
     folder.mkdir(parents=True, exist_ok=True)
+    _owned(folder)
     names = {entry.name for entry in folder.iterdir()} - {"lock"}
     if names and "cluster.json" not in names and not names <= {"cluster.new"}:
         raise DevclusterError(f"{folder} holds other things than a devcluster", hint="give an empty --folder")
     folder.chmod(0o755)
+
+
+def _owned(folder: Path) -> None:
+    """Refuse another user's folder: what its records say is trusted when processes are ended."""
+    if folder.stat().st_uid != os.geteuid():
+        raise DevclusterError(
+            f"{folder} belongs to another user", hint="run this as that user, or give another --folder"
+        )
 
 
 @contextlib.contextmanager

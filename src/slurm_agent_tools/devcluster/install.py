@@ -16,8 +16,18 @@ from slurm_agent_tools.devcluster.place import SEARCH, DevclusterError, is_root
 
 _BASE = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "scontrol": "slurm-wlm", "munged": "munge"}
 _STORED = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
+POLICY = Path("/usr/sbin/policy-rc.d")
 _PLUGIN = "slurm-wlm-mysql-plugin"  # slurmdbd needs it and only recommends it
-_INSTALL = ["apt-get", "install", "-y", "--no-install-recommends"]
+# --no-remove: MariaDB and MySQL exclude each other, and a database that is there must stay.
+_INSTALL = ["apt-get", "install", "-y", "--no-install-recommends", "--no-remove"]
+_SERVICES = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "munged": "munge",
+    "slurmdbd": "slurmdbd",
+    "mariadbd": "mariadb",
+}
+_GUARD = "#!/bin/sh\n# Made by slurm-agent-tools while it installs packages: no service is started.\nexit 101\n"
 
 
 def missing(*, accounting: bool) -> list[str]:
@@ -30,7 +40,10 @@ def missing(*, accounting: bool) -> list[str]:
 
 
 async def ensure(*, accounting: bool, yes: bool, say: Callable[[str], None]) -> None:
-    """Install what is missing, after asking; DevclusterError with the line to run when this process may not."""
+    """Install what is missing, after asking; DevclusterError with the line to run when this process may not.
+
+    The services that come with the packages are neither started nor enabled.
+    """
     packages = missing(accounting=accounting)
     if not packages:
         return
@@ -38,11 +51,16 @@ async def ensure(*, accounting: bool, yes: bool, say: Callable[[str], None]) -> 
     if not is_root() or shutil.which("apt-get", path=SEARCH) is None:
         raise DevclusterError(f"these packages are missing: {' '.join(packages)}", hint=f"run: {line}")
     say(f"will install with apt-get: {' '.join(packages)} (some 600 MB with what they need)")
+    say("their services are neither started nor enabled")
     if not yes and not await _agreed():
         raise DevclusterError("nothing was installed", hint=f"run: {line}, or repeat with --yes")
+    services = [service for program, service in _SERVICES.items() if shutil.which(program, path=SEARCH) is None]
     with _nothing_started():
-        await _apt(["apt-get", "update"])
-        await _apt([*_INSTALL, *packages])
+        await _root(["apt-get", "update"])
+        try:
+            await _root([*_INSTALL, *packages])
+        finally:
+            await _disable(services)
     still = missing(accounting=accounting)
     if still:
         raise DevclusterError(f"apt-get said yes but these are still missing: {' '.join(still)}")
@@ -58,19 +76,36 @@ async def _agreed() -> bool:
 @contextlib.contextmanager
 def _nothing_started() -> Iterator[None]:
     """Packages ask /usr/sbin/policy-rc.d before they start a service (Debian's invoke-rc.d); 101 means: do not."""
-    guard = Path("/usr/sbin/policy-rc.d")
-    if guard.exists():
+    # One with our words was left by a run that was killed.
+    if POLICY.exists() and POLICY.read_text(encoding="utf-8", errors="replace") != _GUARD:
         yield
         return
-    guard.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
-    guard.chmod(0o755)
+    POLICY.write_text(_GUARD, encoding="ascii")
+    POLICY.chmod(0o755)
     try:
         yield
     finally:
-        guard.unlink(missing_ok=True)
+        POLICY.unlink(missing_ok=True)
 
 
-async def _apt(argv: list[str]) -> None:
+async def _disable(services: list[str]) -> None:
+    """Packages enable their services for the next start of the machine; take that back for those that came now."""
+    with anyio.CancelScope(shield=True):
+        for argv in disabling(services):
+            await _root(argv)
+
+
+def disabling(services: list[str], root: Path = Path("/")) -> list[list[str]]:
+    """The commands that disable services, for systemd and for the older start-up, where each has a file for it."""
+    units = [name for name in services if (root / f"lib/systemd/system/{name}.service").exists()]
+    scripts = [name for name in services if (root / f"etc/init.d/{name}").exists()]
+    return [
+        *(["deb-systemd-helper", "disable", f"{name}.service"] for name in units),
+        *(["update-rc.d", name, "disable"] for name in scripts),
+    ]
+
+
+async def _root(argv: list[str]) -> None:
     env = {**os.environ, "PATH": SEARCH, "DEBIAN_FRONTEND": "noninteractive"}
     ended = await process.run(argv, env=env, timeout=1800)
     if ended.exit_code != 0:

@@ -7,13 +7,14 @@ import pwd
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from slurm_agent_tools import process
 from slurm_agent_tools.devcluster import config
 from slurm_agent_tools.devcluster.config import Choices
-from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError, is_root
+from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError, is_root, readable_by
 
 _OPEN = ("", "etc", "run", "run/munge", "log", "dev", "pids", "spool", "home")
 _CLOSED = ("state", "munge")
@@ -67,7 +68,7 @@ def give(path: Path, user: str) -> None:
 
 async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], None]) -> None:
     """Make the users who submit (root only), their homes in the folder, and the project."""
-    for user in users if is_root() else ():
+    for user in users if is_root() else (cluster.user,):
         home = cluster.folder / "home" / user
         if not _exists(user):
             say(f"making the user {user}")
@@ -77,6 +78,9 @@ async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], 
         home.chmod(0o700)
     cluster.project.mkdir(exist_ok=True)
     give(cluster.project, cluster.user)
+    for path in (Path(sys.prefix), Path(__file__)):
+        if not readable_by(cluster.user, path):
+            say(f"mind: the user {cluster.user} cannot read {path}, so our tools do not run as that user")
 
 
 def _exists(user: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pwd
 import socket
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +42,7 @@ class Cluster:
     @property
     def project(self) -> Path:
         """The folder in which `user` works."""
-        home = self.folder / "home"
-        return (home / self.user if is_root() else home) / "project"
+        return self.folder / "home" / self.user / "project"
 
     @property
     def nodes(self) -> dict[str, int]:
@@ -65,7 +66,7 @@ class Cluster:
         """The variables that point Slurm's commands at this cluster."""
         return {"SLURM_CONF": str(self.conf)}
 
-    def as_user(self, argv: list[str], user: str | None = None) -> list[str]:
+    def as_user(self, argv: Sequence[str], user: str | None = None) -> list[str]:
         """The argument vector that runs `argv` as `user` (default: the submitting one)."""
         return run_as(user or self.user, argv)
 
@@ -89,11 +90,25 @@ def me() -> str:
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
-def run_as(user: str, argv: list[str]) -> list[str]:
+def run_as(user: str, argv: Sequence[str]) -> list[str]:
     """`argv` under another user when this process may do that, else as it is."""
     if not is_root() or user == "root":
-        return argv
+        return list(argv)
     return ["setpriv", "--reuid", user, "--regid", user, "--init-groups", *argv]
+
+
+def readable_by(user: str, path: Path) -> bool:
+    """Whether owner, groups and mode let a user enter every folder above the path and read it."""
+    entry = pwd.getpwnam(user)
+    groups = set(os.getgrouplist(user, entry.pw_gid))
+
+    def may(place: Path, bit: int) -> bool:
+        found = place.stat()
+        shift = 6 if found.st_uid == entry.pw_uid else 3 if found.st_gid in groups else 0
+        return bool(found.st_mode >> shift & bit)
+
+    real = path.resolve()
+    return all(may(parent, 1) for parent in real.parents) and may(real, 4)
 
 
 def letters(base_port: int) -> str:
@@ -147,24 +162,38 @@ def recorded(folder: Path) -> Cluster | None:
         raise StorageError(f"{path} cannot be read: {error}") from error
 
 
-def free_base(wanted: int | None, before: int | None) -> int:
-    """The base port: the wanted one, else the earlier one, else the first free block. DevclusterError if none."""
-    if wanted is not None:
-        if not 1024 <= wanted <= 64000:
-            raise InputError("base_port", wanted, "must be from 1024 to 64000")
-        taken = _taken(wanted)
-        if taken:
-            raise DevclusterError(f"port {taken[0]} is taken", hint="give another --base-port")
-        return wanted
-    blocks = list(range(_FIRST, _LAST + 1, _STEP))
-    for base in blocks if before is None else [before, *blocks]:
-        if not _taken(base):
-            return base
-    raise DevclusterError(f"no free block of ports from {_FIRST} to {_LAST}", hint="give --base-port")
+@contextlib.contextmanager
+def ports(wanted: int | None, before: int | None) -> Iterator[int]:
+    """A base port to use inside the block: the wanted one, else the earlier one, else the first free one.
+
+    InputError for a number that cannot be one; DevclusterError when all are taken.
+    """
+    if wanted is not None and not 1024 <= wanted <= 64000:
+        raise InputError("base_port", wanted, "must be from 1024 to 64000")
+    blocks = [before or _FIRST, *range(_FIRST, _LAST + 1, _STEP)] if wanted is None else [wanted]
+    for base in blocks:
+        with _marked(base) as ours:
+            if ours and not _taken(base):
+                yield base
+                return
+    words = f"from {_FIRST} to {_LAST}" if wanted is None else f"at {wanted}"
+    raise DevclusterError(f"no free block of ports {words}", hint="give another --base-port")
 
 
-def _taken(base: int) -> list[int]:
-    return [port for port in (base + 1, base + 2, *range(base + 101, base + 106)) if not _bindable(port)]
+@contextlib.contextmanager
+def _marked(base: int) -> Iterator[bool]:
+    """Mark a block of ports against another `up` until its daemons listen; the kernel drops the mark with us."""
+    with socket.socket(socket.AF_UNIX) as mark:
+        try:
+            mark.bind(f"\0slurm-agent-devcluster-{base}")
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+def _taken(base: int) -> bool:
+    return not all(_bindable(port) for port in (base + 1, base + 2, *range(base + 101, base + 106)))
 
 
 def _bindable(port: int) -> bool:

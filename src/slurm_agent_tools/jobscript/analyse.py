@@ -5,75 +5,104 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Generator, Mapping
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.jobscript.directives import read_directives
+from slurm_agent_tools.jobscript import follow
+from slurm_agent_tools.jobscript.directives import Header, read_directives, unreadable
+from slurm_agent_tools.jobscript.program import SETS_DEVICES, File, Level, Program, Text
 from slurm_agent_tools.jobscript.python import read_python
 from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
-from slurm_agent_tools.jobscript.shell import Program, read_shell
-from slurm_agent_tools.jobscript.words import UNKNOWN, Node
-from slurm_agent_tools.model import Evidence, Finding, ScriptReading
+from slurm_agent_tools.jobscript.scan import scan
+from slurm_agent_tools.jobscript.shell import read_shell
+from slurm_agent_tools.jobscript.words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, Node
+from slurm_agent_tools.model import Evidence, Finding, JobRequest, ScriptReading
 
 MAX_DEPTH = 4
 MAX_TEXTS = 60
-_SHELLS = ("sh", "bash", "dash", "ksh", "mksh")
+MAX_BYTES = 2 * 2**20
+
+# What stands for a sign of the folded text when that text is read as a program of its own.
+_IN_SHELL = {UNKNOWN: "${_}", TAME: "${SLURM_}", OWN_JOB: "${SLURM_JOB_ID}", SELF: "$0", POSITIONAL: "$1"}
+_SHELL_SIGNS = {ord(sign): text for sign, text in _IN_SHELL.items()}
+_PYTHON_SIGNS = dict.fromkeys(_SHELL_SIGNS, "_")
 
 
 @dataclass(frozen=True, slots=True)
 class NeedShell:
-    """Parse this shell text; the answer is its tree, or the text of the parse error."""
+    """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`."""
 
     text: bytes
     dialect: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
 class NeedFile:
-    """Read this file of the project; the answer is its bytes, or None when it is not one."""
+    """Read this file of the project. The answer is its bytes, None when it is none, or why it cannot be read."""
 
     path: str
 
 
+Need = NeedShell | NeedFile
 Answer = Node | str | bytes | None
-Reading = Generator[NeedShell | NeedFile, Answer, ScriptReading]
+Reading = Generator[Need, Answer, ScriptReading]
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _Source:
+    """A text to be read: part of `file`, whose lines are `lines`, from line `line` on."""
+
     language: str
     content: str
     file: str
-    line: int  # of the text's first line in its file
+    line: int
+    lines: Sequence[str]
     depth: int
+
+    def evidence(self, line: int) -> Evidence:
+        """The line of the file, as it stands there."""
+        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+        return Evidence(self.file, line, text[:300])
 
 
 @dataclass(slots=True)
 class _State:
+    script: str
+    args: Sequence[str] | None
+    folders: list[str]
     findings: list[Finding] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
-    written: dict[str, tuple[str, int]] = field(default_factory=dict)
+    written: dict[str, tuple[Text | None, _Source]] = field(default_factory=dict)
+    copied: dict[str, str] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
     seen: set[tuple[str, str]] = field(default_factory=set)
-    todo: list[_Text] = field(default_factory=list)
-    wanted: list[tuple[str, str, _Text]] = field(default_factory=list)
+    todo: deque[_Source] = field(default_factory=deque)
+    wanted: deque[tuple[File, _Source]] = field(default_factory=deque)
+    texts: int = 0
+    size: int = 0
+
+    def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
+        """Note a finding."""
+        self.findings.append(Finding(rule, what, place, level))
 
 
-def analyse(data: bytes, path: str, arguments: Mapping[str, str] | None = None) -> Reading:
-    """Read one batch script, with the options that come on the command line."""
+def analyse(
+    data: bytes, path: str, arguments: Mapping[str, str] | None = None, *, args: Sequence[str] | None = None
+) -> Reading:
+    """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
     header = read_directives(data, path)
-    request = effective([*header.directives, *arguments_to_directives(arguments or {})])
-    request = replace(
-        request,
-        problems=(*header.problems, *request.problems),
-        components=header.components,
-        interpreter=header.interpreter,
-        justification=header.justification,
-    )
+    request = _request(header, arguments or {})
     text = data.decode("utf-8", "surrogateescape")
-    state = _State()
-    if len(data) <= 4 * 2**20 and b"\0" not in data:
-        state.todo.append(_Text(interpreter(header.interpreter or ""), text, path, 1, 0))
+    state = _State(path.rpartition("/")[2], args, _folders(path, request))
+    _exports(state, request)
+    if unreadable(data) is None:
+        lines = text.split("\n")
+        state.todo.append(_Source(follow.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
+    _signals(state, request)
     return ScriptReading(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -84,107 +113,151 @@ def analyse(data: bytes, path: str, arguments: Mapping[str, str] | None = None) 
     )
 
 
-def interpreter(line: str) -> str:
-    """`shell`, `python`, or the name of something that is not read."""
-    words = [word.rpartition("/")[2] for word in line.split()]
-    name = next((word for word in words if word != "env" and not word.startswith("-")), "")
-    if name in _SHELLS:
-        return "shell"
-    return "python" if re.fullmatch(r"python[\d.]*", name) else name or "nothing"
-
-
-def _read_all(state: _State) -> Generator[NeedShell | NeedFile, Answer, None]:
-    for _ in range(MAX_TEXTS):
-        if state.todo:
-            yield from _read_text(state, state.todo.pop(0))
-        elif state.wanted:
-            yield from _follow(state, *state.wanted.pop(0))
-        else:
-            return
-    state.findings.append(
-        Finding("opaque-code", "it runs more texts than are followed", Evidence("", 0, ""), "approve")
+def _request(header: Header, arguments: Mapping[str, str]) -> JobRequest:
+    request = effective([*header.directives, *arguments_to_directives(arguments)])
+    return replace(
+        request,
+        problems=(*header.problems, *request.problems),
+        components=header.components,
+        interpreter=header.interpreter,
+        justification=header.justification,
     )
 
 
-def _read_text(state: _State, text: _Text) -> Generator[NeedShell | NeedFile, Answer, None]:
-    if (text.language, text.content) in state.seen:
-        return
-    state.seen.add((text.language, text.content))
-    if text.language == "python":
-        program = read_python(text.content, text.line)
-        _collect(state, program, text, offset=0)
-        return
-    if text.language != "shell":
-        _scan(state, text)
-        return
-    tree = yield NeedShell(text.content.encode("utf-8", "surrogateescape"), "bash")
-    if not isinstance(tree, dict):
-        why = f"it cannot be parsed as a shell script: {tree!s}"
-        state.findings.append(Finding("opaque-code", why, _evidence(text, 1), "approve"))
-        return
-    _collect(state, read_shell(tree, posixpath.basename(text.file)), text, offset=text.line - 1)
+def _folders(path: str, request: JobRequest) -> list[str]:
+    """Where relative paths may start: the folder of the script and --chdir."""
+    return [folder for folder in (posixpath.dirname(path), request.chdir or "") if folder]
 
 
-def _scan(state: _State, text: _Text) -> None:
-    """A language without a reader here: look for the words themselves, and leave the rest to a person."""
-    why = f"it is written for {text.language}, which is not read"
-    state.findings.append(Finding("opaque-code", why, _evidence(text, 1), "approve"))
-    for number, line in enumerate(text.content.splitlines(), start=1):
-        if re.search(r"(CUDA|HIP|ROCR|NVIDIA)_VISIBLE_DEVICES\W", line) and not line.lstrip().startswith("#"):
-            state.findings.append(
-                Finding("cuda-visible-devices", "it names a device variable", _evidence(text, number), "deny")
-            )
+def _exports(state: _State, request: JobRequest) -> None:
+    for directive in request.find("export"):
+        setting = SETS_DEVICES.search(directive.value or "")
+        if setting is not None:
+            state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)
 
 
-def _collect(state: _State, program: Program, text: _Text, *, offset: int) -> None:
+def _signals(state: _State, request: JobRequest) -> None:
+    """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
+    if "lightning" not in state.notes or "no-requeue" in state.notes:
+        return
+    for directive in request.find("signal"):
+        if re.search(r"USR1|\b10\b", directive.value or ""):
+            what = "with this signal Lightning requeues the job by itself (auto_requeue)"
+            state.find("auto-retry", what, directive.evidence)
+
+
+def _read_all(state: _State) -> Generator[Need, Answer, None]:
+    """Texts first, then the files that they run, until nothing is left or it is too much."""
+    last: _Source | None = None
+    while state.todo or state.wanted:
+        if state.todo:
+            last = state.todo.popleft()
+            if state.texts >= MAX_TEXTS or state.size > MAX_BYTES:
+                state.find("opaque-code", "it runs more text than is followed", last.evidence(last.line), "approve")
+                return
+            yield from _read_text(state, last)
+        else:
+            yield from _follow(state, *state.wanted.popleft())
+
+
+def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
+    key = (source.language, source.content)
+    if key in state.seen:
+        return
+    state.seen.add(key)
+    state.texts += 1
+    state.size += len(source.content)
+    if source.language == "python":
+        _collect(state, read_python(source.content, source.line), source, offset=0)
+        return
+    if source.language != "shell":
+        _scan(state, source, f"it is written for {source.language}, which is not read")
+        return
+    content = source.content.encode("utf-8", "surrogateescape")
+    tree = yield NeedShell(content, "bash", source.file, source.line)
+    if isinstance(tree, dict):
+        program = read_shell(tree, args=state.args if source.depth == 0 else None, script=state.script)
+        _collect(state, program, source, offset=source.line - 1)
+    else:
+        _scan(state, source, f"it cannot be parsed as a shell script: {tree!s}")
+
+
+def _scan(state: _State, source: _Source, why: str) -> None:
+    """A text without a reader: what it names counts, and a person has to look at the rest."""
+    state.find("opaque-code", why, source.evidence(source.line), "approve")
+    for rule, what, line in scan(source.content):
+        state.find(rule, what, source.evidence(line + source.line - 1))
+
+
+def _collect(state: _State, program: Program, source: _Source, *, offset: int) -> None:
     for rule, what, level, line in program.findings:
-        inner = line if offset else line - text.line + 1
-        place = Evidence(text.file, line + offset, _line(text, inner))
-        state.findings.append(Finding(rule, what, place, level))  # type: ignore[arg-type]
-    state.written |= program.written
-    if text.depth >= MAX_DEPTH:
+        state.find(rule, what, source.evidence(line + offset), level)
+    state.notes |= program.notes
+    state.copied |= program.copied
+    state.folders += follow.plain_folders(program.folders)
+    for name, made in program.written.items():
+        placed = replace(made, line=made.line + offset) if made is not None else None
+        state.written[name] = (placed, source)
+    if source.depth >= MAX_DEPTH:
         if program.texts or program.files:
-            state.findings.append(Finding("opaque-code", "it nests programs too deeply", _evidence(text, 1), "approve"))
+            state.find("opaque-code", "it nests programs too deeply", source.evidence(source.line), "approve")
         return
-    for language, content, line in program.texts:
-        clean = content.replace(UNKNOWN, "_")
-        state.todo.append(_Text(language, clean, text.file, line + offset, text.depth + 1))
-    state.wanted += [(how, path, text) for how, path, _ in program.files]
+    for text in program.texts:
+        _queue(state, text, text.language, source, text.line + offset)
+    state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
 
 
-def _follow(state: _State, how: str, path: str, text: _Text) -> Generator[NeedShell | NeedFile, Answer, None]:
-    """Read a file that the program runs: one that it wrote itself, else one of the project."""
-    name = path.removeprefix("./")
-    if name in state.written:
-        content, start = state.written[name]
-        state.todo.append(_Text(_kind(how, name, content), content, text.file, start, text.depth + 1))
+def _queue(state: _State, text: Text, language: str, source: _Source, line: int) -> None:
+    signs = _PYTHON_SIGNS if language == "python" else _SHELL_SIGNS
+    content = text.text.translate(signs)
+    state.todo.append(_Source(language, content, source.file, line, source.lines, source.depth + 1))
+
+
+def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answer, None]:
+    """A file that the program runs: one that it wrote itself, and those of the project that it may mean."""
+    name = file.path.rpartition("/")[2]
+    if name in state.copied and name not in state.written:
+        file = replace(file, path=state.copied[name])
+        name = file.path.rpartition("/")[2]
+    if name in state.written and name:
+        _run_written(state, name, file, source)
+    for path in list(follow.candidates(file, state.folders)):
+        if path in {"-", "."} or path == source.file:
+            continue
+        data = yield NeedFile(path)
+        if isinstance(data, str):
+            state.find("opaque-code", f"it runs {path}, which {data}", source.evidence(file.line), "approve")
+        elif isinstance(data, bytes):
+            _open(state, file, path, data, source)
+            return
+
+
+def _run_written(state: _State, name: str, file: File, source: _Source) -> None:
+    made, writer = state.written[name]
+    if made is None:
+        what = f"it runs {name}, which is made while the job runs"
+        state.find("opaque-code", what, source.evidence(file.line), "approve")
         return
-    if UNKNOWN in path or not path:
-        return
-    data = yield NeedFile(posixpath.normpath(path))
-    if not isinstance(data, bytes):
-        return
+    language = follow.kind(file, made.text.replace(UNKNOWN, "_"))
+    if file.how == "multi-prog":
+        made, language = _programs(made), "shell"
+    _queue(state, made, language, replace(writer, depth=max(writer.depth, source.depth)), made.line)
+
+
+def _programs(text: Text) -> Text:
+    """The commands of a file for srun --multi-prog, which names ranks in front of each."""
+    return replace(text, text=re.sub(r"(?m)^\s*[\d,*-]+\s+", "", text.text))
+
+
+def _open(state: _State, file: File, path: str, data: bytes, source: _Source) -> None:
     content = data.decode("utf-8", "surrogateescape")
-    kind = _kind(how, name, content)
-    if kind == "nothing":
+    language = follow.kind(file, content)
+    state.files[path] = hashlib.sha256(data).hexdigest()
+    if language == "nothing":
         return
-    state.files[posixpath.normpath(path)] = hashlib.sha256(data).hexdigest()
-    state.todo.append(_Text(kind, content, posixpath.normpath(path), 1, text.depth + 1))
-
-
-def _kind(how: str, name: str, content: str) -> str:
-    if how in {"source", "shell"}:
-        return "shell"
-    if how == "python" or name.endswith(".py"):
-        return "python"
-    first = content.split("\n", 1)[0]
-    return interpreter(first[2:]) if first.startswith("#!") else "shell" if name.endswith(".sh") else "nothing"
-
-
-def _evidence(text: _Text, line: int) -> Evidence:
-    return Evidence(text.file, line + text.line - 1, _line(text, line))
-
-
-def _line(text: _Text, line: int) -> str:
-    lines = text.content.split("\n")
-    return lines[line - 1].strip()[:300] if 0 < line <= len(lines) else ""
+    if file.how == "multi-prog":
+        content, language = _programs(Text("other", content, 1)).text, "shell"
+    if source.depth >= MAX_DEPTH:
+        state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
+        return
+    state.todo.append(_Source(language, content, path, 1, content.split("\n"), source.depth + 1))

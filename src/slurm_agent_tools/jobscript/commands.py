@@ -1,341 +1,224 @@
-"""What one command of a shell program does, with the wrappers around it taken off."""
+"""What one command of a shell program does, and every command that it starts in turn."""
 
 from __future__ import annotations
 
+import fnmatch
 import re
-import shlex
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
-from slurm_agent_tools.jobscript.words import OWN_NAME, UNKNOWN, Node, fold
+from slurm_agent_tools.jobscript import clients, starters
+from slurm_agent_tools.jobscript.call import Call
+from slurm_agent_tools.jobscript.inputs import PYTHON
+from slurm_agent_tools.jobscript.program import NUMBERED, SETS_DEVICES, File
+from slurm_agent_tools.jobscript.words import POSITIONAL, SELF, UNKNOWN, unreadable
+from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of, starts
 
-if TYPE_CHECKING:
-    from slurm_agent_tools.jobscript.shell import Program
-
-SHELLS = {"bash", "sh", "dash", "zsh", "ksh"}
-_PRINTING = frozenset(
-    """
-    echo printf logger grep egrep sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset cd date which
-    type read set sleep wc
-    """.split()  # noqa: SIM905 - a list of words reads best as words
+_PRINTING_WORDS = """
+echo printf logger grep egrep fgrep rg sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset
+cd date which type read set sleep wc printenv diff cut sort uniq tr tee man info help mail mailx git wall write
+basename dirname return exit squeue sacct sinfo sstat scancel
+"""
+_PRINTING = frozenset(_PRINTING_WORDS.split())
+_LAUNCHERS = frozenset(
+    {"torchrun", "deepspeed", "horovodrun", "accelerate", "python", "python3", "coverage", "kernprof", "ray"}
 )
-# Wrapper -> its options that take a value.
-_WRAPPERS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        """
-        nohup time command builtin setsid numactl taskset srun singularity apptainer catchsegv strace perf unbuffer
-        accelerate torchrun find
-        """.split(),  # noqa: SIM905 - a list of words reads best as words
-        (),
-    ),
-    "env": ("-u", "-C", "-S"),
-    "exec": ("-a",),
-    "timeout": ("-k", "-s"),
-    "nice": ("-n",),
-    "ionice": ("-c", "-n"),
-    "sudo": ("-u", "-g"),
-    "xargs": ("-n", "-P", "-I", "-L", "-a", "-d"),
-    "stdbuf": ("-i", "-o", "-e"),
-    "watch": ("-n",),
-    "parallel": ("-j",),
-    "mpirun": ("-np", "-n", "-x", "-H", "--hostfile"),
-    "mpiexec": ("-n", "-np"),
-}
-_SUBMIT = {"sbatch", "salloc", "qsub", "bsub"}
-_CONTROL = {
-    "update",
-    "release",
-    "hold",
-    "uhold",
-    "suspend",
-    "resume",
-    "create",
-    "delete",
-    "reconfigure",
-    "shutdown",
-    "top",
-}
-_DEVICE = re.compile(r"(?:^|[^A-Za-z])(?:cuda|hip|xpu):\d+\b|/GPU:\d+")
-_SET = re.compile(
-    r"(?:^|[\s,;'\"=])((?:SINGULARITYENV_|APPTAINERENV_)?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES"
-    r"|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)="
-)
+_OTHER_LANGUAGES = re.compile(r"perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
+_SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
+_JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
+_PASSED = re.compile(r"\$\{?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES\}?")
 
 
-def judge(program: Program, words: list[str], line: int, statement: Node, known: dict[str, str]) -> None:
-    """Look at one command, and at every command that it starts in turn."""
-    first = words[0]
-    if (
-        UNKNOWN not in first and " " in first and first in known.values()
-    ):  # an unquoted variable that holds several words
-        words = [*_split(first), *words[1:]]
-    _heredocs(program, words, line, statement, known)
-    for start in _starts(words):
-        _command(program, words[start:], line)
-    _arguments(program, words, line)
+def judge(call: Call) -> None:
+    """Look at a command, at each command that it starts, and at the settings among its words."""
+    words = call.words
+    for start in starts(words, call.known.passing):
+        outside = call.outside or clients.leaves(words, start)
+        _one(Call(call.program, words[start:], call.line, call.known, call.script, outside))
+    _arguments(call)
 
 
-def _starts(words: list[str]) -> list[int]:
-    """Positions where a command's name stands: the first word, and behind each wrapper."""
-    found, position = [0], 0
-    while position < len(words):
-        name = _name(words[position])
-        if name not in _WRAPPERS:
-            break
-        position = _behind(words, position, _WRAPPERS[name])
-        if position < len(words):
-            found.append(position)
-    if _name(words[0]) == "find" and "-exec" in words:
-        found.append(words.index("-exec") + 1)
-    return [start for start in found if start < len(words)]
+def _one(call: Call) -> None:
+    first = call.words[0]
+    name = _meant(call.name)
+    if name in clients.SUBMITTERS:
+        clients.submits(call.program, name, call.rest, call.line, script=call.script)
+    elif name in _HANDLERS:
+        _HANDLERS[name](call)
+    elif PYTHON.fullmatch(name) or name in _LAUNCHERS:
+        starters.python(call)
+    elif _OTHER_LANGUAGES.fullmatch(name):
+        starters.other(call)
+    elif SELF in first:
+        call.program.find("auto-retry", "it starts itself again", call.line)
+    elif unreadable(name) and name not in call.known.functions:
+        _computed(call, name)
+    elif "/" in first or first.endswith((".sh", ".py", ".bash")):
+        call.program.files.append(File("run", first, call.line))
 
 
-def _behind(words: list[str], position: int, valued: tuple[str, ...]) -> int:
-    name = _name(words[position])
-    position += 1
-    while position < len(words):
-        word = words[position]
-        if word.startswith("-") and len(word) > 1:
-            position += 2 if word in valued else 1
-        elif (
-            re.match(r"[A-Za-z_]\w*=", word)
-            or (name in {"timeout", "taskset", "nice"} and re.match(r"[\d.]", word))
-            or (name in {"singularity", "apptainer"} and word in {"exec", "run"})
-            or (name == "accelerate" and word == "launch")
-            or (name == "srun" and not _looks_like_command(word))
-        ):
-            position += 1
-        else:
-            break
-    return position
+def _meant(name: str) -> str:
+    """A name with a pattern in it, as the shell would complete it to a command that matters."""
+    if not any(sign in name for sign in "*?[") or name in {"[", "[["}:
+        return name
+    return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)
 
 
-def _looks_like_command(word: str) -> bool:
-    return not re.fullmatch(r"\d+([:-]\d+)*[KMGkmg]?", word)
-
-
-def _name(word: str) -> str:
-    return word.rpartition("/")[2]
-
-
-def _command(program: Program, words: list[str], line: int) -> None:
-    name, rest = _name(words[0]), words[1:]
-    if name in _HANDLERS:
-        _HANDLERS[name](program, name, rest, line)
-    elif re.fullmatch(r"python[\d.]*", name):
-        _python(program, name, rest, line)
-    elif UNKNOWN in words[0]:
-        program.find("opaque-code", "it runs a command whose name is computed", line, "warn")
-    elif "/" in words[0]:
-        program.files.append(("run", words[0], line))
-
-
-def _submit(program: Program, name: str, rest: list[str], line: int) -> None:
-    program.find("direct-submission", f"it runs {name}", line)
-    if name == "salloc":
-        program.find("interactive", "it runs salloc", line)
-    if any(word == OWN_NAME or _name(word) == program.own for word in rest):
-        program.find("auto-retry", "it submits itself again", line)
-    elif any(UNKNOWN in word for word in rest):
-        program.find("auto-retry", "it may submit itself again", line, "warn")
-
-
-def _ssh(program: Program, _: str, rest: list[str], line: int) -> None:
-    text = " ".join(rest[1:])
-    if text.strip(UNKNOWN + " "):
-        program.texts.append(("shell", text, line))
-
-
-def _source(program: Program, _: str, rest: list[str], line: int) -> None:
-    if rest:
-        program.files.append(("source", rest[0], line))
-
-
-def _trap(program: Program, _: str, rest: list[str], line: int) -> None:
-    if rest and rest[0] and not rest[0].startswith("-"):
-        program.texts.append(("shell", rest[0], line))
-
-
-def _alias(program: Program, _: str, rest: list[str], line: int) -> None:
-    for word in rest:
-        program.texts.append(("shell", word.partition("=")[2], line))
-
-
-def _scontrol(program: Program, _: str, rest: list[str], line: int) -> None:
-    verb = next((word for word in rest if not word.startswith("-")), "")
-    if verb.startswith("requeue"):
-        program.find("auto-retry", f"it runs scontrol {verb}", line)
-    elif verb in _CONTROL:
-        program.find("direct-submission", f"it runs scontrol {verb}", line)
-
-
-def _srun(program: Program, _: str, rest: list[str], line: int) -> None:
-    options = [word for word in rest if word.startswith("-")]
-    if any(option.startswith("--pty") for option in options):
-        program.find("interactive", "it runs srun --pty", line)
-
-
-def _shell(program: Program, _: str, rest: list[str], line: int) -> None:
-    for index, word in enumerate(rest):
-        if re.fullmatch(r"-[a-z]*c", word):
-            text = rest[index + 1] if index + 1 < len(rest) else ""
-            if not text.strip(UNKNOWN + " "):
-                program.find("opaque-code", "it runs a computed text", line, "approve")
-            else:
-                program.texts.append(("shell", text, line))
-            return
-        if not word.startswith("-"):
-            program.files.append(("shell", word, line))
-            return
-
-
-def _eval(program: Program, _: str, rest: list[str], line: int) -> None:
-    text = " ".join(rest)
-    if UNKNOWN not in text:
-        program.texts.append(("shell", text, line))
+def _computed(call: Call, name: str) -> None:
+    """A command whose name is only known at run time. One from the caller's environment is worth a word only."""
+    what = "it runs a command whose name is computed"
+    if POSITIONAL in name:
+        call.program.opaque("it runs its own arguments as a command", call.line)
+    elif name.strip(UNKNOWN):
+        call.program.opaque(what, call.line, "warn")
     else:
-        program.find("opaque-code", "it evaluates a computed text", line, "approve")
+        call.program.opaque(what, call.line, "warn" if not call.known.computed else "approve")
 
 
-def _python(program: Program, _: str, rest: list[str], line: int) -> None:
-    position = 0
-    while position < len(rest):
-        word = rest[position]
-        if word.startswith("--max") and re.fullmatch(r"--max[-_]restarts(=.*)?", word):
-            value = word.partition("=")[2] or (rest[position + 1] if position + 1 < len(rest) else "")
-            if value not in {"0", ""}:
-                program.find("auto-retry", f"{word} starts failed work again", line)
-        if word == "-c":
-            program.texts.append(("python", rest[position + 1] if position + 1 < len(rest) else "", line))
-            return
-        if word == "-m":
-            return
-        if not word.startswith("-"):
-            if word.endswith(".py"):
-                program.files.append(("python", word, line))
-            return
-        position += 2 if word in {"-W", "-X"} else 1
+def _source(call: Call) -> None:
+    if call.rest:
+        call.program.files.append(File("source", call.rest[0], call.line))
 
 
-def _assigning(program: Program, name: str, rest: list[str], line: int) -> None:
-    if name == "printf":
+def _changes(call: Call) -> None:
+    """cd."""
+    folders = [word for word in call.rest if not word.startswith("-")]
+    if folders and not unreadable(folders[0]):
+        call.program.folders.append(folders[0])
+
+
+def _copies(call: Call) -> None:
+    """cp, mv, ln, install: the same text under another name."""
+    files = [word for word in call.rest if not word.startswith("-")]
+    if len(files) == 2:
+        call.program.copied[name_of(files[1])] = files[0]
+
+
+def _fetches(call: Call) -> None:
+    """curl and wget write files that cannot be seen now."""
+    for index, word in enumerate(call.rest[:-1]):
+        if word in {"-o", "-O", "--output", "--output-document"}:
+            call.program.written[name_of(call.rest[index + 1])] = None
+    if "-O" in call.rest or call.name == "wget":
+        for word in call.rest:
+            if "://" in word:
+                call.program.written.setdefault(name_of(word), None)
+
+
+def _assigns(call: Call) -> None:
+    """Commands that set the variables that they name."""
+    rest = call.rest
+    if call.name == "printf":
         targets = rest[1:2] if rest[:1] == ["-v"] else []
+    elif call.name == "wait":
+        targets = rest[1:2] if rest[:1] == ["-p"] else []
+    elif call.name == "getopts":
+        targets = rest[1:2]
     else:
         targets = [word for word in rest if not word.startswith("-")]
     for target in targets:
-        if _SET.search(f"{target}="):
-            program.find("cuda-visible-devices", f"it sets {target}", line)
+        call.program.sets(target.partition("[")[0], call.line)
 
 
-def _retrying(program: Program, name: str, rest: list[str], line: int) -> None:
-    if name == "retry":
-        program.find("auto-retry", "it runs a command again when it fails", line)
+def _workflows(call: Call) -> None:
+    """Workflow managers that submit jobs, and wrappers that try again."""
+    if call.name in {"retry", "autorestart", "supervisord", "forever"}:
+        call.program.find("auto-retry", "it runs a command again when it fails", call.line)
+    for word, value in _options(call.rest):
+        if word in {
+            "--retries",
+            "--restart-times",
+            "-T",
+            "--errorStrategy",
+            "-process.errorStrategy",
+        } and value not in {"0", "terminate"}:
+            call.program.find("auto-retry", f"{call.name} {word} starts failed work again", call.line)
+        slurm = word in {"--slurm", "--cluster", "--cluster-generic-submit-cmd", "--cluster-sync", "--drmaa"}
+        if slurm or (word.strip("-") in {"profile", "executor", "e", "process.executor"} and "slurm" in value.lower()):
+            call.program.find("direct-submission", f"{call.name} {word} submits jobs by itself", call.line)
+
+
+def _options(rest: Sequence[str]) -> list[tuple[str, str]]:
+    """Each option with its value, glued or in the next word."""
+    found = []
     for index, word in enumerate(rest):
-        option, _, value = word.partition("=")
-        number = value or (rest[index + 1] if index + 1 < len(rest) else "0")
-        if option in {"--retries", "--restart-times", "-T"} and number != "0":
-            program.find("auto-retry", f"{name} {word} starts failed work again", line)
-        if option in {
-            "--slurm",
-            "--profile",
-            "--executor",
-            "--cluster",
-            "--cluster-generic-submit-cmd",
-            "-profile",
-            "-executor",
-        }:
-            program.find("direct-submission", f"{name} {word} submits jobs by itself", line)
+        if word.startswith("-"):
+            option, sign, value = word.partition("=")
+            found.append((option, value if sign else "".join(rest[index + 1 : index + 2])))
+    return found
 
 
-_HANDED = re.compile(r"(?:^|[\s'\"/;])sbatch\s")
-_READ_ELSEWHERE = SHELLS | {"ssh", "eval", "trap"}
-
-
-def _arguments(program: Program, words: list[str], line: int) -> None:
-    """Settings and device numbers in the arguments of anything but a command that only prints or looks."""
-    name = _name(words[0])
-    if name in _PRINTING:
+def _arguments(call: Call) -> None:
+    """Settings, device numbers and commands in the words of anything but a command that only prints or looks."""
+    if call.name in _PRINTING:
         return
-    for word in words[1:]:
-        setting = _SET.search(word)
-        if setting is not None:
-            program.find("cuda-visible-devices", f"it sets {setting[1]}", line)
-        if "\n" in word:  # a program of its own, which is read as one
-            continue
-        if _DEVICE.search(word):
-            program.find("device-index", f"it names a device by number: {word[:80]}", line)
-        if _HANDED.search(word) and name not in _READ_ELSEWHERE:
-            program.find("direct-submission", "it hands an sbatch command to another program", line)
+    for option, value in _options(call.rest):
+        if re.fullmatch(r"--max[-_]restarts?", option) and value not in {"0", ""}:
+            call.program.find("auto-retry", f"{option} starts failed work again", call.line)
+        chosen = re.fullmatch(r"--gpu[-_]ids", option) if "accelerate" in call.words else None
+        if (
+            (chosen or (option == "--include" and call.name == "deepspeed"))
+            and re.search(r"\d", value)
+            and value != "all"
+        ):
+            call.program.find("device-index", f"it names devices by number: {option} {value}", call.line)
+        if option in {"--executor", "--cluster", "-profile", "--retries"} and call.name == "parallel" and value != "0":
+            call.program.find("auto-retry", f"parallel {option} starts failed work again", call.line)
+    for word in call.words:
+        _word(call, word)
 
 
-def _heredocs(program: Program, words: list[str], line: int, statement: Node, known: dict[str, str]) -> None:
-    """Heredocs that a program reads run; those that go into a file are kept until it is seen whether that runs."""
-    redirects = statement.get("Redirs", ())
-    target = next((fold(item.get("Word"), known) for item in redirects if item.get("Op") in {">", ">>", ">|"}), None)
-    if target is None and _name(words[0]) == "tee":
-        target = next((word for word in words[1:] if not word.startswith("-")), None)
-    for item in redirects:
-        text = (
-            fold(item["Hdoc"], known)
-            if item.get("Hdoc")
-            else fold(item.get("Word"), known)
-            if item.get("Op") == "<<<"
-            else None
-        )
-        if text is None:
-            continue
-        if reads_program(words):
-            program.texts.append((language(words), text, line + 1))
-        elif target is not None:
-            program.written[target.removeprefix("./")] = (text, line + 1)
-    if target is not None and _name(words[0]) in {"echo", "printf"}:
-        key = target.removeprefix("./")
-        before = program.written.get(key, ("", line))
-        program.written[key] = (before[0] + " ".join(words[1:]) + "\n", before[1])
+def _word(call: Call, word: str) -> None:
+    setting = SETS_DEVICES.search(word)
+    if setting is not None and not word.startswith(("#", "s/")):
+        call.program.find("cuda-visible-devices", f"it sets {setting[1]}", call.line)
+    if "\n" in word or word is call.words[0]:
+        return
+    if NUMBERED.search(word):
+        call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
+    if _JOB_API.search(word):
+        call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
+    if re.search(r"(?:launcher|executor|cluster)\S*=\S*slurm", word):
+        call.program.find("direct-submission", f"it chooses a launcher that submits jobs: {word[:80]}", call.line)
+    hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su", "python"}
+    if hands_over and _SUBMITS.search(word) and _submits_in(word):
+        call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
 
 
-def reads_program(words: list[str]) -> bool:
-    """True for an interpreter that takes its program from standard input."""
-    starts = _starts(words) if words else []
-    for start in starts:
-        name, rest = _name(words[start]), words[start + 1 :]
-        if name in SHELLS or re.fullmatch(r"python[\d.]*", name):
-            return all(word.startswith("-") and word not in {"-c", "-m"} for word in rest[:1]) or rest[:1] in (
-                ["-"],
-                ["-s"],
-            )
-    return False
+def _submits_in(word: str) -> bool:
+    """Whether a word is a command line that begins with sbatch, holds one behind a separator, or names one (`CMD=…`)."""
+    parts = (part.split() for part in re.split(r"[;&|\n]+", re.sub(r"^\w+=", "", word)))
+    return any(name_of(words[0].strip("'\"(")) in {"sbatch", "salloc"} for words in parts if words)
 
 
-def runs_files(words: list[str]) -> bool:
-    """True for a command that runs the file it is given."""
-    name = _name(words[0])
-    return name in SHELLS | {"source", "."} or re.fullmatch(r"python[\d.]*", name) is not None
+def _controls(call: Call) -> None:
+    clients.controls(call.program, call.rest, call.line)
 
 
-def language(words: list[str]) -> str:
-    """`python` or `shell`."""
-    return "python" if any(re.fullmatch(r"python[\d.]*", _name(word)) for word in words) else "shell"
+def _cancels(call: Call) -> None:
+    clients.cancels(call.program, call.rest, call.line)
 
 
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
+def _steps(call: Call) -> None:
+    clients.steps(call.program, call.words, call.line, outside=call.outside)
 
 
-_HANDLERS: Mapping[str, Callable[[Program, str, list[str], int], None]] = {
-    **dict.fromkeys(_SUBMIT, _submit),
-    **dict.fromkeys(SHELLS, _shell),
+_HANDLERS: Mapping[str, Callable[[Call], None]] = {
+    **dict.fromkeys(SHELLS, starters.shell),
     **dict.fromkeys(("source", "."), _source),
-    **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf"), _assigning),
-    **dict.fromkeys(("retry", "snakemake", "nextflow"), _retrying),
-    "scontrol": _scontrol,
-    "srun": _srun,
-    "ssh": _ssh,
-    "eval": _eval,
-    "trap": _trap,
-    "alias": _alias,
-    "torchrun": _python,
+    **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
+    **dict.fromkeys(
+        ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"), _workflows
+    ),
+    **dict.fromkeys(("su", "runuser", "script", "flock", "sg"), starters.dash_c),
+    **dict.fromkeys(("cp", "mv", "ln", "install"), _copies),
+    **dict.fromkeys(("curl", "wget"), _fetches),
+    **dict.fromkeys(("cd", "pushd"), _changes),
+    **dict.fromkeys(("watch", "parallel", "env"), starters.lines),
+    "scontrol": _controls,
+    "scancel": _cancels,
+    "srun": _steps,
+    "ssh": starters.ssh,
+    "eval": starters.evaluate,
+    "trap": starters.trap,
+    "alias": starters.alias,
 }

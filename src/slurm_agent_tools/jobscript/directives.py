@@ -1,4 +1,8 @@
-"""The directives of a batch script, line by line as sbatch reads them."""
+"""The directives of a batch script, as sbatch reads them: which lines count, their words, and one option list of all.
+
+Rules of sbatch(1) as observed: a line counts when it begins with `#SBATCH` in column 0, until the first line that is
+neither blank nor a comment; all lines of a component make one argument vector.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.jobscript import options
+from slurm_agent_tools.jobscript.options import Word
 from slurm_agent_tools.model import Directive, Evidence
 
 MAX_BYTES = 4 * 2**20
+MAX_LINE = 64 * 2**10
 _SPACE = " \t\v\f\r"
-_EARLY = {"help", "quiet", "usage", "verbose", "version", "wrap"}
-_RESOURCES = {
-    "mem", "mem-per-cpu", "mem-per-gpu", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "time",
-    "nodes", "ntasks", "array", "cpus-per-task", "tres-per-task",
-}  # fmt: skip
-_JUSTIFIED = re.compile(r"JUSTIFIED:\s*(.+)", re.IGNORECASE)
+_PREFIXES = ("#SBATCH", "#SLURM")
+_OTHERS = ("#PBS", "#BSUB")
+_OTHERS_REACH = 100  # sbatch looks for them until so many lines that are no comments
+_COMPONENT = frozenset({"hetjob", "packjob"})
+# sbatch reads these from its command line only.
+_EARLY = frozenset({"help", "quiet", "usage", "verbose", "version", "wrap"})
+_RESOURCE_WORDS = """
+mem mem-per-cpu mem-per-gpu gpus gpus-per-node gpus-per-task gpus-per-socket gres time nodes ntasks ntasks-per-node
+ntasks-per-gpu array cpus-per-task cpus-per-gpu tres-per-task
+"""
+_RESOURCES = frozenset(_RESOURCE_WORDS.split())
+_JUSTIFIED = re.compile(r"\bJUSTIFIED:\s*(\S.*)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -33,35 +45,40 @@ class Header:
 def read_directives(data: bytes, file: str) -> Header:
     """Everything that sbatch takes from a script before it runs. Never raises: what cannot be read is a problem."""
     header = Header()
-    whole = _unreadable(data)
+    whole = unreadable(data)
     if whole is not None:
         header.problems.append(Evidence(file, 1, whole))
         return header
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     header.interpreter = lines[0][2:].strip()
-    for number, line in _reached(lines):
-        _read_line(header, Evidence(file, number, line))
+    _read_component_lines(header, lines, file)
     header.problems += [
-        Evidence(file, number, f"sbatch would also obey this line of another scheduler: {line[:200]}")
-        for number, line in enumerate(lines[:2000], start=1)
-        if line.startswith(("#PBS", "#BSUB"))
+        Evidence(file, number, f"sbatch may also obey this line of another scheduler; delete it: {_shown(line)}")
+        for number, line in _other_schedulers(lines)
     ]
     return header
 
 
-def _unreadable(data: bytes) -> str | None:
-    """Why sbatch, or we, refuse the script as a whole."""
+def unreadable(data: bytes) -> str | None:  # noqa: PLR0911 - one reason after the other
+    """Why sbatch, or we, refuse the script as a whole; None when it can be read."""
+    if len(data) > MAX_BYTES:
+        return f"the script is larger than {MAX_BYTES // 2**20} MB"
     if not data.strip():
         return "the script is empty"
-    if len(data) > MAX_BYTES:
-        return f"the script is larger than {MAX_BYTES} bytes"
     if not data.startswith(b"#!"):
-        return "the script does not start with #!"
+        mark = "a byte order mark stands before the #!" if data.startswith(b"\xef\xbb\xbf") else ""
+        return mark or "the script does not start with #! and the path of an interpreter"
     if b"\0" in data:
         return "the script holds a NUL byte"
     if b"\r\n" in data:
         return "the script has DOS line ends (CR LF), which sbatch refuses"
+    if len(max(data.split(b"\n"), key=len)) > MAX_LINE:
+        return f"a line is longer than {MAX_LINE // 2**10} KB"
     return None
+
+
+def _shown(line: str) -> str:
+    return line if len(line) <= 200 else f"{line[:197]}..."
 
 
 def _reached(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -70,32 +87,66 @@ def _reached(lines: list[str]) -> Iterator[tuple[int, str]]:
         bare = line.lstrip(_SPACE)
         if bare and not bare.startswith("#"):
             return
-        if line.startswith(("#SBATCH", "#SLURM")):
+        if line.startswith(_PREFIXES):
             yield number, line
 
 
-def _read_line(header: Header, place: Evidence) -> None:
-    text = place.text[7:] if place.text.startswith("#SBATCH") else place.text[6:]
-    try:
-        words, comment = split(text)
-        if words and words[0].lower() in {"hetjob", "packjob"}:
-            header.components += 1
+def _other_schedulers(lines: list[str]) -> Iterator[tuple[int, str]]:
+    code = 0
+    for number, line in enumerate(lines, start=1):
+        bare = line.lstrip(_SPACE)
+        code += bool(bare) and not bare.startswith("#")
+        if code > _OTHERS_REACH:
             return
-        read = options.read(words)
-    except ValueError as error:
-        header.problems.append(Evidence(place.file, place.line, f"{error}: {place.text[:200]}"))
-        return
-    made = [Directive(option.name, value, "script", place) for option, value in read if option.name not in _EARLY]
-    header.directives += made
-    reason = _JUSTIFIED.search(comment)
-    if reason is not None and any(directive.option in _RESOURCES for directive in made):
-        header.justification = reason[1].strip()
+        if line.startswith(_OTHERS):
+            yield number, line
+
+
+def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
+    """Collect the words of each component, which begins at a line whose first word is `hetjob`."""
+    words: list[Word] = []
+    reasons: dict[int, str] = {}
+    for number, line in _reached(lines):
+        try:
+            found, comment = split(line[len("#SBATCH") :] if line.startswith("#SBATCH") else line[len("#SLURM") :])
+        except ValueError as error:
+            header.problems.append(Evidence(file, number, f"{error}: {_shown(line)}"))
+            continue
+        if any(word.lower() in _COMPONENT for word in found):
+            _read_options(header, words, lines, file)
+            words = []
+            header.components += 1
+            header.directives.append(Directive("hetjob", None, "script", Evidence(file, number, line)))
+            continue
+        words += [Word(word, number) for word in found]
+        reason = _JUSTIFIED.search(comment)
+        if reason is not None:
+            reasons[number] = reason[1].strip()
+    _read_options(header, words, lines, file)
+    stated = {made.evidence.line for made in header.directives if made.option in _RESOURCES}
+    given = dict.fromkeys(reason for number, reason in reasons.items() if number in stated)
+    header.justification = "; ".join(given) or None
+
+
+def _read_options(header: Header, words: list[Word], lines: list[str], file: str) -> None:
+    given, failure = options.read_words(words)
+    for one in given:
+        if one.option.name in _EARLY:
+            continue
+        place = Evidence(file, one.line, lines[one.line - 1])
+        header.directives.append(Directive(one.option.name, one.value, "script", place))
+        if one.value_line != one.line:
+            taken = f"so sbatch takes {one.value!r} from line {one.value_line}"
+            what = f"--{one.option.name} has no value on its line, {taken}"
+            header.problems.append(Evidence(file, one.line, f"{what}: {_shown(place.text)}"))
+    if failure is not None:
+        header.problems.append(Evidence(file, failure.line, f"{failure}: {_shown(lines[failure.line - 1])}"))
 
 
 def split(text: str) -> tuple[list[str], str]:
     """Words of a directive line and the comment behind them: quotes group, a backslash takes the next sign as it is.
 
-    ValueError for what sbatch refuses or what reads differently in different versions.
+    ValueError for what sbatch refuses, silently drops, or reads differently in different versions.
     """
     words: list[str] = []
     position = 0
@@ -106,21 +157,24 @@ def split(text: str) -> tuple[list[str], str]:
             return words, ""
         if text[position] == "#":
             return words, text[position + 1 :]
+        if text[position] == ":":
+            raise ValueError("a word begins with `:`")
         word, position = _word(text, position)
+        if not word and position >= len(text):  # a lone backslash at the end of the line
+            return words, ""
         if not word:
-            raise ValueError("an empty word ends the line for sbatch")
+            raise ValueError("an empty word makes sbatch drop the rest of the line")
         words.append(word)
 
 
 def _word(text: str, position: int) -> tuple[str, int]:
+    """The word that begins here, and the position behind it."""
     word: list[str] = []
     quote = ""
     while position < len(text):
         sign = text[position]
         if sign == "\\":
-            if text[position + 1 : position + 2] in tuple(_SPACE):
-                raise ValueError("an escaped blank reads differently in different versions of Slurm")
-            word.append(text[position + 1 : position + 2])
+            word.append(_escaped(text, position))
             position += 2
             continue
         if quote:
@@ -138,3 +192,10 @@ def _word(text: str, position: int) -> tuple[str, int]:
     if quote:
         raise ValueError("a quote is not closed")
     return "".join(word), position
+
+
+def _escaped(text: str, position: int) -> str:
+    sign = text[position + 1 : position + 2]
+    if sign and sign in _SPACE:
+        raise ValueError("a blank behind a backslash reads differently in different versions of Slurm; use quotes")
+    return sign

@@ -2,82 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from slurm_agent_tools.jobscript import options
+from slurm_agent_tools.jobscript import options, values
 from slurm_agent_tools.model import Directive, Evidence, JobRequest, Pin
-from slurm_agent_tools.units import parse_array, parse_memory, parse_time_limit
+from slurm_agent_tools.units import parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}
+_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
-
-def _count(text: str) -> int:
-    match = re.fullmatch(r"\+?(\d{1,9})", text.strip())
-    if match is None:
-        raise ValueError(f"not a count: {text!r}")
-    return int(match[1])
-
-
-def _nodes(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,7})([km]?)(?:-(\d{1,7})([km]?))?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"not a number of nodes: {text!r} (write 1 or 2-4)")
-    factor = {"": 1, "k": 1024, "m": 1024 * 1024}
-    low = int(match[1]) * factor[match[2].lower()]
-    return low, int(match[3]) * factor[(match[4] or "").lower()] if match[3] else low
-
-
-def _gpus(text: str) -> int:
-    """`4`, `a100:4`, `a100:2,h100:1`."""
-    return sum(_gpu_item(item, text) for item in text.strip().split(","))
-
-
-def _gpu_item(item: str, whole: str) -> int:
-    match = re.fullmatch(r"(?:([A-Za-z][\w.-]*):)?(\d{1,6})|([A-Za-z][\w.-]*)", item.strip())
-    if match is None:
-        raise ValueError(f"not a number of GPUs: {whole!r}")
-    return int(match[2]) if match[2] is not None else 1
-
-
-_GRES = re.compile(
-    r"(?:gres[:/])?([A-Za-z_][\w.-]*)(?:[:/]([A-Za-z_][\w.-]*))?(?:[:=](\d{1,6})([kmg]?))?", re.IGNORECASE
-)
-
-
-def _gres(text: str) -> int | None:
-    """GPUs in a --gres or --tres-per-task value; None when it names no GPU."""
-    if text.strip().lower() in {"none", ""}:
-        return None
-    found: dict[str, int] = {}
-    for item in text.split(","):
-        match = _GRES.fullmatch(item.strip())
-        if match is None:
-            raise ValueError(f"not a list of generic resources: {text!r} (write gpu:2 or gpu:a100:2)")
-        name, kind, count, unit = match.groups()
-        if name.lower() == "gpu":
-            factor = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[(unit or "").lower()]
-            found[kind or ""] = (int(count) if count is not None else 1) * factor
-    return sum(found.values()) if found else None
-
-
+# Option -> (field of the request, reader of its value).
 _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "job-name": ("name", str),
     "partition": ("partition", str),
-    "time": ("time_limit", parse_time_limit),
-    "mem": ("memory_per_node", parse_memory),
-    "mem-per-cpu": ("memory_per_cpu", parse_memory),
-    "mem-per-gpu": ("memory_per_gpu", parse_memory),
-    "gpus": ("gpus", _gpus),
-    "gpus-per-node": ("gpus_per_node", _gpus),
-    "gpus-per-task": ("gpus_per_task", _gpus),
-    "gpus-per-socket": ("gpus_per_socket", _gpus),
-    "ntasks": ("ntasks", _count),
-    "ntasks-per-node": ("ntasks_per_node", _count),
-    "ntasks-per-gpu": ("ntasks_per_gpu", _count),
-    "cpus-per-task": ("cpus_per_task", _count),
-    "cpus-per-gpu": ("cpus_per_gpu", _count),
+    "time": ("time_limit", values.time_limit),
+    "mem": ("memory_per_node", values.memory),
+    "mem-per-cpu": ("memory_per_cpu", values.memory),
+    "mem-per-gpu": ("memory_per_gpu", values.memory),
+    "gpus": ("gpus", values.gpus),
+    "gpus-per-node": ("gpus_per_node", values.gpus),
+    "gpus-per-task": ("gpus_per_task", values.gpus),
+    "gpus-per-socket": ("gpus_per_socket", values.gpus),
+    "ntasks": ("ntasks", values.count),
+    "ntasks-per-node": ("ntasks_per_node", values.count),
+    "ntasks-per-gpu": ("ntasks_per_gpu", values.count),
+    "cpus-per-task": ("cpus_per_task", values.count),
+    "cpus-per-gpu": ("cpus_per_gpu", values.count),
     "array": ("array", parse_array),
     "dependency": ("dependency", str),
     "qos": ("qos", str),
@@ -87,55 +39,106 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "export": ("export", str),
 }
 
+# Options without a field of their own whose value must still be readable, because the size of the job depends on it.
+_CHECKED: Mapping[str, Callable[[str], Any]] = {
+    "mincpus": values.count,
+    "sockets-per-node": values.count,
+    "cores-per-socket": values.count,
+    "threads-per-core": values.count,
+    "ntasks-per-socket": values.count,
+    "ntasks-per-core": values.count,
+    "extra-node-info": values.product,
+    "time-min": values.time_limit,
+}
+
 
 def effective(directives: Sequence[Directive]) -> JobRequest:
     """The request that these options make together. A value that cannot be read becomes a problem."""
     ordered = sorted(directives, key=lambda directive: _ORDER[directive.source])
     last = {directive.option: directive for directive in ordered}
-    values: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     problems: list[Evidence] = []
-    for option, directive in sorted(last.items(), key=lambda item: item[0] == "gres"):  # --gres beats --gpus-per-node
+    for directive in ordered:  # sbatch also refuses a bad value that a later one would replace
         try:
-            values |= _values(option, directive.value or "")
+            stated |= _values(directive, last)
         except ValueError as error:
-            place = directive.evidence
-            problems.append(Evidence(place.file, place.line, f"--{option}: {error}"))
-    memory = [option for option in ("mem", "mem-per-cpu", "mem-per-gpu") if option in last]
-    if len(memory) > 1:
-        place = last[memory[-1]].evidence
-        problems.append(Evidence(place.file, place.line, f"--{' and --'.join(memory)} exclude each other"))
+            problems.append(_problem(directive, f"--{directive.option}: {error}"))
+    problems += _conflicts(ordered, last)
     requeue = [directive for directive in ordered if directive.option in {"requeue", "no-requeue"}]
     if requeue:
-        values["requeue"] = requeue[-1].option == "requeue"
-    return JobRequest(directives=tuple(ordered), problems=tuple(problems), **values)
+        stated["requeue"] = requeue[-1].option == "requeue"
+    request = JobRequest(directives=tuple(ordered), problems=tuple(problems), **stated)
+    return _cut(request)
 
 
-def _values(option: str, text: str) -> dict[str, Any]:
+def _problem(directive: Directive, text: str) -> Evidence:
+    return Evidence(directive.evidence.file, directive.evidence.line, text)
+
+
+def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> list[Evidence]:
+    """The three memory options exclude each other wherever they come from."""
+    memory = [name for name in _MEMORY if name in last]
+    if len(memory) < 2:
+        return []
+    newest = next(directive for directive in reversed(ordered) if directive.option in memory)
+    return [_problem(newest, f"--{' and --'.join(memory)} exclude each other; keep one")]
+
+
+def _cut(request: JobRequest) -> JobRequest:
+    """sbatch takes away nodes for which there is no task (`-N4 -n2` asks for two)."""
+    if request.ntasks is None or request.nodes is None or request.nodes_max is None:
+        return request
+    most = request.ntasks
+    return replace(request, nodes=min(request.nodes, most), nodes_max=min(request.nodes_max, most))
+
+
+def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, Any]:
+    """Fields of the request that one option sets. --gres with GPUs beats --gpus-per-node."""
+    option, text = directive.option, directive.value or ""
     if option == "nodes":
-        low, high = _nodes(text)
+        low, high = values.nodes(text)
         return {"nodes": low, "nodes_max": high}
     if option == "gres":
-        number = _gres(text)
+        number = values.gres(text)
         return {} if number is None else {"gpus_per_node": number}
+    if option == "gpus-per-node" and _gres_has_gpus(last):
+        return {}
     if option == "tres-per-task":
-        number = _gres(text)
-        return {} if number is None else {"gpus_per_task": number}
+        return _per_task(text, last)
+    if option in _CHECKED:
+        _CHECKED[option](text)
     if option not in _READ:
         return {}
     name, read = _READ[option]
     return {name: read(text)}
 
 
+def _gres_has_gpus(last: Mapping[str, Directive]) -> bool:
+    """Whether --gres names GPUs; what cannot be read is told once, by --gres itself."""
+    try:
+        return "gres" in last and values.gres(last["gres"].value or "") is not None
+    except ValueError:
+        return False
+
+
+def _per_task(text: str, last: Mapping[str, Directive]) -> dict[str, Any]:
+    cpus, gpus = values.per_task(text)
+    for name, number in (("cpus-per-task", cpus), ("gpus-per-task", gpus)):
+        if name in last and number is not None:
+            raise ValueError(f"says the same as --{name}; keep one")
+    return {field: number for field, number in (("cpus_per_task", cpus), ("gpus_per_task", gpus)) if number is not None}
+
+
 def arguments_to_directives(arguments: Mapping[str, str]) -> tuple[Directive, ...]:
-    """Options that the caller puts on the command line, by their long names."""
+    """Options that the caller puts on the command line, by their long names. ValueError for an unknown name."""
     return tuple(
-        Directive(name, value, "argument", Evidence("command line", 0, f"--{name}={value}"))
+        Directive(options.find_long(name).name, value, "argument", Evidence("command line", 0, f"--{name}={value}"))
         for name, value in arguments.items()
     )
 
 
 def pins_to_directives(pins: Sequence[Pin]) -> tuple[Directive, ...]:
-    """Options that the guard puts on the command line."""
+    """Options that the guard puts on the command line. ValueError for one that sbatch would not take."""
     return tuple(
         Directive(option.name, value, "pinned", Evidence("command line", 0, pin.option))
         for pin in pins

@@ -1,8 +1,8 @@
 """A request in numbers, as Slurm would compute it, in the worst placement that it may choose.
 
-Sources: sbatch(1) and slurm.conf(5) for the options and defaults; the arithmetic was checked on a running Slurm.
-Allocated memory is --mem x nodes, --mem-per-cpu x allocated CPUs, or --mem-per-gpu x GPUs. Per GPU the worst case is
-the node with the fewest GPUs: where nothing keeps GPUs together, that is one GPU with all of a node's --mem.
+Sources: sbatch(1) and slurm.conf(5) for options and defaults; the arithmetic was checked on a running Slurm.
+Allocated memory is --mem x nodes, --mem-per-cpu x allocated CPUs, or --mem-per-gpu x GPUs. Memory per GPU is the
+largest of (memory on a node / GPUs on that node) over every placement that the request allows.
 """
 
 from __future__ import annotations
@@ -10,35 +10,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from slurm_agent_tools.jobscript.geometry import Geometry, geometry, number
 from slurm_agent_tools.model import JobRequest, Partition, Resources
+from slurm_agent_tools.units import UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """Nodes, tasks, CPUs and GPUs of a request; `fewest` is the smallest number of GPUs that one node may get."""
+class _Memory:
+    """Bytes, or None: `total` as the request is counted, `node` and `gpu` in the worst placement."""
 
-    nodes: int
-    most_nodes: int
-    cpus: int
-    gpus: int
-    fewest: int
+    total: int | None = None
+    node: int | None = None
+    gpu: int | None = None
 
 
 def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> Resources:
-    """Totals and worst memory per GPU. What cannot be known without the cluster is None."""
-    partition = chosen(request, partitions)
-    shape = _shape(request)
-    total, per_node, per_gpu = _memory(request, shape, partition)
-    default = partition.default_time_seconds or partition.max_time_seconds if partition is not None else None
+    """Totals and the worst memory per GPU. What cannot be known without the cluster is None.
+
+    A job that names several partitions may run in any: the largest of each number counts.
+    """
+    candidates = named(request, partitions)
+    found = [_on(request, partition) for partition in candidates] or [_on(request, None)]
+    first = candidates[0] if candidates else None
     return Resources(
-        partition=request.partition or (partition.name if partition is not None else None),
-        nodes=shape.nodes,
-        cpus=shape.cpus,
-        gpus=shape.gpus,
-        memory_bytes=total,
-        memory_per_gpu_bytes=per_gpu if shape.gpus else None,
-        memory_per_node_bytes=per_node,
-        time_limit_seconds=request.time_limit if request.time_limit is not None else default,
+        partition=request.partition or (first.name if first is not None else None),
+        nodes=_largest([one.nodes for one in found]),
+        cpus=_largest([one.cpus for one in found]),
+        gpus=_largest([one.gpus for one in found]),
+        memory_bytes=_largest([one.memory_bytes for one in found]),
+        memory_per_gpu_bytes=_largest([one.memory_per_gpu_bytes for one in found]),
+        memory_per_node_bytes=_largest([one.memory_per_node_bytes for one in found]),
+        time_limit_seconds=_time(request, candidates),
         array_tasks=request.array.count if request.array is not None else None,
         array_concurrency=request.array.concurrency if request.array is not None else None,
     )
@@ -46,106 +48,135 @@ def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> 
 
 def chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> Partition | None:
     """The partition that the job goes to: the first named, else the default one; None when it is not known."""
+    return next(iter(named(request, partitions)), None)
+
+
+def named(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
+    """Every known partition that the job may run in."""
     if partitions is None:
+        return []
+    if request.partition is None:
+        return [partition for partition in partitions.values() if partition.default]
+    names = (name.strip() for name in request.partition.split(","))
+    return [partitions[name] for name in names if name in partitions]
+
+
+def _largest(numbers: list[int | None]) -> int | None:
+    """None where one of them is not known: the largest is then not known either."""
+    known = [one for one in numbers if one is not None]
+    return max(known) if len(known) == len(numbers) else None
+
+
+def _time(request: JobRequest, candidates: list[Partition]) -> int | None:
+    """The stated limit, else the longest default of the partitions; no limit anywhere is -1."""
+    if request.time_limit is not None:
+        return request.time_limit
+    if not candidates:
         return None
-    if request.partition is not None:
-        return partitions.get(request.partition.split(",")[0])
-    return next((partition for partition in partitions.values() if partition.default), None)
+    defaults = [partition.default_time_seconds or partition.max_time_seconds for partition in candidates]
+    return UNLIMITED if None in defaults or UNLIMITED in defaults else _largest(defaults)
 
 
-def _shape(request: JobRequest) -> Shape:
-    nodes = request.nodes or 1
-    if request.nodes is None and request.gpus and request.gpus_per_node:
-        nodes = -(-request.gpus // request.gpus_per_node)
-    tasks = request.ntasks or _implied_tasks(request, nodes)
-    gpus = _total_gpus(request, nodes, tasks)
-    most = _most_nodes(request, nodes, tasks, gpus)
-    cpus = tasks * (request.cpus_per_task or 1)
-    if request.cpus_per_gpu:
-        cpus = max(cpus, request.cpus_per_gpu * gpus)
-    return Shape(nodes, most, cpus, gpus, _fewest(request, most, gpus))
+def _on(request: JobRequest, partition: Partition | None) -> Resources:
+    shape = geometry(request, partition)
+    gpus, cpus = shape.gpus, shape.cpus
+    if shape.whole and partition is not None:
+        gpus = max(gpus, partition.gpus_per_node * shape.nodes)
+        cpus = max(cpus, partition.cpus_per_node * shape.nodes)
+    memory = _memory(request, shape, partition)
+    return Resources(
+        nodes=shape.nodes,
+        cpus=cpus,
+        gpus=gpus,
+        memory_bytes=memory.total,
+        memory_per_gpu_bytes=memory.gpu if gpus else None,
+        memory_per_node_bytes=memory.node,
+    )
 
 
-def _implied_tasks(request: JobRequest, nodes: int) -> int:
-    if request.ntasks_per_node:
-        return request.ntasks_per_node * nodes
-    if request.ntasks_per_gpu and request.gpus:
-        return request.ntasks_per_gpu * request.gpus
-    if request.gpus and request.gpus_per_task:
-        return -(-request.gpus // request.gpus_per_task)
-    return nodes
-
-
-def _total_gpus(request: JobRequest, nodes: int, tasks: int) -> int:
-    """--gpus if stated, else the largest of the ways that are."""
-    if request.gpus is not None:
-        return request.gpus
-    ways = ((request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes))
-    return max((way * times for way, times in ways if way), default=0)
-
-
-def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
-    """The largest number of nodes that Slurm may choose."""
-    if request.nodes_max is not None:
-        return max(request.nodes_max, nodes)
-    if request.gpus_per_node and not request.gpus:
-        return nodes
-    if request.ntasks is not None:
-        return max(nodes, min(request.ntasks, max(gpus, 1) if gpus else request.ntasks))
-    return max(nodes, gpus) if gpus > 1 else max(nodes, tasks)
-
-
-def _fewest(request: JobRequest, most: int, gpus: int) -> int:
-    if not gpus:
-        return 0
-    if request.gpus_per_node:
-        return request.gpus_per_node
-    if most == 1:
-        return gpus
-    if request.gpus_per_task and request.ntasks_per_node:
-        return request.gpus_per_task * request.ntasks_per_node
-    return 1  # Slurm may give all but one GPU to the other nodes
-
-
-def _memory(
-    request: JobRequest, shape: Shape, partition: Partition | None
-) -> tuple[int | None, int | None, int | None]:
-    """(total, per node, worst per GPU) in bytes."""
+def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
+    if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
+        return _whole_nodes(shape, partition)
     if request.memory_per_gpu is not None:
-        size = request.memory_per_gpu
-        return size * shape.gpus, size * (request.gpus_per_node or shape.gpus), size
+        return _per_gpu(request.memory_per_gpu, shape)
     if request.memory_per_cpu is not None:
-        return _per_cpu(request.memory_per_cpu, request, shape)
-    if request.memory_per_node is not None and request.memory_per_node > 0:
-        return _per_node(request.memory_per_node, shape)
-    if partition is None:
-        return None, None, None
-    if request.memory_per_node is None:
-        return _defaults(request, shape, partition)
-    return _per_node(partition.memory_per_node, shape)
+        return _per_cpu(request.memory_per_cpu, request, shape, partition)
+    if request.memory_per_node is not None:
+        return _per_node(request.memory_per_node, shape, partition)
+    return _defaults(request, shape, partition)
 
 
-def _per_node(size: int, shape: Shape) -> tuple[int, int, int | None]:
-    return size * shape.nodes, size, -(-size // shape.fewest) if shape.fewest else None
+def _on_node(shape: Geometry, partition: Partition | None) -> int:
+    """The fewest GPUs that a node of the job holds; all of the node's where it is taken whole."""
+    if shape.whole and partition is not None:
+        return max(shape.fewest_gpus, partition.gpus_per_node)
+    return shape.fewest_gpus
 
 
-def _per_cpu(size: int, request: JobRequest, shape: Shape) -> tuple[int, int, int | None]:
-    total = size * shape.cpus
-    per_node = total if shape.nodes == 1 else -(-total // shape.nodes)
-    if not shape.gpus:
-        return total, per_node, None
-    if request.cpus_per_gpu and request.cpus_per_gpu * shape.gpus >= shape.cpus:
-        return total, per_node, size * request.cpus_per_gpu
-    # Every node that holds a GPU may hold all of a task's CPUs.
-    worst = per_node if shape.most_nodes == shape.nodes else max(per_node, size * (request.cpus_per_task or 1))
-    return total, per_node, -(-worst // shape.fewest)
+def _share(size: int, gpus: int) -> int | None:
+    return -(-size // gpus) if gpus else None
 
 
-def _defaults(request: JobRequest, shape: Shape, partition: Partition) -> tuple[int | None, int | None, int | None]:
+def _per_gpu(size: int, shape: Geometry) -> _Memory:
+    """The same for every GPU, however they are placed. Without a GPU Slurm refuses the job."""
+    total = size * shape.gpus
+    return _Memory(total, max(total - size * shape.fewest_gpus * (shape.nodes - 1), 0), size)
+
+
+def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
+    """Each node holds all of it. Nodes beyond the number of GPUs hold it for nothing."""
+    share = _share(size, _on_node(shape, partition))
+    idle = _share(size * shape.nodes, shape.gpus) if shape.nodes > shape.gpus else None
+    return _Memory(size * shape.nodes, size, max(share or 0, idle or 0) or None)
+
+
+def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
+    """By allocated CPUs: those of the tasks on a node, of its GPUs, of --mincpus and -B, or all of a whole node."""
+    if shape.whole:
+        if partition is None or not partition.cpus_per_node:
+            return _Memory()
+        return _per_node(size * partition.cpus_per_node, shape, partition)
+    cpus = max(
+        shape.tasks_on_node * (request.cpus_per_task or 1),
+        number(request, "mincpus") or 0,
+        -(-shape.cpus // shape.nodes) if shape.most_nodes == shape.nodes == 1 else 0,
+    )
+    total, node = size * shape.cpus, size * min(cpus, max(shape.cpus, cpus))
+    by_gpu = size * max(request.cpus_per_gpu or 0, (request.ntasks_per_gpu or 0) * (request.cpus_per_task or 1))
+    if request.ntasks_per_gpu and not request.cpus_per_gpu and shape.gpus:
+        return _Memory(total, node, by_gpu)
+    if request.gpus_per_task and shape.most_nodes > 1:
+        # Tasks bring their GPUs along, so the share is that of one task.
+        return _Memory(
+            total, node, max(by_gpu, _share(size * (request.cpus_per_task or 1), request.gpus_per_task) or 0)
+        )
+    return _Memory(
+        total, max(node, by_gpu * shape.fewest_gpus), max(by_gpu, _share(node, shape.fewest_gpus) or 0) or None
+    )
+
+
+def _whole_nodes(shape: Geometry, partition: Partition | None) -> _Memory:
+    """`--mem=0`: all memory of every node."""
+    if partition is None or not partition.memory_per_node:
+        return _Memory()
+    return _per_node(_most_memory(partition), shape, partition)
+
+
+def _most_memory(partition: Partition) -> int:
+    """What a job without a stated size gets of one node: all of it, or the partition's maximum."""
+    if partition.max_mem_per_node:
+        return min(partition.memory_per_node, partition.max_mem_per_node)
+    return partition.memory_per_node
+
+
+def _defaults(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
     """Slurm's own defaults: DefMemPerGPU, DefMemPerCPU or DefMemPerNode of the partition, else the whole node."""
+    if partition is None:
+        return _Memory()
     if partition.def_mem_per_gpu and shape.gpus:
-        size = partition.def_mem_per_gpu
-        return size * shape.gpus, size * shape.gpus, size
+        return _per_gpu(partition.def_mem_per_gpu, shape)
     if partition.def_mem_per_cpu:
-        return _per_cpu(partition.def_mem_per_cpu, request, shape)
-    return _per_node(partition.def_mem_per_node or partition.memory_per_node, shape)
+        return _per_cpu(partition.def_mem_per_cpu, request, shape, partition)
+    if partition.def_mem_per_node:
+        return _per_node(partition.def_mem_per_node, shape, partition)
+    return _whole_nodes(shape, partition)

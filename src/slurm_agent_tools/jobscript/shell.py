@@ -3,213 +3,185 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-from slurm_agent_tools.jobscript import commands
-from slurm_agent_tools.jobscript.words import UNKNOWN, Node, fold, line_of
-
-DEVICES = re.compile(
-    r"(?:SINGULARITYENV_|APPTAINERENV_)?"
-    r"(?:CUDA_VISIBLE_DEVICES|NVIDIA_VISIBLE_DEVICES|HIP_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ZE_AFFINITY_MASK)"
+from slurm_agent_tools.jobscript import clients, commands, inputs, loops
+from slurm_agent_tools.jobscript.call import Call
+from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED, File, Program
+from slurm_agent_tools.jobscript.tree import Place, TooLarge, flatten, learn
+from slurm_agent_tools.jobscript.words import (
+    Known,
+    Node,
+    alternatives,
+    expand,
+    fold,
+    line_of,
+    unreadable,
+    variable,
 )
-MAX_NODES = 400_000
-_TESTS = {
-    "[",
-    "[[",
-    "test",
-    "((",
-    ":",
-    "true",
-    "false",
-    "read",
-    "sleep",
-    "kill",
-    "pgrep",
-    "grep",
-    "squeue",
-    "ls",
-    "nc",
-    "curl",
-}
+from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of
+
+_COMPARING = frozenset({"==", "!=", "<=", ">="})
 
 
-@dataclass(slots=True)
-class Program:
-    """What was found in one text, and what should be read next."""
+def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "") -> Program:
+    """Walk the whole tree. `args` are the script's arguments where they are known, `script` its file name.
 
-    findings: list[tuple[str, str, str, int]] = field(default_factory=list)  # rule, what, level, line
-    texts: list[tuple[str, str, int]] = field(default_factory=list)  # language, text, line
-    files: list[tuple[str, str, int]] = field(default_factory=list)  # how (run, source, python), path, line
-    own: str = ""  # the file name of the script itself
-    written: dict[str, tuple[str, int]] = field(default_factory=dict)  # path -> text that a heredoc wrote
-
-    def find(self, rule: str, what: str, line: int, level: str = "deny") -> None:
-        """Note a finding once per rule and line."""
-        entry = (rule, what, level, line)
-        if entry not in self.findings:
-            self.findings.append(entry)
-
-
-def read_shell(tree: Node, own: str = "") -> Program:
-    """Walk the whole tree of the script with the file name `own`. A tree that is too large is itself a finding."""
-    program = Program(own=own)
-    known = constants(tree)
-    for count, (node, outer) in enumerate(walk(tree)):
-        if count > MAX_NODES:
-            program.find("opaque-code", "the script is too large to be read", 1, "approve")
-            break
-        _visit(program, node, outer, known)
+    Bounded: a tree that is too large or too deep is itself a finding.
+    """
+    program = Program()
+    try:
+        places = flatten(tree)
+        known = learn(places, args)
+        _walk(program, places, known, script)
+    except (TooLarge, RecursionError):
+        program.opaque("the text is too large or nested too deeply to be read", 1)
     return program
 
 
-def walk(tree: Node) -> Iterator[tuple[Node, Node | None]]:
-    """Every node with the nearest statement around it, in order of the text; no recursion, so no depth limit."""
-    stack: list[tuple[object, Node | None]] = [(tree, None)]
-    while stack:
-        item, outer = stack.pop()
-        if isinstance(item, list):
-            stack += [(inner, outer) for inner in reversed(item)]
-        elif isinstance(item, dict):
-            yield item, outer
-            inside = item if "Cmd" in item or "Redirs" in item else outer
-            stack += [(value, inside) for value in reversed(list(item.values())) if isinstance(value, dict | list)]
+def _walk(program: Program, places: Sequence[Place], known: Known, script: str) -> None:
+    """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
+    outside, last = False, None
+    held = loops.status_variables(place.node for place in places)
+    for place in places:
+        _visit(program, place, known, script, outside=outside)
+        if place.node.get("Type") == "IfClause":
+            loops.judge_status(program, place.node, known, last, held)
+        words = expand(place.node.get("Args", ()), known) if place.node.get("Type") == "CallExpr" else []
+        if words:
+            outside = outside or clients.unsets(words)
+            last = loops.essence(words) if loops.works(words) else last
 
 
-def constants(tree: Node) -> dict[str, str]:
-    """Variables that are given exactly one constant value in the whole text."""
-    values: dict[str, str] = {}
-    times: Counter[str] = Counter()
-    for node, _ in walk(tree):
-        for assign in (*node.get("Assigns", ()), *(node.get("Args", ()) if node.get("Type") == "DeclClause" else ())):
-            name = (assign.get("Name") or {}).get("Value")
-            if name is None or assign.get("Naked"):
-                continue
-            times[name] += 1
-            values[name] = fold(assign.get("Value"), values)
-        if node.get("Type") == "WordIter":
-            times[node["Name"]["Value"]] += 2
-    return {name: value for name, value in values.items() if times[name] == 1 and UNKNOWN not in value}
-
-
-def _visit(program: Program, node: Node, outer: Node | None, known: dict[str, str]) -> None:
+def _visit(program: Program, place: Place, known: Known, script: str, *, outside: bool) -> None:
+    node = place.node
     kind = node.get("Type")
+    if "Redirs" in node:
+        inputs.read_statement(program, node, known)
     if kind == "CallExpr":
-        _assigned(program, node.get("Assigns", ()))
-        words = [fold(word, known) for word in node.get("Args", ())]
-        if words and not (words[0] == "eval" and _is_setup(node, known)):
-            commands.judge(program, words, line_of(node), outer or node, known)
-            if commands.runs_files(words) and any(_is_stream(word) for word in node["Args"]):
-                program.find("opaque-code", "it runs text that another command prints", line_of(node), "approve")
+        _assigned(program, node.get("Assigns", ()), known)
+        _called(program, place, known, script, outside=outside)
     elif kind == "DeclClause":
-        _assigned(program, [item for item in node.get("Args", ()) if not item.get("Naked")])
-        _computed_names(program, node, known)
+        _declared(program, node, known)
     elif kind == "WordIter":
-        _named(program, node["Name"]["Value"], line_of(node))
+        program.sets(node["Name"]["Value"], line_of(node))
     elif kind in {"WhileClause", "ForClause"}:
-        _loop(program, node, known)
-    elif kind == "BinaryArithm" and node.get("Op", "").endswith("=") and node["Op"] not in {"==", "!=", "<=", ">="}:
-        _named(program, fold(node.get("X"), {}), line_of(node))
-    elif kind == "ParamExp" and (node.get("Exp") or {}).get("Op") in {":=", "="}:
-        _named(program, node["Param"]["Value"], line_of(node))
-    elif kind == "BinaryCmd" and node.get("Op") in {"|", "|&"}:
-        _pipe(program, node, known)
+        loops.judge_loop(program, node, known)
+    elif kind == "IfClause":
+        loops.judge_chain(program, node, known)
+    elif kind == "FuncDecl":
+        loops.judge_function(program, node, known)
+    elif kind == "BinaryCmd":
+        _joined(program, node, known)
+    elif kind in {"BinaryArithm", "UnaryArithm", "ParamExp"}:
+        _computed(program, node, known)
 
 
-def _is_stream(word: Node) -> bool:
-    """`<(command)`."""
-    return any(part.get("Type") == "ProcSubst" for part in word.get("Parts", ()))
+def _joined(program: Program, node: Node, known: Known) -> None:
+    if node.get("Op") in {"|", "|&"}:
+        inputs.read_pipe(program, node, known)
+    elif node.get("Op") == "||":
+        loops.judge_chain(program, node, known)
 
 
-_SETUP = re.compile(
-    r"(?:.*/)?(?:conda|mamba|micromamba|modulecmd|lmod|spack|ssh-agent|pyenv|direnv|dircolors|brew|starship"
-    r"|register-python-argcomplete)"
-)
-_SETUP_NAMES = re.compile(r"_*(?:conda|mamba)_setup")
+def _computed(program: Program, node: Node, known: Known) -> None:
+    """Assignments inside arithmetic and expansions: `((X=1))`, `((X++))`, `${X:=1}`."""
+    kind, operator = node["Type"], node.get("Op", "")
+    if kind == "ParamExp":
+        if (node.get("Exp") or {}).get("Op") in {":=", "="}:
+            program.sets(node["Param"]["Value"], line_of(node))
+    elif (kind == "UnaryArithm" and operator in {"++", "--"}) or (
+        operator.endswith("=") and operator not in _COMPARING
+    ):
+        program.sets(fold(node.get("X"), known), line_of(node))
 
 
-def _is_setup(node: Node, known: dict[str, str]) -> bool:
-    """`eval "$(conda shell.bash hook)"` and its like: what every real script does to set up its environment."""
-    inner = [part for part, _ in walk({"Args": node["Args"][1:]}) if part.get("Type") in {"CmdSubst", "ParamExp"}]
-    outer = inner[0] if inner else {}
-    if outer.get("Type") == "ParamExp":
-        return _SETUP_NAMES.fullmatch(outer["Param"]["Value"]) is not None
-    names = _commands(outer.get("Stmts", []), known) if outer else []
-    return bool(names) and all(_SETUP.fullmatch(name) for name in names)
-
-
-def _assigned(program: Program, assigns: list[Node] | tuple[Node, ...]) -> None:
-    for assign in assigns:
-        name = (assign.get("Name") or {}).get("Value", "")
-        _named(program, name, line_of(assign))
-        index = assign.get("Index")
-        if index is not None:
-            _named(program, fold(index, {}), line_of(assign))
-        for element in (assign.get("Array") or {}).get("Elems", ()):
-            if element.get("Index") is not None:
-                _named(program, fold(element["Index"], {}).strip("'\""), line_of(element))
-
-
-def _computed_names(program: Program, node: Node, known: dict[str, str]) -> None:
-    """`export "$name=0"`: what is set is only known where the name is."""
-    for item in node.get("Args", ()):
-        text = fold(item.get("Value"), known) if item.get("Naked") else ""
-        name, sign, _ = text.partition("=")
-        if not sign:
-            continue
-        if UNKNOWN in name:
-            program.find("opaque-code", "it exports a variable whose name is computed", line_of(item), "approve")
-        else:
-            _named(program, name, line_of(item))
-
-
-def _named(program: Program, name: str, line: int) -> None:
-    if DEVICES.fullmatch(name):
-        program.find("cuda-visible-devices", f"it sets {name}", line)
-
-
-def _loop(program: Program, node: Node, known: dict[str, str]) -> None:
-    """A loop that repeats a command until it succeeds is a retry; waiting for a file or counting is not."""
-    body = node.get("Do", [])
-    condition = _commands(node.get("Cond", []), known)
-    negated = any(statement.get("Negated") for statement in node.get("Cond", []))
-    repeats = (node.get("Until") or negated) and any(word not in _TESTS for word in condition)
-    if repeats or _breaks_on_success(body):
-        program.find("auto-retry", "it repeats a command until it succeeds", line_of(node))
-
-
-def _commands(statements: list[Node], known: dict[str, str]) -> list[str]:
-    found = []
-    for node, _ in walk({"Stmts": statements}):
-        if node.get("Type") == "CallExpr" and node.get("Args"):
-            found.append(fold(node["Args"][0], known).rpartition("/")[2])
-        elif node.get("Type") in {"TestClause", "ArithmCmd"}:
-            found.append("[[")
-    return found
-
-
-def _breaks_on_success(body: list[Node]) -> bool:
-    """`work && break` in a loop, with work being more than a test."""
-    for node, _ in walk({"Stmts": body}):
-        if node.get("Type") == "BinaryCmd" and node.get("Op") == "&&" and _commands([node["Y"]], {})[:1] == ["break"]:
-            return any(word not in _TESTS for word in _commands([node["X"]], {}))
-        if node.get("Type") == "IfClause" and _commands(node.get("Then", []), {})[:1] == ["break"]:
-            words = _commands(node.get("Cond", []), {})
-            if words and all(word not in _TESTS for word in words):
-                return True
-    return False
-
-
-def _pipe(program: Program, node: Node, known: dict[str, str]) -> None:
-    """Text that is piped into a shell runs: it is read where it is constant, otherwise it is opaque."""
-    target = node["Y"].get("Cmd") or {}
-    words = [fold(word, known) for word in target.get("Args", ())]
-    if target.get("Type") != "CallExpr" or not commands.reads_program(words):
+def _called(program: Program, place: Place, known: Known, script: str, *, outside: bool) -> None:
+    node = place.node
+    args = node.get("Args", ())
+    if not args:
         return
-    source = node["X"].get("Cmd") or {}
-    text = [fold(word, known) for word in source.get("Args", ())]
-    if text[:1] in (["echo"], ["printf"]) and not any(UNKNOWN in word for word in text):
-        program.texts.append((commands.language(words), " ".join(text[1:]), line_of(node)))
-    elif not any(redirect.get("Hdoc") for redirect in node["X"].get("Redirs", ())):
-        program.find("opaque-code", "it runs text that another command prints", line_of(node), "approve")
+    words, line = expand(args, known), line_of(node)
+    if not words or not words[0]:
+        return
+    name = name_of(words[0])
+    if name == "eval" and inputs.is_setup(list(args[1:]), known):
+        return
+    if (name in SHELLS or name in {"source", "."}) and len(args) > 1 and inputs.substituted(program, args[-1], known):
+        return
+    if place.function is not None and variable(args[0]) in {"@", "*", "1"}:
+        return  # judged where the function is called
+    for start in dict.fromkeys((words[0], *alternatives(args[0], known))):
+        whole = [*start.split(), *words[1:]] if start != words[0] else words
+        if whole:
+            commands.judge(Call(program, whole, line, known, script, outside))
+
+
+def _assigned(program: Program, assigns: Sequence[Node], known: Known) -> None:
+    for assign in assigns:
+        name, line = (assign.get("Name") or {}).get("Value", ""), line_of(assign)
+        _set(program, name, assign.get("Value"), line)
+        if assign.get("Index"):
+            program.sets(_key(assign["Index"], known), line)
+        for element in (assign.get("Array") or {}).get("Elems", ()):
+            if element.get("Index"):
+                program.sets(_key(element["Index"], known), line_of(element))
+        value = fold(assign.get("Value"), known)
+        if NUMBERED.fullmatch(value):
+            program.find("device-index", f"it names a device by its number: {name}={value}", line)
+
+
+def _key(index: Node, known: Known) -> str:
+    return fold(index, known).strip("'\"")
+
+
+def _set(program: Program, name: str, value: Node | None, line: int) -> None:
+    """A variable is set; to hand on what Slurm set (`X=$CUDA_VISIBLE_DEVICES`) is worth a word only."""
+    passed = variable(value)
+    if DEVICES.fullmatch(name) and passed is not None and DEVICES.fullmatch(passed):
+        program.find("cuda-visible-devices", f"it hands {passed} on as {name}", line, "warn")
+    else:
+        program.sets(name, line)
+
+
+def _declared(program: Program, node: Node, known: Known) -> None:
+    """export, declare, local, readonly, typeset; also of names that are computed, and references to a name."""
+    args = node.get("Args", ())
+    _assigned(program, [item for item in args if not item.get("Naked")], known)
+    flags = "".join(fold(item.get("Value"), known) for item in args if item.get("Naked") and item.get("Value"))
+    if re.search(r"-\w*n", flags) and (node.get("Variant") or {}).get("Value") != "export":
+        for item in args:
+            program.sets(fold(item.get("Value"), known), line_of(item))
+    for item in args:
+        if item.get("Naked") and item.get("Value"):
+            _named(program, item, known)
+
+
+def _named(program: Program, item: Node, known: Known) -> None:
+    """`export "$name=0"`, `export $(cat .env)`: what is set is only known where the name is."""
+    text = fold(item["Value"], known)
+    name, sign, _ = text.partition("=")
+    if sign and not unreadable(name):
+        program.sets(name, line_of(item))
+    elif sign:
+        program.sets(name, line_of(item))
+        program.opaque("it sets a variable whose name is computed", line_of(item))
+    elif unreadable(name) and not name.startswith("-"):
+        _exported(program, item, known)
+
+
+def _exported(program: Program, item: Node, known: Known) -> None:
+    """`export $(grep -v '^#' .env | xargs)` reads settings from a file, which is followed; else it is opaque."""
+    parts = item["Value"].get("Parts", ())
+    inner = [part for part in parts if part["Type"] == "CmdSubst"]
+    files = [word for part in inner for words in _calls(part, known) for word in words[1:] if ".env" in name_of(word)]
+    if not inner:
+        return
+    for path in files:
+        program.files.append(File("source", path, line_of(item)))
+    level = "warn" if files else "approve"
+    program.opaque("it exports variables that a command prints", line_of(item), level)  # type: ignore[arg-type]
+
+
+def _calls(part: Node, known: Known) -> list[list[str]]:
+    return [expand(place.node["Args"], known) for place in flatten(part.get("Stmts", [])) if place.node.get("Args")]

@@ -1,23 +1,124 @@
-"""Folding shell words to text. What is only known at run time becomes the sign UNKNOWN in its place."""
+"""Folding shell words to text. What is only known at run time becomes a sign in its place."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 Node = dict[str, Any]
+
 UNKNOWN = "\0"
-OWN_NAME = "$0"
-_ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b"}
+TAME = "\1"  # unknown, but a number or a name: it cannot hold shell syntax
+OWN_JOB = "\2"  # the job's own id
+SELF = "\3"  # the script itself
+POSITIONAL = "\4"  # the script's or function's arguments
+SIGNS = re.compile("[\0\1\2\3\4]")
+_RUN_TIME = re.compile("[\0\4]")
+
+MAX_WORD = 64 * 2**10
+_ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b", "E": "\x1b"}
+_OWN = frozenset({"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"})
+_TAME_WORDS = """
+HOME USER LOGNAME PWD OLDPWD TMPDIR HOSTNAME RANDOM SECONDS EPOCHSECONDS UID EUID PPID BASHPID LINENO ? # $ ! -
+"""
+_TAME = frozenset(_TAME_WORDS.split())
 
 
-def fold(word: Node | None, known: Mapping[str, str]) -> str:
-    """The text of a word; variables with one constant value are put in."""
-    return "".join(_part(part, known) for part in (word or {}).get("Parts", ()))
+@dataclass(slots=True)
+class Known:
+    """What is known of variables: `texts` with one value, `many` with several, `lists` of arrays and positions."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    many: dict[str, list[str]] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
+    computed: set[str] = field(default_factory=set)  # set to something that is only known at run time
+    functions: set[str] = field(default_factory=set)
+    passing: set[str] = field(default_factory=set)  # functions that run their own arguments
 
 
-def _part(part: Node, known: Mapping[str, str]) -> str:
+def unreadable(text: str) -> bool:
+    """Whether a text holds what is only known at run time and may be anything."""
+    return _RUN_TIME.search(text) is not None
+
+
+def fold(word: Node | None, known: Known) -> str:
+    """The text of a word; variables with one known value are put in."""
+    text = "".join(_part(part, known) for part in (word or {}).get("Parts", ()))
+    return text if len(text) <= MAX_WORD else UNKNOWN
+
+
+def fold_heredoc(word: Node, known: Known, *, quoted: bool) -> str:
+    """The text that a heredoc hands over: as it stands where its delimiter is quoted, else expanded."""
+    if quoted:
+        return "".join(part.get("Value", "") for part in word.get("Parts", ()))
+    parts = (
+        re.sub(r"\\([$`\\\n])", lambda found: found[1].strip("\n"), part.get("Value", ""))
+        if part["Type"] == "Lit"
+        else _part(part, known)
+        for part in word.get("Parts", ())
+    )
+    return "".join(parts)
+
+
+def expand(words: Sequence[Node], known: Known) -> list[str]:
+    """The words of a command after expansion: unquoted variables split, arrays and braces spread out."""
+    found: list[str] = []
+    for word in words:
+        listed = _listed(word, known)
+        if listed is not None:
+            found += listed
+            continue
+        text = fold(word, known)
+        if any(part["Type"] in {"ParamExp", "CmdSubst"} for part in word.get("Parts", ())) and re.search(r"\s", text):
+            found += text.split()
+        elif text.startswith("{") and text.endswith("}") and "," in text:
+            found += text[1:-1].split(",")
+        else:
+            found.append(text)
+    return found
+
+
+def variable(word: Node | None) -> str | None:
+    """The name where a word is nothing but one variable, quoted or not."""
+    parts = (word or {}).get("Parts", ())
+    if len(parts) == 1 and parts[0]["Type"] == "DblQuoted":
+        parts = parts[0].get("Parts", ())
+    if (
+        len(parts) != 1
+        or parts[0]["Type"] != "ParamExp"
+        or any(parts[0].get(key) for key in ("Slice", "Repl", "Length"))
+    ):
+        return None
+    name: str = parts[0]["Param"]["Value"]
+    return name
+
+
+def alternatives(word: Node, known: Known) -> list[str]:
+    """Every text that a word may be as far as it can be told: the values of a variable, its default, a reference."""
+    name = variable(word)
+    parts = word.get("Parts", ())
+    inner = parts[0].get("Parts", parts)[0] if name is not None else {}
+    found = [*known.many.get(name or "", ())]
+    if (inner.get("Exp") or {}).get("Op") in {":-", "-", ":=", "=", ":+", "+"}:
+        found.append(fold(inner["Exp"].get("Word"), known))
+    if inner.get("Excl"):
+        found.append(known.texts.get(known.texts.get(name or "", ""), UNKNOWN))
+    return [text for text in dict.fromkeys(found) if text][:8]
+
+
+def _listed(word: Node, known: Known) -> list[str] | None:
+    """The elements where a word is `"${array[@]}"` or `"$@"` and they are known."""
+    name = variable(word)
+    if name is None or name not in known.lists:
+        return None
+    parts = word["Parts"][0].get("Parts", word["Parts"])
+    index = fold(parts[0].get("Index"), known) if parts[0].get("Index") else name
+    return known.lists[name] if index in {"@", "*"} else None
+
+
+def _part(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for each kind of part
     match part["Type"]:
         case "Lit":
             return re.sub(
@@ -31,44 +132,94 @@ def _part(part: Node, known: Mapping[str, str]) -> str:
         case "ParamExp":
             return _parameter(part, known)
         case "CmdSubst":
-            return _constant_output(part, known)
+            return _output(part, known)
+        case "ArithmExp":
+            return TAME
         case _:
             return UNKNOWN
 
 
-def _quoted(part: Node, known: Mapping[str, str]) -> str:
+def _quoted(part: Node, known: Known) -> str:
     if part["Type"] == "Lit":
         return re.sub(r"\\([$`\"\\\n])", lambda found: found[1].strip("\n"), part.get("Value", ""))
     return _part(part, known)
 
 
 def _ansi(text: str) -> str:
-    text = re.sub(r"\\x([0-9a-fA-F]{1,2})", lambda found: chr(int(found[1], 16)), text)
+    text = re.sub(r"\\(?:x|u00)([0-9a-fA-F]{1,2})", lambda found: chr(int(found[1], 16)), text)
     text = re.sub(r"\\([0-7]{1,3})", lambda found: chr(int(found[1], 8) % 256), text)
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
-def _parameter(part: Node, known: Mapping[str, str]) -> str:
+def _parameter(part: Node, known: Known) -> str:
     name = part["Param"]["Value"]
-    if name == "0":
-        return OWN_NAME
-    plain = not any(part.get(key) for key in ("Exp", "Slice", "Repl", "Index", "Excl", "Length", "Names"))
-    return known.get(name, UNKNOWN) if plain else UNKNOWN
-
-
-def _constant_output(part: Node, known: Mapping[str, str]) -> str:
-    """`$(echo text)` and `$(which name)` of constants."""
-    statements = part.get("Stmts", ())
-    if len(statements) != 1 or statements[0].get("Cmd", {}).get("Type") != "CallExpr":
+    if part.get("Length"):
+        return TAME
+    if any(part.get(key) for key in ("Slice", "Repl", "Excl", "Names")):
         return UNKNOWN
-    words = [fold(word, known) for word in statements[0]["Cmd"].get("Args", ())]
-    if words[:1] == ["echo"] and len(words) > 1:
-        return " ".join(words[1:])
-    if words[:1] == ["which"] and len(words) == 2:
-        return words[1]
-    if words[:2] == ["command", "-v"] and len(words) == 3:
-        return words[2]
+    if part.get("Index"):
+        index = fold(part["Index"], known)
+        listed = known.lists.get(name, [])
+        return " ".join(listed) if index in {"@", "*"} and listed else _element(listed, index)
+    expansion = part.get("Exp") or {}
+    if expansion:
+        return _expanded(name, expansion, known)
+    return _value(name, known)
+
+
+def _element(listed: list[str], index: str) -> str:
+    return listed[int(index)] if index.isdecimal() and int(index) < len(listed) else UNKNOWN
+
+
+def _value(name: str, known: Known) -> str:
+    if name in known.texts:
+        return known.texts[name]
+    if name in {"@", "*"} and name in known.lists:
+        return " ".join(known.lists[name])
+    if name in _OWN:
+        return OWN_JOB
+    if name in {"0", "BASH_SOURCE"}:
+        return SELF
+    if name in {"@", "*"} or name.isdecimal():
+        return POSITIONAL
+    return TAME if name in _TAME or name.startswith(("SLURM_", "SLURMD_")) else UNKNOWN
+
+
+def _expanded(name: str, expansion: Node, known: Known) -> str:
+    """`${X:-default}`, and `${X%...}` which only cuts."""
+    operator = expansion.get("Op")
+    if operator in {":-", "-", ":=", "="}:
+        value = known.texts.get(name)
+        if value is not None:
+            return value
+        other = fold(expansion.get("Word"), known)
+        kept = _value(name, known)
+        return other if kept == UNKNOWN and name not in known.computed and name not in known.many else kept
+    if operator in {":?", "?"}:
+        return _value(name, known)
     return UNKNOWN
+
+
+def _output(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for each command
+    """What a few commands of constants print: echo, printf, which, command -v."""
+    statements = part.get("Stmts", ())
+    if len(statements) != 1:
+        return UNKNOWN
+    command = statements[0].get("Cmd") or {}
+    if command.get("Type") != "CallExpr":
+        return UNKNOWN
+    words = expand(command.get("Args", ()), known)
+    match words:
+        case ["echo", *rest] if rest:
+            return " ".join(word for word in rest if word not in {"-n", "-e"})
+        case ["printf", "%s" | "%s\\n", only] | ["printf" | "which" | "type", only] | ["type", "-P" | "-p", only]:
+            return only if "%" not in only else UNKNOWN
+        case ["command", "-v", only]:
+            return only
+        case ["pwd" | "hostname" | "nproc" | "date" | "whoami" | "mktemp" | "seq" | "wc", *_]:
+            return TAME
+        case _:
+            return UNKNOWN
 
 
 def line_of(node: Node) -> int:

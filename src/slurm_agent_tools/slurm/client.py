@@ -65,6 +65,10 @@ class Shared(Generic[T]):
         self._asked = asked
 
 
+def _fresh_mark() -> str:
+    return secrets.token_hex(8)
+
+
 class SlurmClient:
     """Asks one cluster as one user. `calls` counts the commands by their name; `mark` makes each separator unknown."""
 
@@ -75,7 +79,7 @@ class SlurmClient:
         settings: SlurmSettings,
         *,
         user: str,
-        mark: Callable[[], str] = partial(secrets.token_hex, 8),
+        mark: Callable[[], str] = _fresh_mark,
     ) -> None:
         self.settings, self.user = settings, user
         self.calls: Counter[str] = Counter()

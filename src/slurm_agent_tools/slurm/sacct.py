@@ -33,9 +33,7 @@ class Row:
     step: Step | None
 
 
-def argv(
-    ids: Sequence[int] = (), *, since: str | None = None, user: str | None = None, mark: str = ""
-) -> list[str]:
+def argv(ids: Sequence[int] = (), *, since: str | None = None, user: str | None = None, mark: str = "") -> list[str]:
     """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days).
 
     `mark`: hexadecimal, new in every call.

@@ -52,7 +52,8 @@ def parse(done: Completed) -> Submitted:
     if found is not None:  # an id counts, whatever else was said
         return Submitted(int(found[1]), fields.message(done))
     said = fields.message(done)
-    if done.timed_out or done.exit_code == 0 or "timed out" in said.lower() or "Zero Bytes" in said:
+    cut = done.exit_code is None or done.exit_code <= 0  # by the time limit, or by a signal; 0 without an id is neither
+    if cut or not said or "timed out" in said.lower() or "Zero Bytes" in said:
         raise SlurmUncertain(f"sbatch gave no job id: {said or 'no answer in time'}")
     if any(sign in said for sign in _NOT_SENT):
         raise SlurmUnreachable(f"Slurm does not answer: {said}", hint="Try `scontrol ping`.")

@@ -48,10 +48,13 @@ def unknown(done: Completed) -> bool:
 
 
 # A name may hold anything. One that holds the line that ends names is cut there: the columns of squeue tell the name
-# in full, and the guard compares names, so nothing rests on it. Arguments, which come later, can forge nothing.
+# in full, and the guard compares names, so nothing rests on it. Arguments stand behind Command= and may hold anything
+# too: what is before them is read from the front, what is behind them line by line, where the last one counts.
 _RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)")
 _OWNER = "\n   UserId="
 _FIELD = re.compile(r"(?:^|[ \n]) *([A-Z][A-Za-z:/]*)=")
+_COMMAND, _FOLDER = "\n   Command=", "\n   WorkDir="
+_LINE = re.compile(r"\n   ([A-Z][A-Za-z:/]*)=")
 
 
 def parse_jobs(done: Completed) -> tuple[Job, ...]:
@@ -117,15 +120,20 @@ def _cells(block: str) -> dict[str, str]:
     start = block.index(" JobName=") + len(" JobName=")
     end = block.index(_OWNER)
     cells, tail = {"JobName": block[start:end]}, block[end:]
-    for key in ("JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset"):
+    for key in ("JobId", "ArrayJobId", "ArrayTaskId", "ArrayTaskThrottle", "HetJobId", "HetJobOffset"):
         found = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
         if found is not None:
             cells[key] = found[1]
-    marks = list(_FIELD.finditer(tail))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        value = tail[mark.end() : following.start() if following is not None else len(tail)]
-        cells.setdefault(mark[1], value.strip())
-    return cells
+    facts, _, rest = tail.partition(_COMMAND)
+    command, sign, paths = rest.rpartition(_FOLDER)
+    cells |= {key: value for key, value in reversed(_pairs(facts, _FIELD)) if key not in cells}
+    return cells | {"Command": command.strip()} | dict(_pairs(sign + paths, _LINE))
+
+
+def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
+    marks = list(mark.finditer(text))
+    ends = [following.start() for following in marks[1:]] + [len(text)]
+    return [(found[1], text[found.end() : end].strip()) for found, end in zip(marks, ends, strict=True)]
 
 
 def _id(cell: dict[str, str]) -> JobId:
@@ -265,7 +273,7 @@ def script_argv(job_id: JobId) -> list[str]:
 
 def check_change(done: Completed) -> None:
     """Raise SlurmUncertain where it may have been carried out, SlurmRefused where Slurm said no."""
-    if done.timed_out or (done.exit_code != 0 and fields.silent(done)):
+    if done.exit_code is None or done.exit_code < 0 or (done.exit_code != 0 and fields.silent(done)):
         raise SlurmUncertain(f"{' '.join(done.argv[:2])} got no answer: {fields.message(done) or 'time limit'}")
     if done.exit_code != 0:
         raise SlurmRefused(f"Slurm refused {' '.join(done.argv[:2])}: {fields.message(done)}")

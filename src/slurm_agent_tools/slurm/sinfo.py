@@ -14,7 +14,7 @@ _WIDTH = 256
 
 
 def argv() -> list[str]:
-    """One fixed-width row per node and partition."""
+    """One row per node and partition, every column `_WIDTH` bytes wide, whatever a reason holds."""
     wanted = ",".join(f"{name}:{_WIDTH}" for name in _COLUMNS)
     return ["sinfo", "--noheader", "--Node", f"--Format={wanted}"]
 
@@ -23,17 +23,27 @@ def parse(done: Completed) -> tuple[Node, ...]:
     """One record per node. Raises SlurmUnreachable and SlurmGarbled."""
     fields.check(done)
     found: dict[str, Node] = {}
-    for line in fields.text(done.stdout).splitlines():
-        if len(line) < _WIDTH * (len(_COLUMNS) - 1):
-            raise fields.garbled(done, line)
-        cells = [line[start : start + _WIDTH].strip() for start in range(0, _WIDTH * len(_COLUMNS), _WIDTH)]
+    for row in _rows(done):
+        cells = [fields.text(row[start : start + _WIDTH]).strip() for start in range(0, len(row), _WIDTH)]
         try:
             node = _node(dict(zip(_COLUMNS, cells, strict=True)))
         except (ValueError, KeyError) as error:
-            raise fields.garbled(done, f"{line.split()} ({error})") from error
+            raise fields.garbled(done, f"{cells} ({error})") from error
         seen = found.get(node.name)
         found[node.name] = node if seen is None else replace(seen, partitions=(*seen.partitions, *node.partitions))
     return tuple(found.values())
+
+
+def _rows(done: Completed) -> list[bytes]:
+    """Rows by their length: a reason may hold a newline."""
+    if done.truncated:
+        raise fields.garbled(done, "the answer is longer than can be read")
+    width = _WIDTH * len(_COLUMNS)
+    found = [done.stdout[start : start + width + 1] for start in range(0, len(done.stdout), width + 1)]
+    for row in found:
+        if len(row) != width + 1 or not row.endswith(b"\n"):
+            raise fields.garbled(done, fields.text(row))
+    return [row[:-1] for row in found]
 
 
 def _node(cell: dict[str, str]) -> Node:

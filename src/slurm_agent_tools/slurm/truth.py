@@ -14,6 +14,7 @@ _WORST = (
     "COMPLETED",
 )  # fmt: skip
 _MEMORY = "OUT_OF_MEMORY"
+_NOT_SET_UP = 53  # no signal: how Slurm marks a bad --chdir, --output or --error (measured)
 _ENDED_BY = {
     "TIMEOUT": "It reached its time limit.",
     "NODE_FAIL": "A node that it ran on failed.",
@@ -187,6 +188,8 @@ def _ended_by(job: Job) -> str | None:
 
 
 def _exit(job: Job) -> str | None:
+    if (job.exit_code, job.signal) == (0, _NOT_SET_UP):
+        return "Slurm could not set it up: its working folder or an output file could not be opened."
     if job.signal:
         return f"It ended by signal {job.signal}."
     if job.exit_code:

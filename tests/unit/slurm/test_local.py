@@ -48,7 +48,18 @@ async def test_a_command_gets_a_listed_environment(commands, monkeypatch):
     monkeypatch.setenv("SLURM_CONF", "/elsewhere")
     done = await runner(bin_dir=commands, conf=Path("/etc/mine.conf")).run(["squeue"], env={"WANTED": "x"})
     found = json.loads(done.stdout)["env"]
-    allowed = {"PATH", "HOME", "USER", "LOGNAME", "TZ", "SLURM_CONF", "LC_ALL", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN", "WANTED"}
+    allowed = {
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "TZ",
+        "SLURM_CONF",
+        "LC_ALL",
+        "SLURM_TIME_FORMAT",
+        "SLURM_BITSTR_LEN",
+        "WANTED",
+    }
     assert set(found) <= allowed | {"LC_CTYPE"}  # Python sets LC_CTYPE itself
     assert (found["WANTED"], found["LC_ALL"], found["SLURM_TIME_FORMAT"]) == ("x", "C.UTF-8", "%s")
     assert found["SLURM_CONF"] == "/etc/mine.conf"

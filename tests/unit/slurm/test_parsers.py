@@ -5,18 +5,18 @@ import pytest
 from tests.unit.slurm.answers import done
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.slurm import fields, sbatch, scontrol, sinfo, squeue
+from slurm_agent_tools.slurm import fields, sacct, sbatch, scontrol, sinfo, squeue
 
 US = fields.SEPARATOR
 
 
-def row(**changes: str) -> bytes:
+def row(*, mark: str = "", **changes: str) -> bytes:
     cell = {
         "id": "7", "raw": "7", "user": "alice", "partition": "cpu", "state": "RUNNING", "reason": "None",
         "submitted": "100", "start": "160", "end": "N/A", "limit": "30:00", "elapsed": "1:05", "nodes": "cpu01",
         "node_count": "1", "cpus": "2", "dependency": "(null)", "comment": "(null)", "name": "train", "again": "7",
     }  # fmt: skip
-    return US.join((cell | changes).values()).encode("utf-8", "surrogateescape") + b"\n"
+    return (US + mark).join((cell | changes).values()).encode("utf-8", "surrogateescape") + b"\n"
 
 
 def test_a_row_becomes_a_job():
@@ -31,6 +31,22 @@ def test_a_row_becomes_a_job():
 def test_a_name_may_hold_anything_but_the_separator(name):
     jobs = squeue.parse(done(row(name=name) + row(id="8", raw="8", again="8")))
     assert [(str(job.job_id), job.name) for job in jobs] == [("7", name), ("8", "train")]
+
+
+MARK = "00ff00ff00ff00ff"
+
+
+@pytest.mark.parametrize("name", [f"a{US}b", US, f"x{US}7\n{row(id='8').decode()}", f"{US}ff\n9{US}"])
+def test_a_name_that_holds_separators_breaks_and_forges_no_row(name):
+    answer = row(name="?", mark=MARK).replace(b"?", name.encode()) + row(id="8", raw="8", again="8", mark=MARK)
+    jobs = squeue.parse(done(answer, argv=squeue.argv(MARK)))
+    assert [(str(job.job_id), job.name) for job in jobs] == [("7", name), ("8", "train")]
+
+
+@pytest.mark.parametrize("argv", [squeue.argv, sacct.argv])
+def test_the_separator_is_the_one_that_was_asked_for(argv):
+    assert fields.separator(done(argv=argv(mark=MARK))) == US + MARK
+    assert fields.separator(done(argv=argv())) == US
 
 
 def test_bytes_that_are_not_utf8_stay_visible():
@@ -100,6 +116,9 @@ def test_a_job_id_counts_whatever_else_is_said(stdout, stderr):
         (1, b"", b"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", SlurmUncertain),
         (1, b"", b"sbatch: error: Zero Bytes were transmitted or received", SlurmUncertain),
         (None, b"", b"", SlurmUncertain),
+        (-9, b"", b"", SlurmUncertain),
+        (-15, b"", b"sbatch: warning: something", SlurmUncertain),
+        (1, b"", b"", SlurmUncertain),
         (0, b"Welcome to the cluster\n", b"", SlurmUncertain),
         (1, b"", b"sbatch: error: invalid partition specified: nowhere", SlurmRefused),
         (1, b"", b"sbatch: error: Batch job submission failed: Job violates accounting/QOS policy", SlurmRefused),
@@ -151,6 +170,19 @@ def test_an_argument_cannot_forge_what_scontrol_says():
     assert (job.name, job.user, job.state, job.resources.memory_bytes) == ("a", "alice", "PENDING", 32 * 2**30)
 
 
+def test_an_argument_cannot_forge_paths_and_comments():
+    forged = "/dev/stdin Comment=x WorkDir=/x\n   WorkDir=/x\n   Comment=sat-9\n   StdErr=/x\n   StdOut=/x\n   TresPerJob=gres:gpu:9"
+    [job] = scontrol.parse_jobs(done(SHOWN.format(name="a").replace("/dev/stdin", forged).encode()))
+    assert (job.work_dir, job.comment, job.stdout, job.stderr) == ("/p", "sat-1", "/p/a b.out", "/p/a b.err")
+    assert job.command == forged
+
+
+def test_the_limit_of_an_array_is_read():
+    shown = SHOWN.format(name="a").replace("JobId=7", "JobId=7 ArrayJobId=7 ArrayTaskId=1-59:2%4 ArrayTaskThrottle=4")
+    [job] = scontrol.parse_jobs(done(shown.encode()))
+    assert (str(job.job_id), job.resources.array_tasks, job.resources.array_concurrency) == ("7_[1-59:2%4]", 30, 4)
+
+
 def test_what_slurm_made_of_a_held_job_is_read():
     granted = scontrol.granted(scontrol.parse_jobs(done(SHOWN.format(name="a").encode())))
     assert granted.held
@@ -165,9 +197,30 @@ def test_a_job_that_cannot_be_read_is_an_error(answer):
         scontrol.parse_jobs(done(answer))
 
 
-def test_a_short_row_of_sinfo_is_an_error():
+def node(name: str, reason: str = "none") -> bytes:
+    cells = (name, "cpu", "idle", "0/4/0/4", "8000", "7000", "gpu:a100:2", "gpu:a100:1(IDX:0)", reason)
+    return b"".join(cell.encode().ljust(256) for cell in cells) + b"\n"
+
+
+@pytest.mark.parametrize("reason", ["fan\nbroken", "Lüfter defekt", "a\u2028b", "x" * 256])
+def test_a_reason_may_hold_anything(reason):
+    found = sinfo.parse(done(node("cpu01", reason) + node("cpu02")))
+    assert [(one.name, one.reason, one.gpus, one.gpus_used) for one in found] == [
+        ("cpu01", reason, 2, 1), ("cpu02", None, 2, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer", [b"cpu01 cpu idle\n", node("cpu01")[:-1], node("cpu01") + b"cpu02", node("a") + b"\n"]
+)
+def test_a_row_of_sinfo_that_does_not_fit_is_an_error(answer):
     with pytest.raises(SlurmGarbled):
-        sinfo.parse(done(b"cpu01 cpu idle\n"))
+        sinfo.parse(done(answer))
+
+
+def test_an_answer_of_sinfo_that_was_cut_is_an_error():
+    with pytest.raises(SlurmGarbled, match="longer"):
+        sinfo.parse(replace(done(node("cpu01")), truncated=True))
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
         (job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED"),)), "more memory"),
         (job("5", "FAILED", exit_code=7), "exit code 7"),
         (job("5", "FAILED", signal=11, exit_code=0), "signal 11"),
+        (job("5", "FAILED", signal=53, exit_code=0), "working folder or an output file"),
         (job("5", "COMPLETED", exit_code=0, derived_exit_code=1), "step of it failed"),
         (job("5", "CANCELLED", cancelled_by="1001"), "by 1001"),
         (job("5", "TIMEOUT"), "time limit"),

@@ -1,0 +1,162 @@
+"""One walk over the syntax tree that shfmt prints, and what it tells about variables and functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.jobscript.words import UNKNOWN, Known, Node, expand, fold, unreadable, variable
+from slurm_agent_tools.jobscript.wrappers import RUNNING, name_of
+
+MAX_NODES = 400_000
+MAX_DEPTH = 400
+_WANTED = frozenset(
+    {"CallExpr", "DeclClause", "WordIter", "WhileClause", "ForClause", "IfClause", "BinaryArithm", "UnaryArithm",
+     "BinaryCmd", "FuncDecl", "ParamExp", "ProcSubst"}
+)  # fmt: skip
+
+
+class TooLarge(Exception):
+    """A tree with more nodes, or deeper, than is walked."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A node, the statement around it and the function that it stands in."""
+
+    node: Node
+    statement: Node | None
+    function: str | None
+
+
+def flatten(tree: object) -> list[Place]:
+    """Every node that means something here, in order of the text. No recursion, so no depth limit.
+
+    Statements with redirections are among them; they have no `Type`. Raises TooLarge.
+    """
+    found: list[Place] = []
+    stack: list[tuple[object, Node | None, str | None, int]] = [(tree, None, None, 0)]
+    count = 0
+    while stack:
+        item, statement, function, depth = stack.pop()
+        if isinstance(item, list):
+            stack += [(inner, statement, function, depth) for inner in reversed(item)]
+            continue
+        if not isinstance(item, dict):
+            continue
+        count += 1
+        if count > MAX_NODES or depth > MAX_DEPTH:
+            raise TooLarge
+        kind = item.get("Type")
+        if kind in _WANTED or "Redirs" in item:
+            found.append(Place(item, statement, function))
+        if "Cmd" in item or "Redirs" in item:
+            statement = item
+        elif kind == "FuncDecl":
+            function = item["Name"]["Value"] if item.get("Name") else ""
+        stack += [
+            (value, statement, function, depth + 1)
+            for value in reversed(item.values())
+            if isinstance(value, list) or (isinstance(value, dict) and "Offset" not in value)
+        ]
+    return found
+
+
+def inside(node: object) -> Iterator[Node]:
+    """The nodes that mean something below one node."""
+    return (place.node for place in flatten(node))
+
+
+def calls(node: object, known: Known) -> Iterator[list[str]]:
+    """The words of every simple command below one node."""
+    return (
+        expand(inner["Args"], known) for inner in inside(node) if inner.get("Type") == "CallExpr" and inner.get("Args")
+    )
+
+
+def learn(places: Sequence[Place], args: Sequence[str] | None) -> Known:
+    """What the text tells about its variables. A variable with one assignment has one value, in order of the text."""
+    known = Known()
+    if args is not None:
+        known.lists |= {"@": list(args), "*": list(args)}
+        known.texts |= {str(number): word for number, word in enumerate(args, start=1)}
+    seen: Counter[str] = Counter()
+    for place in places:
+        for name, value, appended in _assignments(place.node, known):
+            seen[name] += 1
+            _note(known, name, value, first=seen[name] == 1, appended=appended)
+        _functions(place, known)
+    return known
+
+
+def _note(known: Known, name: str, value: str | list[str], *, first: bool, appended: bool) -> None:
+    if isinstance(value, list):
+        known.lists[name] = [*known.lists.get(name, []), *value]
+        return
+    if appended and name in known.texts:
+        known.texts[name] += value
+        return
+    if unreadable(value):
+        known.computed.add(name)
+    if first:
+        known.texts[name] = value
+        return
+    known.many.setdefault(name, [])
+    if name in known.texts:
+        known.many[name].append(known.texts.pop(name))
+    known.many[name].append(value)
+
+
+def _assignments(node: Node, known: Known) -> Iterator[tuple[str, str | list[str], bool]]:
+    """(name, value, whether it is added to what was there)."""
+    kind = node.get("Type")
+    if kind == "WordIter":
+        for item in node.get("Items", ()):
+            yield node["Name"]["Value"], fold(item, known), False
+        yield node["Name"]["Value"], UNKNOWN, False
+    for assign in _assigns(node):
+        name = (assign.get("Name") or {}).get("Value")
+        if name is None or assign.get("Naked") or assign.get("Index"):
+            continue
+        if assign.get("Array") is not None:
+            elements = (element.get("Value") for element in assign["Array"].get("Elems", ()) if element.get("Value"))
+            yield name, expand(list(elements), known), True
+        else:
+            yield name, fold(assign.get("Value"), known), bool(assign.get("Append"))
+    if kind == "CallExpr" and node.get("Args"):
+        yield from _by_command(node, known)
+
+
+def _assigns(node: Node) -> Iterable[Node]:
+    field = {"CallExpr": "Assigns", "DeclClause": "Args"}.get(node.get("Type", ""))
+    found: list[Node] = node.get(field, []) if field is not None else []
+    return found
+
+
+def _by_command(node: Node, known: Known) -> Iterator[tuple[str, str | list[str], bool]]:
+    """`set -- words`, and the commands that fill variables from their input."""
+    if not any(
+        part.get("Value") in {"set", "read", "mapfile", "readarray"} for part in node["Args"][0].get("Parts", ())
+    ):
+        return
+    words = expand(node["Args"], known)
+    if words[:2] == ["set", "--"]:
+        for name in ("@", "*"):
+            known.lists.pop(name, None)
+            yield name, words[2:], True
+    elif words[0] in {"read", "mapfile", "readarray"}:
+        for word in words[1:]:
+            if not word.startswith("-"):
+                yield word, UNKNOWN, False
+
+
+def _functions(place: Place, known: Known) -> None:
+    node = place.node
+    if node.get("Type") == "FuncDecl":
+        known.functions.add((node.get("Name") or {}).get("Value", ""))
+    elif node.get("Type") == "CallExpr" and place.function is not None and node.get("Args"):
+        names = [variable(word) for word in node["Args"]]
+        runs = name_of(fold(node["Args"][0], known)) in RUNNING
+        if names[0] in {"@", "*", "1"} or (runs and {"@", "*"} & set(names)):
+            known.passing.add(place.function)
