@@ -138,12 +138,13 @@ async def test_the_accounting_alone_tells_how_a_job_ended(path, known, change):
 
 
 @pytest.mark.parametrize(("path", "known"), [pair for pair in ACCOUNTED if pair[1].state in ACTIVE], ids=title)
-@pytest.mark.parametrize("change", [forgotten, silent])
-async def test_the_accounting_alone_calls_no_job_active_and_none_over(path, known, change):
+async def test_the_accounting_alone_calls_no_job_active_and_none_over(path, known):
     answers = load(path)
-    view = await client(answers, change).job(job_id(answers))
+    view = await client(answers, forgotten).job(job_id(answers))
     assert view.job.state == "UNKNOWN"
     assert (view.job.exit_code, view.job.ended, truth.cause(view.job)) == (None, None, None)
+    with pytest.raises(SlurmUnreachable):
+        await client(answers, silent).job(job_id(answers))
 
 
 @pytest.mark.parametrize(("path", "known"), ALONE, ids=title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from tests.system.faces import Place
 from slurm_agent_tools import devcluster
 
 CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
+SYSTEM = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 @pytest.fixture
@@ -46,8 +48,62 @@ def remains(folder: Path) -> list[str]:
     return found + [line for line in sockets.splitlines() if f"{folder}/" in line]
 
 
+class Strangers:
+    """A MariaDB and a munge of somebody else's, each asked for a sign of life by its own client."""
+
+    def __init__(self, home: Path) -> None:
+        data = ["mariadb-install-db", "--no-defaults", f"--datadir={home}/data", "--skip-test-db", *self._user("mysql")]
+        home.chmod(0o755)
+        (home / "key").touch(0o600)
+        (home / "key").write_bytes(os.urandom(64))
+        subprocess.run(data, env=SYSTEM, check=True, capture_output=True, timeout=60)
+        self.database = ["mariadb-admin", "--no-defaults", f"--socket={home}/data/db.sock", "ping"]
+        self.munge = ["munge", "-S", f"{home}/munge.sock", "-n"]
+        self.daemons = [
+            self._start(
+                ["mariadbd", "--no-defaults", f"--datadir={home}/data", f"--socket={home}/data/db.sock", "--skip-networking",
+                 f"--pid-file={home}/data/pid", *self._user("mysql")]
+            ),
+            self._start(
+                ["munged", "--foreground", "--force", f"--key-file={home}/key", f"--socket={home}/munge.sock",
+                 f"--pid-file={home}/pid", f"--log-file={home}/log", f"--seed-file={home}/seed"]
+            ),
+        ]  # fmt: skip
+
+    def _user(self, name: str) -> list[str]:
+        return [f"--user={name}"] if os.geteuid() == 0 else []
+
+    def _start(self, argv: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(argv, env=SYSTEM, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def answer(self) -> bool:
+        asked = [subprocess.run(argv, env=SYSTEM, capture_output=True) for argv in (self.database, self.munge)]
+        return all(done.returncode == 0 for done in asked) and all(daemon.poll() is None for daemon in self.daemons)
+
+    def end(self) -> None:
+        for daemon in self.daemons:
+            daemon.kill()
+            daemon.wait()
+
+
+@pytest.fixture
+def strangers() -> Iterator[Strangers]:
+    home = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
+    made = Strangers(home)
+    try:
+        for _ in range(100):
+            if made.answer():
+                break
+            time.sleep(0.1)
+        yield made
+    finally:
+        made.end()
+        shutil.rmtree(home)
+
+
 @pytest.mark.proves("devcluster-leaves-nothing")
-def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder):
+def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder, strangers):
+    assert strangers.answer()
     start = time.monotonic()
     second = anyio.run(partial(devcluster.up, folder, yes=True))
     assert time.monotonic() - start < 30
@@ -62,9 +118,46 @@ def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(clus
     sleeper = second.as_user(["sbatch", "-pcpu", "-o", "/dev/null"])
     subprocess.run(sleeper, input=b"#!/bin/bash\nsleep 500\n", env={"PATH": os.environ["PATH"], **second.environment()},
                    cwd="/", timeout=30, check=True, capture_output=True)  # fmt: skip
+    assert strangers.answer()
     anyio.run(partial(devcluster.down, folder))
     assert remains(folder) == []
     assert anyio.run(devcluster.status, cluster.folder).up
+    assert strangers.answer()
+
+
+@pytest.mark.proves("devcluster-leaves-nothing")
+def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
+    crashed = anyio.run(partial(devcluster.up, folder, yes=True))
+    nap = f"sleep {10**6 + os.getpid()}"  # a number of our own: other runs of the tests have naps too
+    script = f"#!/bin/bash\nenv -i setsid {nap} &\n{nap}\n".encode()
+    env = {"PATH": os.environ["PATH"], **crashed.environment()}
+    submit = crashed.as_user(["sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "--no-requeue"])
+    job = subprocess.run(submit, input=script, env=env, cwd="/", timeout=30, check=True, capture_output=True).stdout
+    for _ in range(100):
+        if naps(nap) == 2:
+            break
+        time.sleep(0.1)
+    kill_daemons(crashed)
+    assert naps(nap) == 2
+    assert anyio.run(devcluster.status, folder).up is False
+    again = anyio.run(partial(devcluster.up, folder, yes=True))
+    assert (again, anyio.run(devcluster.status, folder).up) == (crashed, True)
+    assert naps(nap) == 0
+    told = subprocess.run(["sacct", "-n", "-X", "-a", "-o", "JobID"], capture_output=True, env=env, timeout=30)
+    assert told.stdout.split() == job.split(), told.stderr
+    kill_daemons(again)
+    anyio.run(partial(devcluster.down, folder))
+    assert remains(folder) == []
+
+
+def naps(nap: str) -> int:
+    done = subprocess.run(["pgrep", "-fxc", nap], capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def kill_daemons(cluster: devcluster.Cluster) -> None:
+    for name in cluster.daemons:
+        anyio.run(devcluster.signal_daemon, cluster, name, signal.SIGKILL)
 
 
 @pytest.mark.proves("devcluster-leaves-nothing")
@@ -92,7 +185,7 @@ def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster
         assert done.returncode == 0, done.stderr
         found = devcluster.find(mine)
         assert found is not None
-        place = Place(found, mine / "home" / "project")
+        place = Place(found, found.project)
         hold = "import time; held = bytearray(400 << 20); time.sleep(40)"  # polling looks every two seconds
         script = f"#!/bin/bash\n/usr/bin/python3 -c '{hold}'\n".encode()
         job = place.slurm("sbatch", "--parsable", "-pcpu", "--mem=100", "-o", "out-%j.txt", stdin=script)
@@ -104,6 +197,25 @@ def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster
     finally:
         as_user(cluster.as_user([*CLI, "down", "--wipe", "--folder", str(mine)]))
     assert remains(mine) == []
+
+
+def test_a_memory_limit_ends_a_job_out_of_memory_with_cgroups_and_by_a_signal_without(cluster):
+    hold = "import time; held = bytearray(400 << 20); time.sleep(40)"
+    env = {"PATH": os.environ["PATH"], **cluster.environment()}
+    submit = cluster.as_user(["sbatch", "--parsable", "--wait", "-pcpu", "--mem=100", "-o", "/dev/null"])
+    job = subprocess.run(
+        submit, input=f"#!/bin/bash\n/usr/bin/python3 -c '{hold}'\n".encode(), env=env, cwd="/", timeout=60,
+        capture_output=True,
+    ).stdout.decode().strip()  # fmt: skip
+    asked = ["sacct", "-n", "-X", "-P", "-j", job, "-o", "State,ExitCode"]
+    wanted = "OUT_OF_MEMORY|0:125" if (cluster.folder / "etc/cgroup.conf").exists() else "FAILED|0:9"
+    told = ""
+    for _ in range(50):
+        told = subprocess.run(asked, env=env, capture_output=True, text=True, timeout=30).stdout.strip()
+        if told == wanted:
+            break
+        time.sleep(0.2)
+    assert told == wanted
 
 
 def accounted(cluster: devcluster.Cluster) -> str:

@@ -6,7 +6,7 @@ import re
 import socket
 from dataclasses import dataclass
 
-from slurm_agent_tools.devcluster.place import Cluster, is_root, letters, me
+from slurm_agent_tools.devcluster.place import Cluster, is_root, letters, loopback, me
 
 NAME = "devcluster"
 
@@ -45,7 +45,7 @@ def _site(cluster: Cluster) -> str:
     host = socket.gethostname().split(".")[0]
     return f"""\
 ClusterName={NAME}
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={host}({loopback()})
 SlurmUser={owner()}
 SlurmdUser={me()}
 SlurmctldPort={base + 1}
@@ -140,7 +140,7 @@ PreemptMode=REQUEUE
 def _nodes(cluster: Cluster) -> list[str]:
     prefix, port = letters(cluster.base_port), cluster.base_port + 101
     host = socket.gethostname().split(".")[0]
-    common = f"NodeHostname={host} NodeAddr=127.0.0.1 Boards=1 SocketsPerBoard=2 ThreadsPerCore=1 State=UNKNOWN"
+    common = f"NodeHostname={host} NodeAddr={loopback()} Boards=1 SocketsPerBoard=2 ThreadsPerCore=1 State=UNKNOWN"
     plain = f"Feature=avx512 {common}"
     a100, h100 = f"Gres=gpu:a100:4 Feature=a100,ib {common}", f"Gres=gpu:h100:8 Feature=h100,nvlink {common}"
     return [

@@ -90,19 +90,21 @@ def _nothing_started() -> Iterator[None]:
 
 async def _disable(services: list[str]) -> None:
     """Packages enable their services for the next start of the machine; take that back for those that came now."""
+    for link in links(services):
+        link.unlink(missing_ok=True)
     with anyio.CancelScope(shield=True):
-        for argv in disabling(services):
-            await _root(argv)
+        for name in _scripts(services):
+            await _root(["update-rc.d", name, "disable"])
 
 
-def disabling(services: list[str], root: Path = Path("/")) -> list[list[str]]:
-    """The commands that disable services, for systemd and for the older start-up, where each has a file for it."""
-    units = [name for name in services if (root / f"lib/systemd/system/{name}.service").exists()]
-    scripts = [name for name in services if (root / f"etc/init.d/{name}").exists()]
-    return [
-        *(["deb-systemd-helper", "disable", f"{name}.service"] for name in units),
-        *(["update-rc.d", name, "disable"] for name in scripts),
-    ]
+def links(services: list[str], units: Path = Path("/etc/systemd/system")) -> list[Path]:
+    """The links by which systemd's services are enabled: wanted ones and other names, not a mask (systemctl(1))."""
+    names = {f"{name}.service" for name in services}
+    return [path for path in sorted(units.rglob("*.service")) if path.is_symlink() and path.readlink().name in names]
+
+
+def _scripts(services: list[str]) -> list[str]:
+    return [name for name in services if Path(f"/etc/init.d/{name}").exists()]
 
 
 async def _root(argv: list[str]) -> None:

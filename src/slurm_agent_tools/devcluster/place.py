@@ -94,7 +94,26 @@ def run_as(user: str, argv: Sequence[str]) -> list[str]:
     """`argv` under another user when this process may do that, else as it is."""
     if not is_root() or user == "root":
         return list(argv)
-    return ["setpriv", "--reuid", user, "--regid", user, "--init-groups", *argv]
+    group = str(pwd.getpwnam(user).pw_gid)
+    return ["setpriv", "--reuid", user, "--regid", group, "--init-groups", *argv]
+
+
+def loopback() -> str:
+    """The address in 127/8 that this machine's name stands for, the only one that the daemons then listen on.
+
+    DevclusterError where the name stands for no such address.
+    """
+    name = socket.gethostname()
+    try:
+        first = socket.gethostbyname(name)
+    except OSError:
+        first = "nothing"
+    if not first.startswith("127."):
+        raise DevclusterError(
+            f"the name of this machine, {name}, stands for {first}, and the devcluster listens on loopback only",
+            hint=f"put the line `127.0.0.1 {name}` at the top of /etc/hosts",
+        )
+    return first
 
 
 def readable_by(user: str, path: Path) -> bool:

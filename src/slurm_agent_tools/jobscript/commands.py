@@ -185,7 +185,7 @@ def _word(call: Call, word: str) -> None:
 
 
 def _submits_in(word: str) -> bool:
-    """Whether a word is a command line that begins with sbatch, holds one behind a separator, or names one (`CMD=…`)."""
+    """Whether a word is a command line with sbatch at its start, behind a separator or behind `CMD=`."""
     parts = (part.split() for part in re.split(r"[;&|\n]+", re.sub(r"^\w+=", "", word)))
     return any(name_of(words[0].strip("'\"(")) in {"sbatch", "salloc"} for words in parts if words)
 

@@ -107,7 +107,9 @@ def _called(program: Program, place: Place, known: Known, script: str, *, outsid
     name = name_of(words[0])
     if name == "eval" and inputs.is_setup(list(args[1:]), known):
         return
-    if (name in SHELLS or name in {"source", "."}) and len(args) > 1 and inputs.substituted(program, args[-1], known):
+    program_word = next((word for word in args[1:] if not fold(word, known).startswith("-")), None)
+    runs = name in SHELLS or name in {"source", "."} or inputs.PYTHON.fullmatch(name) is not None
+    if runs and program_word is not None and inputs.substituted(program, program_word, known):
         return
     if place.function is not None and variable(args[0]) in {"@", "*", "1"}:
         return  # judged where the function is called

@@ -121,12 +121,20 @@ class SlurmClient:
         bases = {job_id.base for job_id in ids}
         going = [job.job_id for job in live if job.active]
         over = frozenset(wanted.base for wanted in ids if not any(truth.matches(one, wanted) for one in going))
-        try:
-            past = await self._accounts(over, age) if over else ()
-        except SlurmUnreachable as error:
-            raise silent or error from None
+        past = await self._past(over, _parted(ids, going), age, silent)
         details = [job for base in sorted(bases) for job in await self._details(base, age)] if silent is None else []
         return self._views(ids, (live, details, past), silent)
+
+    async def _past(
+        self, over: frozenset[int], parted: frozenset[int], max_age: float, silent: SlurmError | None
+    ) -> tuple[Job, ...]:
+        """The accounting's word: needed for jobs that are over, a help with those of which only some parts are."""
+        try:
+            return await self._accounts(over | parted, max_age) if over | parted else ()
+        except SlurmUnreachable as error:
+            if over:
+                raise silent or error from None
+            return ()
 
     def _views(
         self, ids: Sequence[JobId], lists: tuple[Sequence[Job], Sequence[Job], Sequence[Job]], silent: SlurmError | None
@@ -134,10 +142,10 @@ class SlurmClient:
         found: dict[JobId, JobView] = {}
         for job_id in ids:
             seen = truth.view(job_id, *lists)
+            if silent is not None and (seen is None or not seen.over):
+                raise silent  # what the accounting alone calls active may have changed since
             if seen is not None:
                 found[job_id] = seen
-            elif silent is not None:
-                raise silent
         return found
 
     async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
@@ -268,6 +276,12 @@ class SlurmClient:
     ) -> Completed:
         self.calls[argv[0]] += 1
         return await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.submit_timeout)
+
+
+def _parted(ids: Sequence[JobId], going: Sequence[JobId]) -> frozenset[int]:
+    """Wanted wholes of which parts go on; the controller may have forgotten the other parts."""
+    parts = {one.base for one in going if one != one.whole}
+    return frozenset(wanted.base for wanted in ids if wanted == wanted.whole and wanted.base in parts)
 
 
 def _furnished(part: Partition, nodes: Sequence[Node]) -> Partition:

@@ -32,6 +32,11 @@ class JobView:
     job: Job
     tasks: tuple[Job, ...] = ()
 
+    @property
+    def over(self) -> bool:
+        """True when it ended, and every part of it."""
+        return not any(part.active or part.state == "UNKNOWN" for part in (self.job, *self.tasks))
+
 
 def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
     """One record of one job: the controller's word counts while it has one, the accounting fills in the rest."""
@@ -99,7 +104,9 @@ def _filled(first: Job | None, second: Job | None) -> Job | None:
 def newer(seen: JobView, before: JobView) -> JobView:
     """A fresh look at an active job, with what an earlier and fuller look told beside it."""
     known = {part.job_id: part for part in before.tasks}
-    tasks = tuple(_filled(task, known.get(task.job_id)) or task for task in seen.tasks)
+    tasks = tuple(_filled(task, known.pop(task.job_id, None)) or task for task in seen.tasks)
+    gone = tuple(task for task in known.values() if not task.active and task.state != "UNKNOWN")
+    tasks = tuple(sorted((*gone, *tasks), key=lambda task: _key(task.job_id))) if gone else tasks
     same_run = seen.job.started == before.job.started or before.job.started is None
     return JobView((_filled(seen.job, before.job) if same_run else None) or seen.job, tasks)
 

@@ -34,7 +34,7 @@ class Watcher:
         """The job when it ended, or as it is when the time is up. Raises UnknownJob and SlurmUnreachable."""
         start = self._clock.now()
         view = await self._slurm.job(job_id)
-        while not _over(view):
+        while not view.over:
             passed = self._passed(start)
             if on_progress is not None:
                 await on_progress(view, passed)
@@ -68,7 +68,3 @@ class Watcher:
         return self._slurm.settings.poll_scale * poll_interval(
             age, job.resources.time_limit_seconds, job.elapsed_seconds or 0
         )
-
-
-def _over(view: JobView) -> bool:
-    return not any(part.active or part.state == "UNKNOWN" for part in (view.job, *view.tasks))

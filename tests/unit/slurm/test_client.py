@@ -160,8 +160,31 @@ async def test_the_accounting_tells_of_a_job_that_is_over_while_the_controller_i
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
 async def test_the_accounting_alone_never_calls_a_job_active(state):
-    told = Told(squeue=SILENT, sacct=done(accounted("5", state, End="Unknown")))
+    told = Told(sacct=done(accounted("5", state, End="Unknown")))
     assert (await told.job()).state == "UNKNOWN"
+
+
+@pytest.mark.proves("reading-tools-answer-in-time")
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+async def test_a_job_that_may_go_on_is_an_error_while_the_controller_is_silent(state):
+    told = Told(squeue=SILENT, sacct=done(accounted("5", state, End="Unknown")))
+    with pytest.raises(SlurmUnreachable):
+        await told.job()
+
+
+async def test_an_array_that_goes_on_shows_the_tasks_that_the_controller_has_forgotten():
+    rows = accounted("9_0", "FAILED", "3:0") + accounted("9_1", "RUNNING") + accounted("9_[2-5]", "PENDING")
+    told = Told(squeue=done(queued("9_1") + queued("9_[2-5]", "PENDING")), sacct=done(rows))
+    view = await told.slurm.job(parse_job_id("9"))
+    assert [(str(task.job_id), task.state) for task in view.tasks] == [
+        ("9_[2-5]", "PENDING"), ("9_0", "FAILED"), ("9_1", "RUNNING"),
+    ]  # fmt: skip
+    assert (view.job.state, view.over, told.slurm.calls["sacct"]) == ("RUNNING", False, 1)
+
+
+async def test_an_array_that_goes_on_is_told_without_the_accounting():
+    told = Told(squeue=done(queued("9_1")), sacct=NO_DATABASE)
+    assert (await told.job("9")).state == "RUNNING"
 
 
 async def test_several_jobs_cost_one_question_to_the_accounting_and_the_unknown_ones_are_left_out():

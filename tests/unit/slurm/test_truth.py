@@ -68,6 +68,12 @@ def test_one_task_is_found_alone_or_in_a_pending_range(wanted, state):
     assert seen.job.state == state
 
 
+def test_a_fresh_look_keeps_the_tasks_that_ended_before():
+    before = view("9", [job("9_0", "FAILED", exit_code=3), job("9_1", "RUNNING"), job("9_2", "RUNNING")])
+    seen = truth.newer(view("9", [job("9_1", "RUNNING")]), before)
+    assert [(str(task.job_id), task.state) for task in seen.tasks] == [("9_0", "FAILED"), ("9_1", "RUNNING")]
+
+
 def test_a_task_outside_the_pending_range_is_not_found_there():
     assert view("9_1", [job("9_[2-50%4]", "PENDING")]) is None
 
