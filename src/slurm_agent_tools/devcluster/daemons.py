@@ -17,6 +17,7 @@ from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError,
 _SLURM = {"slurmctld", "slurmscriptd", "slurmdbd", "slurmd", "slurmstepd"}
 # The kernel keeps 15 letters of a name.
 _OTHERS = {"munged", "mariadbd", "mariadb-install", "mariadb"}
+_OVER = {"X", "Z"}  # gone, or only waited for
 _HIERARCHIES = ("freezer", "memory", "cpuset", "devices", "cpuacct")
 
 
@@ -33,7 +34,7 @@ def start(cluster: Cluster, name: str, user: str, argv: list[str], env: Mapping[
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     pid = os.posix_spawn(program, whole, dict(env), file_actions=actions, setsid=True)
-    _record(cluster, name).write_text(f"{pid} {_started(pid)}\n", encoding="ascii")
+    _record(cluster, name).write_text(f"{pid} {_stat(pid)[1]}\n", encoding="ascii")
     return pid
 
 
@@ -48,7 +49,14 @@ def running(cluster: Cluster, name: str) -> int | None:
         pid, started = (int(word) for word in _record(cluster, name).read_text(encoding="ascii").split())
     except (OSError, ValueError):
         return None
-    return pid if started and _started(pid) == started else None
+    state, since = _stat(pid)
+    if not started or since != started:
+        return None
+    if state in _OVER:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+        return None
+    return pid
 
 
 def send(cluster: Cluster, name: str, number: int) -> bool:
@@ -87,7 +95,7 @@ def leftovers(cluster: Cluster) -> list[int]:
 
 
 def _belongs(cluster: Cluster, pid: int) -> bool:
-    if pid == os.getpid() or not _started(pid):
+    if pid == os.getpid() or _stat(pid)[0] in _OVER:
         return False
     name = _text(pid, "comm").strip()
     # A program that merely has SLURM_CONF set, such as a person's shell, is none of ours.
@@ -104,12 +112,10 @@ def _record(cluster: Cluster, name: str) -> Path:
     return cluster.folder / "pids" / name
 
 
-def _started(pid: int) -> int:
-    """Clock ticks after boot; 0 when there is no such process or it is only waited for."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+def _stat(pid: int) -> tuple[str, int]:
+    """State, and start in clock ticks after boot; ("X", 0) when there is no such process."""
     fields = _text(pid, "stat").rpartition(")")[2].split()
-    return int(fields[19]) if fields and fields[0] not in "ZX" else 0
+    return (fields[0], int(fields[19])) if fields else ("X", 0)
 
 
 def _text(pid: int, what: str) -> str:

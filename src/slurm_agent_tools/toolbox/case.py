@@ -61,7 +61,12 @@ async def open_case(desk: Desk, ask: SubmitJob, caller: Caller) -> Case:
     real, data = await paths.read_script(desk, "script", ask.script, limit=limit)
     arguments = _arguments(ask)
     reading = await read_script(
-        data, paths.relative(desk, real), project=desk.project, files=desk.files, arguments=arguments
+        data,
+        paths.relative(desk, real),
+        project=desk.project,
+        files=desk.files,
+        arguments=arguments,
+        args=ask.args or (),
     )
     key = paths.check_text("idempotency_key", ask.idempotency_key, limit=200) if ask.idempotency_key else new_id()
     return Case(
