@@ -192,6 +192,7 @@ AuthType=auth/munge
 AuthInfo=socket={cluster.folder}/run/munge/munge.sock
 DbdHost=localhost
 DbdAddr=127.0.0.1
+CommunicationParameters=NoInAddrAny
 DbdPort={cluster.base_port + 2}
 SlurmUser={owner()}
 DebugLevel=info

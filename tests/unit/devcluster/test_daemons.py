@@ -107,6 +107,13 @@ def test_left_over_steps_and_jobs_are_found_but_no_persons_shell(cluster, sleepe
     assert (shell.poll(), stranger.poll()) == (None, None)
 
 
+def test_looking_for_left_over_processes_takes_no_exit_code_from_its_parent(cluster):
+    with subprocess.Popen(["sh", "-c", "exit 3"], env=PLAIN) as other:
+        until(lambda: not alive(other.pid))
+        assert daemons.leftovers(cluster) == []
+        assert other.wait(10) == 3
+
+
 def test_left_over_processes_are_ended_with_their_children(cluster, tmp_path):
     code = "import subprocess, sys; open(sys.argv[1], 'w').write(str(subprocess.Popen(['sleep', '600'], env={}).pid)); input()"
     env = PLAIN | {"SLURMD_NODENAME": next(iter(cluster.nodes))}
