@@ -115,6 +115,7 @@ def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(clus
     assert done.stdout.strip() == b"0,1", done.stderr
     assert "COMPLETED" in accounted(second)
     assert remains(folder)
+    assert {address.split(".")[0] for address in listening(second)} == {"127"}
     sleeper = second.as_user(["sbatch", "-pcpu", "-o", "/dev/null"])
     subprocess.run(sleeper, input=b"#!/bin/bash\nsleep 500\n", env={"PATH": os.environ["PATH"], **second.environment()},
                    cwd="/", timeout=30, check=True, capture_output=True)  # fmt: skip
@@ -170,6 +171,19 @@ def test_an_up_that_is_killed_half_way_is_cleaned_by_down(folder, seconds):
     started.communicate()
     anyio.run(partial(devcluster.down, folder))
     assert remains(folder) == []
+
+
+def listening(cluster: devcluster.Cluster) -> list[str]:
+    """The addresses on which somebody listens at the cluster's ports; the kernel shows them byte by byte, last first."""
+    found = []
+    for line in (Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()).splitlines():
+        words = line.split()
+        if len(words) > 3 and words[3] == "0A":
+            address, port = words[1].split(":")
+            if cluster.base_port < int(port, 16) < cluster.base_port + 1000:
+                found.append(".".join(str(byte) for byte in reversed(bytes.fromhex(address))))
+    assert len(found) == 2 + len(cluster.nodes)
+    return found
 
 
 @pytest.mark.proves("memory-kill-is-named")

@@ -158,8 +158,6 @@ async def _cleaned(folder: Path, say: Say) -> Cluster | None:
 async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
     begun = time.monotonic()
     say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
-    if place.loopback() != "127.0.0.1":  # Debian's own choice is 127.0.1.1, but answers to srun go to 127.0.0.1
-        say("mind: batch jobs run, `srun` does not; it needs 127.0.0.1 for this machine's name in /etc/hosts")
     layout.prepare(cluster, accounting=accounting, extra=extra)
     await layout.people(cluster, stored.USERS, say)
     await start_daemon(cluster, "munged")

@@ -25,9 +25,19 @@ def owner() -> str:
     return "slurm" if is_root() else me()
 
 
-def slurm_conf(cluster: Cluster, choices: Choices) -> str:
+def apart() -> bool:
+    """Whether clients need a slurm.conf of their own.
+
+    Debian's name of a machine stands for 127.0.1.1. An srun that listens on that address alone, as the daemons do,
+    never hears the answers: they go to 127.0.0.1, where its questions came from.
+    """
+    return loopback() != "127.0.0.1"
+
+
+def slurm_conf(cluster: Cluster, choices: Choices, *, clients: bool = False) -> str:
     """The whole slurm.conf; a line of `choices.extra` takes the place of the default line with the same key."""
-    parts = [_site(cluster), _times(), _scheduling(), _memory(cgroup=choices.cgroup)]
+    parts = [_site(cluster), _listening(cluster, clients=clients), _times(), _scheduling()]
+    parts.append(_memory(cgroup=choices.cgroup))
     if choices.accounting:
         parts.append(_accounting(cluster))
     given = {_key(line) for line in choices.extra.splitlines()} - {""}
@@ -51,7 +61,6 @@ SlurmdUser={me()}
 SlurmctldPort={base + 1}
 SlurmdPort={base + 100}
 SrunPortRange={base + 500}-{base + 999}
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket={folder}/run/munge/munge.sock
@@ -70,6 +79,19 @@ SlurmdParameters=config_overrides
 SlurmctldParameters=idle_on_node_suspend
 GresTypes=gpu
 """
+
+
+def _listening(cluster: Cluster, *, clients: bool) -> str:
+    # Daemons listen on the loopback address only. slurmd hands its own SLURM_CONF to jobs, so the prolog mends it.
+    if not apart():
+        return "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n"
+    words = "NoCtldInAddrAny" if clients else "NoInAddrAny,NoCtldInAddrAny"
+    return f"CommunicationParameters={words}\nTaskProlog={cluster.folder}/etc/prolog\n"
+
+
+def prolog(cluster: Cluster) -> str:
+    """The script that each task's environment passes: it points the task's commands at the clients' slurm.conf."""
+    return f"#!/bin/sh\necho export SLURM_CONF={cluster.conf}\n"
 
 
 def _times() -> str:
@@ -126,7 +148,7 @@ def _accounting(cluster: Cluster) -> str:
     # AuthInfo does not reach clients of slurmdbd: they take their munge socket from AccountingStoragePass.
     return f"""\
 AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=localhost
+AccountingStorageHost={loopback()}
 AccountingStoragePort={cluster.base_port + 2}
 AccountingStoragePass=socket={cluster.folder}/run/munge/munge.sock
 AccountingStorageEnforce=associations,limits,qos
@@ -191,7 +213,7 @@ def slurmdbd_conf(cluster: Cluster) -> str:
 AuthType=auth/munge
 AuthInfo=socket={cluster.folder}/run/munge/munge.sock
 DbdHost=localhost
-DbdAddr=127.0.0.1
+DbdAddr={loopback()}
 CommunicationParameters=NoInAddrAny
 DbdPort={cluster.base_port + 2}
 SlurmUser={owner()}

@@ -102,7 +102,8 @@ def _belongs(cluster: Cluster, pid: int) -> bool:
     if name in _OTHERS:
         return f"{cluster.folder}/" in _command(pid)
     variables = _text(pid, "environ").split("\0")
-    if f"SLURM_CONF={cluster.conf}" in variables and (name in _SLURM or _program(pid) in _SLURM):
+    ours = any(word.startswith(f"SLURM_CONF={cluster.folder}/etc/") for word in variables)
+    if ours and (name in _SLURM or _program(pid) in _SLURM):
         return True
     nodes = {f"SLURMD_NODENAME={node}" for node in cluster.nodes}
     return not nodes.isdisjoint(variables)

@@ -17,6 +17,7 @@ from slurm_agent_tools.devcluster.config import Choices
 from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError, is_root, readable_by
 
 _OPEN = ("", "etc", "run", "run/munge", "log", "dev", "pids", "spool", "home")
+DAEMONS = "daemons.conf"
 _CLOSED = ("state", "munge")
 
 
@@ -41,7 +42,12 @@ def prepare(cluster: Cluster, *, accounting: bool, extra: str) -> None:
 
 def _configure(cluster: Cluster, *, accounting: bool, extra: str) -> None:
     choices = Choices(_has_cgroup(), accounting, extra)
-    write(cluster, "slurm.conf", config.slurm_conf(cluster, choices))
+    write(cluster, "slurm.conf", config.slurm_conf(cluster, choices, clients=True))
+    if config.apart():
+        write(cluster, DAEMONS, config.slurm_conf(cluster, choices))
+        write(cluster, "prolog", config.prolog(cluster), 0o755)
+    else:
+        (cluster.folder / "etc" / DAEMONS).unlink(missing_ok=True)
     write(cluster, "gres.conf", config.gres_conf(cluster, _devices(cluster)))
     if choices.cgroup:
         write(cluster, "cgroup.conf", config.cgroup_conf())

@@ -11,6 +11,7 @@ import anyio
 from slurm_agent_tools import process
 from slurm_agent_tools.devcluster import daemons
 from slurm_agent_tools.devcluster.config import owner
+from slurm_agent_tools.devcluster.layout import DAEMONS
 from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError, is_root, me
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.process import Ended
@@ -85,8 +86,13 @@ def _daemon(cluster: Cluster, name: str) -> tuple[str, list[str], dict[str, str]
         # libmariadb takes its default socket from this, so no TCP port and no password are needed.
         return owner(), ["slurmdbd", "-D"], {"MYSQL_UNIX_PORT": str(folder / "db" / "mysqld.sock")}
     if name == "slurmctld":
-        return owner(), ["slurmctld", "-D", "-i"], {}
-    return me(), ["slurmd", "-D", "-N", name.removeprefix("slurmd.")], {}
+        return owner(), ["slurmctld", "-D", "-i", *_conf(cluster)], {}
+    return me(), ["slurmd", "-D", "-N", name.removeprefix("slurmd."), *_conf(cluster)], {}
+
+
+def _conf(cluster: Cluster) -> list[str]:
+    path = cluster.folder / "etc" / DAEMONS
+    return ["-f", str(path)] if path.exists() else []
 
 
 def _munged(cluster: Cluster) -> list[str]:

@@ -10,6 +10,12 @@ from slurm_agent_tools.devcluster.place import Cluster
 CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 
 
+@pytest.fixture(autouse=True)
+def address(monkeypatch):
+    """The tests do not depend on what the name of their machine stands for."""
+    monkeypatch.setattr(config, "loopback", lambda: "127.0.0.1")
+
+
 def conf(*, cgroup: bool = False, accounting: bool = True, extra: str = "") -> dict[str, str]:
     """The global lines by key; each key once."""
     lines = config.slurm_conf(CLUSTER, Choices(cgroup, accounting, extra)).splitlines()
@@ -25,7 +31,27 @@ def test_everything_stays_on_loopback_and_in_the_folder():
     assert "(127.0.0.1)" in conf()["SlurmctldHost"]
     assert text.count("NodeAddr=127.0.0.1") == 3
     assert set(re.findall(r"=(/\w+)/", text)) <= {"/srv", "/bin"}
-    assert "DbdAddr=127.0.0.1" in config.slurmdbd_conf(CLUSTER)
+    assert "DbdAddr=127.0.0.1\nCommunicationParameters=NoInAddrAny\n" in config.slurmdbd_conf(CLUSTER)
+
+
+def test_one_configuration_serves_all_where_the_machines_name_stands_for_the_usual_address():
+    choices = Choices(cgroup=False, accounting=True)
+
+    assert not config.apart()
+    assert config.slurm_conf(CLUSTER, choices, clients=True) == config.slurm_conf(CLUSTER, choices)
+    assert "TaskProlog" not in conf()
+
+
+def test_where_it_stands_for_another_srun_may_hear_answers_and_the_daemons_stay_on_loopback(monkeypatch):
+    monkeypatch.setattr(config, "loopback", lambda: "127.0.1.1")
+    choices = Choices(cgroup=False, accounting=True)
+    daemons, clients = (config.slurm_conf(CLUSTER, choices, clients=who).splitlines() for who in (False, True))
+
+    assert set(daemons) - set(clients) == {"CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"}
+    assert set(clients) - set(daemons) == {"CommunicationParameters=NoCtldInAddrAny"}
+    assert "AccountingStorageHost=127.0.1.1" in clients
+    assert "TaskProlog=/srv/try/etc/prolog" in clients
+    assert "SLURM_CONF=/srv/try/etc/slurm.conf" in config.prolog(CLUSTER)
 
 
 def test_clients_of_the_accounting_find_the_clusters_own_munge():
