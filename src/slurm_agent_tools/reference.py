@@ -1,0 +1,154 @@
+"""The reference pages of the tools and the settings, from the models themselves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from slurm_agent_tools import replies
+from slurm_agent_tools.catalogue import TOOLS, Tool
+from slurm_agent_tools.config import FILE_NAME, Settings
+from slurm_agent_tools.faces import REPLIES
+from slurm_agent_tools.schemas import Schema, input_schema, output_schema
+
+_DEFS = "#/$defs/"
+_PLAIN = {"integer": "whole number", "boolean": "true or false", "string": "text"}
+_COMPUTED = {
+    "project_root": f"the nearest folder upward with `{FILE_NAME}` or `.git`, else the working folder",
+    "state_dir": "`slurm-agent-tools` in `$XDG_STATE_HOME`, else in `~/.local/state`",
+}
+_TOOLS_HEAD = """# The tools
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+The answer is the same over MCP (`structuredContent`), from `python -m tools.agent_tools.NAME` and from
+`slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A field that is `null`
+was not measured, does not apply, or was not asked for. A failure is `{"error": {"code", "message", "hint"}}` instead;
+the [exit codes](exit-codes.md) sort them. With the setting `tool_prefix` the MCP names begin with `slurm_agent_`.
+"""
+_SETTINGS_HEAD = f"""# Settings
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+Looked up in this order: the environment, `{FILE_NAME}` in the project's top folder, the default. An unknown name in
+the file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and where
+it came from. What an agent may do is not a setting but the [policy](policy.md).
+
+A name with a dot is a table in the file: `slurm.bin_dir` is `bin_dir` below `[slurm]`. Durations are in seconds.
+
+| in `{FILE_NAME}` | in the environment | default | meaning |
+|---|---|---|---|
+"""
+
+
+def tools() -> str:
+    """The page of the nine tools, in Markdown."""
+    shapes: dict[str, Schema] = {}
+    for reply in REPLIES.values():
+        shapes |= output_schema(reply)["$defs"]
+    sections = [*map(_tool, TOOLS), "## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
+    return "\n".join([_TOOLS_HEAD, *sections])
+
+
+def settings() -> str:
+    """The page of the settings, in Markdown."""
+    return _SETTINGS_HEAD + "".join(f"{row}\n" for row in _settings(Settings, ""))
+
+
+def _tool(tool: Tool) -> str:
+    asked = input_schema(tool.ask)
+    required = asked.get("required", [])
+    arguments = [
+        f"| `{name}` | {_kind(node)} | {_default(node, required=name in required)} | {node.get('description', '')} |"
+        for name, node in asked["properties"].items()
+    ]
+    reply = REPLIES[tool.name]
+    answer = output_schema(reply)
+    del answer["properties"]["error"]  # said once, at the head of the page
+    lines = [
+        f"## {tool.name}\n",
+        f"{tool.description}\n",
+        f"{_hints(tool)}\n",
+        "| argument | kind | default | meaning |\n|---|---|---|---|",
+        *arguments,
+        f"\n{inspect.getdoc(reply)}\n",
+        *_fields(answer),
+    ]
+    return "\n".join(lines)
+
+
+def _hints(tool: Tool) -> str:
+    hints = ["Reads only." if tool.read_only else "Writes."]
+    hints += ["Cannot be undone."] if tool.destructive else []
+    hints += [] if tool.idempotent else ["Not idempotent."]
+    hints += ["Returns text that a job wrote."] if tool.open_world else []
+    return " ".join(hints)
+
+
+def _shape(name: str, node: Schema) -> str:
+    model = getattr(replies, name)
+    return "\n".join([f"### {name}\n", f"{inspect.getdoc(model)}\n", *_fields(node)])
+
+
+def _fields(node: Schema) -> Iterator[str]:
+    yield "| field | kind |\n|---|---|"
+    yield from (f"| `{name}` | {_kind(kind)} |" for name, kind in node["properties"].items())
+    yield ""
+
+
+def _kind(node: Schema) -> str:
+    """A JSON schema in a few words."""
+    if "$ref" in node:
+        name = node["$ref"].removeprefix(_DEFS)
+        return f"[{name}](#{name.lower()})"
+    if "enum" in node or "const" in node:
+        return ", ".join(f"`{_json(value)}`" for value in node.get("enum", [node.get("const")]))
+    if "anyOf" in node:
+        return " or ".join(_kind(arm) for arm in node["anyOf"])
+    return _of_type(node)
+
+
+def _of_type(node: Schema) -> str:
+    kind = str(node.get("type", "anything"))
+    if kind == "array":
+        return f"list of {_kind(node['items'])}"
+    if "properties" in node:
+        return "object with " + ", ".join(f"`{name}`" for name in node["properties"])
+    if isinstance(node.get("additionalProperties"), dict):
+        return f"object, each value: {_kind(node['additionalProperties'])}"
+    return "time" if node.get("format") == "date-time" else _PLAIN.get(kind, kind)
+
+
+def _default(node: Schema, *, required: bool) -> str:
+    if required:
+        return "required"
+    return f"`{_json(node['default'])}`" if "default" in node else ""
+
+
+def _settings(model: type[BaseModel], before: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind, path = field.annotation, f"{before}{name}"
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _settings(kind, f"{path}.")
+            continue
+        shown = _COMPUTED[path] if field.default_factory else _set_to(field.default)
+        variable = "SLURM_AGENT_" + path.replace(".", "__").upper()
+        yield f"| `{path}` | `{variable}` | {shown} | {field.description}{_choices(kind)} |"
+
+
+def _set_to(value: object) -> str:
+    return "not set" if value is None or value == "" else f"`{value}`"
+
+
+def _choices(kind: Any) -> str:
+    """The values of a literal field."""
+    allowed = [str(value) for value in get_args(kind) if isinstance(value, str) and value]
+    return f": {', '.join(f'`{value}`' for value in allowed)}" if allowed else ""
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
