@@ -20,7 +20,7 @@ class Ask(BaseModel):
 class GetStatus(Ask):
     """Arguments of get_status."""
 
-    sections: list[Section] | None = Field(None, description="Only these; default jobs, gpu, queue, partitions")
+    sections: list[Section] | None = Field(None, description="Only these; default jobs, gpu, queue, partitions, policy")
     detailed: bool = Field(False, description="Every node, and counts of Slurm calls")
     refresh: bool = Field(False, description="Ask Slurm now instead of using answers up to 10 s old")
 

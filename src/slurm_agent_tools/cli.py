@@ -29,7 +29,8 @@ Guarded Slurm tools for coding agents. The tools (--json prints the document tha
 {tools}
 Around them:
   serve             speak MCP on standard input and output
-  policy            check scripts against the policy, show it, or show what was decided
+  policy            check scripts, show and explain the policy, trust a file, show what was decided
+  approve           read a request that needs a person, and approve exactly it, once
   init              set up an experiment folder: policy, client files, agent file
   devcluster        up, status, down, env: a private real Slurm for trying and testing
   demo              show the whole way on a devcluster
@@ -41,6 +42,7 @@ slurm-agent-tools COMMAND --help says more."""
 _MODULES = {
     "serve": "slurm_agent_tools.serving",
     "policy": "slurm_agent_tools.policy_commands",
+    "approve": "slurm_agent_tools.approve",
     "init": "slurm_agent_tools.init",
     "devcluster": "slurm_agent_tools.devcluster.commands",
     "demo": "slurm_agent_tools.demo",

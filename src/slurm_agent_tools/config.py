@@ -42,6 +42,9 @@ class Settings(BaseSettings):
     policy: Path | None = Field(None, description="A policy file that tightens the shipped one")
     tool_prefix: Literal["", "slurm_agent_"] = Field("", description="Published before every MCP tool name")
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="On standard error")
+    approval_timeout: float = Field(
+        240.0, gt=0, le=3600, description="Seconds that a person at an MCP client may take to answer a question"
+    )
     mail_user: str | None = Field(None, description="Address for --mail-user in generated scripts")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)
 

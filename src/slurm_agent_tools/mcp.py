@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import anyio
@@ -10,11 +11,12 @@ import structlog
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool as SdkTool
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
 from slurm_agent_tools import __version__, catalogue, faces, logs
 from slurm_agent_tools.config import Settings
+from slurm_agent_tools.elicitation import Consultant, Pending
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.schemas import input_schema, output_schema
 from slurm_agent_tools.toolbox import Caller, Toolbox
@@ -26,13 +28,13 @@ _log = structlog.get_logger(__name__)
 
 def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
     """A server with the nine tools, in the catalogue's order."""
-    prefix = settings.tool_prefix
+    prefix, consultant = settings.tool_prefix, Consultant(settings.approval_timeout)
     return MCPServer(
         SERVER_NAME,
         title="Slurm agent tools",
         version=__version__,
         instructions=_prefixed(catalogue.INSTRUCTIONS, prefix),
-        tools=[GuardedTool.publish(tool, toolbox, prefix) for tool in catalogue.TOOLS],
+        tools=[GuardedTool.publish(tool, toolbox, prefix, consultant) for tool in catalogue.TOOLS],
         log_level="WARNING",
     )
 
@@ -53,9 +55,10 @@ class GuardedTool(SdkTool):
 
     _tool: catalogue.Tool = PrivateAttr()
     _toolbox: Toolbox = PrivateAttr()
+    _consultant: Consultant = PrivateAttr()
 
     @classmethod
-    def publish(cls, tool: catalogue.Tool, toolbox: Toolbox, prefix: str) -> GuardedTool:
+    def publish(cls, tool: catalogue.Tool, toolbox: Toolbox, prefix: str, consultant: Consultant) -> GuardedTool:
         """The tool as clients list it; its name, and the names in its description, carry the prefix."""
         base = SdkTool.from_function(
             _never, name=prefix + tool.name, title=tool.title, description=_prefixed(tool.description, prefix),
@@ -64,7 +67,7 @@ class GuardedTool(SdkTool):
         base.fn_metadata.output_schema = output_schema(faces.REPLIES[tool.name])
         made = cls(**{name: getattr(base, name) for name in SdkTool.model_fields})
         made.parameters = input_schema(tool.ask)
-        made._tool, made._toolbox = tool, toolbox
+        made._tool, made._toolbox, made._consultant = tool, toolbox, consultant
         return made
 
     async def run(
@@ -72,14 +75,20 @@ class GuardedTool(SdkTool):
         arguments: dict[str, Any],
         context: Context[Any, Any],
         convert_result: bool = False,  # noqa: ARG002 - the SDK's signature
-    ) -> CallToolResult:
+    ) -> CallToolResult | InputRequiredResult:
         """Call the toolbox. A refusal is an ordinary result; a failure is one with `isError`."""
         try:
             ask = faces.parse(self._tool, arguments)
             reply = await self._toolbox.call(
-                self._tool.name, ask, caller=_caller(context), progress=_Rising(context).report
+                self._tool.name,
+                ask,
+                caller=_caller(context),
+                progress=_Rising(context).report,
+                consult=partial(self._consultant.ask, context),
             )
             return _result(faces.document(reply))
+        except Pending as pending:
+            return pending.result
         except AgentToolsError as error:
             _log.info("tool failed", tool=self._tool.name, code=error.code, message=error.message)
             return _result(faces.failure(error, self._tool.name), is_error=True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -68,6 +72,34 @@ class Place:
     async def client(self, mode: str = "auto") -> AsyncIterator[Client]:
         async with Client(self.server(), mode=mode) as client:
             yield client
+
+
+def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
+    """Run a command of ours on a pseudo-terminal, type a line when it asks, and return code and screen."""
+    argv = place.cluster.as_user([sys.executable, "-m", "slurm_agent_tools", *words])
+    pid, handle = pty.fork()
+    if pid == 0:  # pragma: no cover - the child
+        os.chdir(place.project)
+        os.execvpe(argv[0], argv, place.environment())  # noqa: S606 - an argument vector
+    screen, sent, end = b"", False, time.monotonic() + 60
+    while time.monotonic() < end:
+        ready, _, _ = select.select([handle], [], [], 0.2)
+        if ready:
+            try:
+                piece = os.read(handle, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            screen += piece
+        if b"Type " in screen and not sent:
+            os.write(handle, typed.encode() + b"\n")
+            sent = True
+    else:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(handle)
+    return os.waitstatus_to_exitcode(status), screen.decode("utf-8", "replace")
 
 
 async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -32,21 +34,24 @@ def script(place: Place) -> str:
     return "job.sh"
 
 
-@pytest.fixture(params=["down", "stopped"])
-def outage(request, place):
-    if request.param == "down":
-        anyio.run(devcluster.stop_daemon, place.cluster, "slurmctld")
-        yield request.param
-        anyio.run(devcluster.start_daemon, place.cluster, "slurmctld")
+async def change(place: Place, outage: str, *, begin: bool) -> None:
+    """Take the controller away, or give it back and wait until it answers."""
+    if outage == "down":
+        await (devcluster.stop_daemon if begin else devcluster.start_daemon)(place.cluster, "slurmctld")
     else:
-        anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
-        yield request.param
-        anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGCONT)
-    for _ in range(100):
+        await devcluster.signal_daemon(place.cluster, "slurmctld", signal.SIGSTOP if begin else signal.SIGCONT)
+    for _ in range(0 if begin else 100):
         if place.run(["sinfo"]).returncode == 0:
             return
-        time.sleep(0.2)
-    raise AssertionError("slurmctld did not come back")
+        await anyio.sleep(0.2)
+    assert begin, "slurmctld did not come back"
+
+
+@pytest.fixture(params=["down", "stopped"])
+def outage(request, place):
+    anyio.run(partial(change, place, request.param, begin=True))
+    yield request.param
+    anyio.run(partial(change, place, request.param, begin=False))
 
 
 @pytest.mark.proves("reading-tools-answer-in-time", "unreachable-leaves-a-script", "unknown-is-said-by-slurm")
@@ -71,6 +76,55 @@ async def test_every_reading_tool_answers_in_time_and_submit_job_leaves_a_script
     [artifact] = reply["artifacts"]
     assert (place.project / artifact).read_text().startswith("#!/bin/bash\n")
     assert any(line.startswith("sbatch ") and artifact in line for line in reply["manual_commands"])
+
+
+@pytest.fixture
+def running(place: Place) -> Iterator[str]:
+    """A job that runs, and that the accounting calls running too."""
+    stdin = b"#!/bin/bash\nsleep 120\n"
+    job = place.slurm("sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "-t", "5", stdin=stdin)
+    for _ in range(150):
+        if "RUNNING" in place.slurm("sacct", "-nXj", job, "-o", "state"):
+            break
+        time.sleep(0.2)
+    yield job
+    place.run(["scancel", job])
+
+
+ACTIVE = [
+    ("wait_for_job", {"timeout_seconds": 0}),
+    ("wait_for_job", {"timeout_seconds": 13}),
+    ("analyze_log", {}),
+    ("cancel_job", {"reason": "no longer needed"}),
+    ("save_result", {"name": "x", "status": "success"}),
+]
+
+
+@pytest.mark.proves("reading-tools-answer-in-time", "unknown-is-said-by-slurm")
+async def test_a_job_that_was_active_is_an_error_in_time_and_never_called_unknown(place, running, outage):
+    async with place.client() as client:
+        for tool, arguments in ACTIVE:
+            start = time.monotonic()
+            reply = await call(client, tool, **({"job_id": running} | arguments))
+            assert time.monotonic() - start < 15, (tool, arguments, outage)
+            assert reply["error"]["code"] == "cluster_unreachable", reply
+            assert reply["error"]["hint"]
+
+
+@pytest.mark.proves("reading-tools-answer-in-time", "unknown-is-said-by-slurm", "wait-is-bounded")
+@pytest.mark.parametrize("kind", ["down", "stopped"])
+async def test_a_controller_that_goes_silent_while_a_job_is_waited_for_is_an_error_in_time(place, running, kind):
+    async with place.client() as client:
+        assert (await call(client, "wait_for_job", job_id=running, timeout_seconds=0))["status"] == "running"
+        try:
+            await change(place, kind, begin=True)
+            start = time.monotonic()
+            reply = await call(client, "wait_for_job", job_id=running, timeout_seconds=9)
+            assert time.monotonic() - start < 12
+        finally:
+            await change(place, kind, begin=False)
+    assert reply["error"]["code"] == "cluster_unreachable", reply
+    assert reply["error"]["hint"]
 
 
 def wrapper(place: Place, body: str, name: str = "sbatch") -> str:

@@ -63,9 +63,12 @@ class RecordingToolbox:
         self.callers: list[Caller] = []
         self._acts = acts
 
-    async def call(self, name: str, ask: catalogue.Ask, *, caller: Caller, progress: Any) -> replies.Reply:
+    async def call(
+        self, name: str, ask: catalogue.Ask, *, caller: Caller, progress: Any, consult: Any
+    ) -> replies.Reply:
         self.asked.append((name, ask))
         self.callers.append(caller)
+        self.consult = consult
         if self._acts is not None:
             await self._acts(progress)
         return ANSWERS[name]

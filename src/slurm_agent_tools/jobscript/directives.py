@@ -21,8 +21,6 @@ _PREFIXES = ("#SBATCH", "#SLURM")
 _OTHERS = ("#PBS", "#BSUB")
 _OTHERS_REACH = 100  # sbatch looks for them until so many lines that are no comments
 _COMPONENT = frozenset({"hetjob", "packjob"})
-# sbatch reads these from its command line only.
-_EARLY = frozenset({"help", "quiet", "usage", "verbose", "version", "wrap"})
 _RESOURCE_WORDS = """
 mem mem-per-cpu mem-per-gpu gpus gpus-per-node gpus-per-task gpus-per-socket gres time nodes ntasks ntasks-per-node
 ntasks-per-gpu array cpus-per-task cpus-per-gpu tres-per-task
@@ -131,7 +129,7 @@ def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
 def _read_options(header: Header, words: list[Word], lines: list[str], file: str) -> None:
     given, failure = options.read_words(words)
     for one in given:
-        if one.option.name in _EARLY:
+        if one.option.name in options.EARLY:
             continue
         place = Evidence(file, one.line, lines[one.line - 1])
         header.directives.append(Directive(one.option.name, one.value, "script", place))

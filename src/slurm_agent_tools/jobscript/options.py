@@ -41,6 +41,8 @@ _CHANGED: tuple[tuple[str, Takes, Version, Version], ...] = (
     ("container-type", "value", (26, 5), _NEVER), ("mem-update", "value", (26, 5), _NEVER),
     ("get-user-env", "optional", _FIRST, (25, 11)), ("power", "value", _FIRST, (24, 5)),
 )  # fmt: skip
+# sbatch reads these from its command line only, and ignores them in a script.
+EARLY = frozenset({"help", "quiet", "usage", "verbose", "version", "wrap"})
 _SAME = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
 
 

@@ -7,11 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from slurm_agent_tools.jobscript import options, values
-from slurm_agent_tools.model import Directive, Evidence, JobRequest, Pin
+from slurm_agent_tools.model import Directive, Evidence, JobRequest, Pin, Source
 from slurm_agent_tools.units import parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}
-_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_EXCLUSIVE = (
+    ("mem", "mem-per-cpu", "mem-per-gpu"),
+    ("gpus-per-task", "ntasks-per-gpu"),
+    ("gpus-per-socket", "ntasks-per-gpu"),
+    ("ntasks-per-node", "ntasks-per-gpu"),
+    ("core-spec", "thread-spec"),
+)
 
 # Option -> (field of the request, reader of its value).
 _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -48,7 +54,9 @@ _CHECKED: Mapping[str, Callable[[str], Any]] = {
     "ntasks-per-socket": values.count,
     "ntasks-per-core": values.count,
     "extra-node-info": values.product,
+    "thread-spec": values.count,
     "time-min": values.time_limit,
+    "tmp": values.memory,
 }
 
 
@@ -76,12 +84,14 @@ def _problem(directive: Directive, text: str) -> Evidence:
 
 
 def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> list[Evidence]:
-    """The three memory options exclude each other wherever they come from."""
-    memory = [name for name in _MEMORY if name in last]
-    if len(memory) < 2:
-        return []
-    newest = next(directive for directive in reversed(ordered) if directive.option in memory)
-    return [_problem(newest, f"--{' and --'.join(memory)} exclude each other; keep one")]
+    """Options that exclude each other wherever they come from: sbatch refuses them together."""
+    found = []
+    for group in _EXCLUSIVE:
+        given = [name for name in group if name in last]
+        if len(given) > 1:
+            newest = next(directive for directive in reversed(ordered) if directive.option in given)
+            found.append(_problem(newest, f"--{' and --'.join(given)} exclude each other; keep one"))
+    return found
 
 
 def _cut(request: JobRequest) -> JobRequest:
@@ -139,8 +149,14 @@ def arguments_to_directives(arguments: Mapping[str, str]) -> tuple[Directive, ..
 
 def pins_to_directives(pins: Sequence[Pin]) -> tuple[Directive, ...]:
     """Options that the guard puts on the command line. ValueError for one that sbatch would not take."""
+    return words_to_directives([pin.option for pin in pins], "pinned")
+
+
+def words_to_directives(words: Sequence[str], source: Source) -> tuple[Directive, ...]:
+    """Options of sbatch's command line, word by word. ValueError for one that sbatch would not take."""
+    if ":" in words:  # wherever it stands, also as a value
+        raise ValueError("a lone `:` begins another component")
     return tuple(
-        Directive(option.name, value, "pinned", Evidence("command line", 0, pin.option))
-        for pin in pins
-        for option, value in options.read([pin.option])
+        Directive(option.name, value, source, Evidence("command line", 0, f"--{option.name}={value}"))
+        for option, value in options.read(words)
     )

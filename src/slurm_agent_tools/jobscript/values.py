@@ -49,7 +49,7 @@ def nodes(text: str) -> tuple[int, int]:
 
 
 def _node_span(item: str, whole: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,7})([km]?)(?:-(\d{1,7})([km]?)(?::\d{1,7})?)?", item.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"\+?(\d{1,7})([km]?)(?:-(\d{1,7})([km]?)(?::\d{1,7})?)?", item.strip(), re.IGNORECASE)
     if match is None:
         raise ValueError(f"not a number of nodes: {whole!r} (write 1 or 2-4)")
     low = int(match[1]) * _FACTOR[match[2].lower()]

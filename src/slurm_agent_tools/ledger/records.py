@@ -47,3 +47,26 @@ class Submission:
     failed: bool | None = None
     analysed: datetime | None = None
     category: str | None = None
+    files_json: str = "{}"  # project files that the script runs, path -> sha256, as they were checked
+    drift_json: str | None = None  # what was last found to differ from what was allowed
+    run_seconds: int | None = None  # known once it ended
+    approval_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question to a person about one exact plan, and what came of it. `plan` is the text that was shown."""
+
+    id: str
+    plan_sha256: str
+    plan: str
+    job_name: str
+    created: datetime
+    updated: datetime
+    expires: datetime
+    channel: str | None = None
+    granted: datetime | None = None
+    granted_by: str | None = None
+    signature: str | None = None
+    used: datetime | None = None
+    declined: datetime | None = None

@@ -29,4 +29,18 @@ MIGRATIONS: tuple[str, ...] = (
         name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL
     ) STRICT;
     """,
+    """
+    ALTER TABLE submissions ADD COLUMN files_json TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE submissions ADD COLUMN drift_json TEXT;
+    ALTER TABLE submissions ADD COLUMN run_seconds INTEGER;
+    ALTER TABLE submissions ADD COLUMN approval_id TEXT;
+    CREATE TABLE approvals (
+        id TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        plan_sha256 TEXT NOT NULL, plan TEXT NOT NULL, job_name TEXT NOT NULL,
+        created REAL NOT NULL, updated REAL NOT NULL, expires REAL NOT NULL,
+        channel TEXT, granted REAL, granted_by TEXT, signature TEXT, used REAL, declined REAL
+    ) STRICT;
+    CREATE INDEX approvals_plan ON approvals (plan_sha256);
+    """,
 )

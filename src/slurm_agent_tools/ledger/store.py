@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger.approvals import Approvals
+from slurm_agent_tools.ledger.database import Database, storage
 from slurm_agent_tools.ledger.records import OPEN_PHASES, Owner, Submission
-from slurm_agent_tools.ledger.schema import MIGRATIONS
 
 _COLUMNS = tuple(item.name for item in fields(Submission))
 _TIMES = ("created", "updated", "analysed")
@@ -23,54 +22,31 @@ _TIMES = ("created", "updated", "analysed")
 class Store:
     """Records of one user's submissions, reads and results. Every method commits before it returns.
 
-    Safe to call from several threads and processes. Raises StorageError.
+    Safe to call from several threads and processes. `place` is where the lock of submissions lies; `others` are the
+    folders of this user's other ledgers. Raises StorageError.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / "ledger.sqlite3"
+    def __init__(self, folder: Path, *, place: Path | None = None, others: Sequence[Path] = ()) -> None:
+        self.folder, self.place, self.others = folder, place or folder, tuple(others)
         self.decisions = folder / "decisions.jsonl"
-        self._guard = threading.Lock()
-        with _storage(folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False, isolation_level=None)
-            self.path.chmod(0o600)
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._migrate()
+        self._db = Database(folder)
+        self.approvals = Approvals(self._db)
+        self.adopt()
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file."""
+        return self._db.path
 
     def close(self) -> None:
         """Close the file."""
-        with self._guard:
-            self._db.close()
+        self._db.close()
 
-    def _migrate(self) -> None:
-        with self._change() as db:
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > len(MIGRATIONS):
-                raise StorageError(
-                    f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
-                )
-            for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
-                for statement in filter(str.strip, statements.split(";")):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number:d}")
-
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with self._guard, _storage(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    def _rows(self, query: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
-        with self._guard, _storage(self.path):
-            return self._db.execute(query, values).fetchall()
+    def adopt(self) -> None:
+        """Take over what this user's ledgers in other folders know: another folder is no way around a failure."""
+        for folder in self.others:
+            if (folder / self.path.name).exists():
+                self._db.adopt(folder, {"submissions": "token", "approvals": "id"})
 
     # --- submissions ---------------------------------------------------------------------------------------
 
@@ -79,7 +55,7 @@ class Store:
         record = _to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
         names = ", ".join(record)
         marks = ", ".join(f":{name}" for name in record)
-        with self._change() as db:
+        with self._db.change() as db:
             db.execute(f"INSERT INTO submissions ({names}) VALUES ({marks})", record)  # noqa: S608 - our own column names
 
     def update(self, submission: Submission, **changes: object) -> Submission:
@@ -87,7 +63,7 @@ class Store:
         now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
         row = _to_row(now)
         marks = ", ".join(f"{name} = :{name}" for name in row if name != "token")
-        with self._change() as db:
+        with self._db.change() as db:
             db.execute(f"UPDATE submissions SET {marks} WHERE token = :token", row)  # noqa: S608 - our own column names
         return now
 
@@ -101,11 +77,30 @@ class Store:
 
     def managed_ids(self, owner: Owner) -> frozenset[int]:
         """Ids of all jobs that this user submitted through the guard on this cluster, from any project."""
-        rows = self._rows(
+        rows = self._db.rows(
             "SELECT job_id FROM submissions WHERE user = ? AND cluster = ? AND job_id IS NOT NULL",
             (owner.user, owner.cluster),
         )
         return frozenset(row["job_id"] for row in rows)
+
+    def released(self, owner: Owner, ids: Collection[int]) -> list[tuple[str, Submission]]:
+        """The submissions of this user on this cluster that became these jobs, each with its project."""
+        marks = ", ".join("?" for _ in ids)
+        rows = self._db.rows(
+            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND phase = 'released'"  # noqa: S608 - marks only
+            f" AND job_id IN ({marks}) ORDER BY created",
+            (owner.user, owner.cluster, *ids),
+        )
+        return [(row["project"], _from_row(row)) for row in rows]
+
+    def note_drift(self, submission: Submission, found: str) -> bool:
+        """Remember what a job was found to be; False when somebody else noted something meanwhile."""
+        with self._db.change() as db:
+            changed = db.execute(
+                "UPDATE submissions SET drift_json = ? WHERE token = ? AND drift_json IS ?",
+                (found, submission.token, submission.drift_json),
+            )
+            return changed.rowcount == 1
 
     def open_submissions(self, owner: Owner, *, lost_since: datetime | None = None) -> list[Submission]:
         """Submissions of this user on this cluster, from any project, that are not settled; oldest first.
@@ -114,7 +109,7 @@ class Store:
         """
         marks = ", ".join("?" for _ in OPEN_PHASES)
         since = lost_since.timestamp() if lost_since is not None else float("inf")
-        rows = self._rows(
+        rows = self._db.rows(
             f"SELECT * FROM submissions WHERE user = ? AND cluster = ? AND (phase IN ({marks})"  # noqa: S608 - marks only
             " OR (phase = 'lost' AND updated >= ?)) ORDER BY created",
             (owner.user, owner.cluster, *OPEN_PHASES, since),
@@ -125,8 +120,17 @@ class Store:
         """Jobs that Slurm accepted from this caller, newest first."""
         return self._owned(owner, "AND job_id IS NOT NULL ORDER BY created DESC LIMIT ?", limit)
 
+    def sent_since(self, owner: Owner, since: datetime) -> list[Submission]:
+        """Submissions of this user on this cluster, from any project, that Slurm took or may have taken."""
+        rows = self._db.rows(
+            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND created >= ?"
+            " AND phase NOT IN ('refused', 'lost', 'cancelled')",
+            (owner.user, owner.cluster, since.timestamp()),
+        )
+        return [_from_row(row) for row in rows]
+
     def _owned(self, owner: Owner, rest: str, *values: object) -> list[Submission]:
-        rows = self._rows(
+        rows = self._db.rows(
             f"SELECT * FROM submissions WHERE user = ? AND project = ? AND cluster = ? {rest}",  # noqa: S608 - constants
             (owner.user, owner.project, owner.cluster, *values),
         )
@@ -136,7 +140,7 @@ class Store:
 
     def mark_read(self, owner: Owner, what: str, at: datetime) -> None:
         """Remember that this caller read `what`: `status`, or `job:ID`."""
-        with self._change() as db:
+        with self._db.change() as db:
             db.execute(
                 "INSERT INTO reads VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (user, project, cluster, what) DO UPDATE SET at = excluded.at",
@@ -145,7 +149,7 @@ class Store:
 
     def last_read(self, owner: Owner, what: str) -> datetime | None:
         """When this caller last read `what`."""
-        rows = self._rows(
+        rows = self._db.rows(
             "SELECT at FROM reads WHERE user = ? AND project = ? AND cluster = ? AND what = ?",
             (owner.user, owner.project, owner.cluster, what),
         )
@@ -153,7 +157,7 @@ class Store:
 
     def add_result(self, owner: Owner, path: str, *, name: str, status: str, job_id: str | None, at: datetime) -> None:
         """Remember a saved result."""
-        with self._change() as db:
+        with self._db.change() as db:
             db.execute(
                 "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (path, owner.user, owner.project, owner.cluster, name, status, job_id, at.timestamp()),
@@ -164,7 +168,7 @@ class Store:
     def log_decision(self, entry: Mapping[str, object]) -> None:
         """Append one line to the decision log; on disk before this returns."""
         line = json.dumps(entry, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
-        with self._guard, _storage(self.decisions):
+        with self._db.guard, storage(self.decisions):
             handle = os.open(self.decisions, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 if os.write(handle, line) != len(line):
@@ -174,38 +178,6 @@ class Store:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-@contextmanager
-def submission_lock(folder: Path) -> Iterator[bool]:
-    """Try to be the only process of this user that submits; yields False when another one is. Freed by a crash.
-
-    SQLite's own file lock, because it works wherever the ledger works.
-    """
-    with _storage(folder):
-        db = sqlite3.connect(folder / "submit-lock.sqlite3", timeout=0, isolation_level=None)
-    try:
-        try:
-            db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise StorageError(f"cannot lock {folder}: {error}", hint=_HINT) from error
-            yield False
-            return
-        yield True
-    finally:
-        db.close()
-
-
-_HINT = "Check that the folder is writable and the disk is not full, or set SLURM_AGENT_STATE_DIR."
-
-
-@contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"cannot use {path}: {error}", hint=_HINT) from error
 
 
 def _to_row(submission: Submission) -> dict[str, object]:

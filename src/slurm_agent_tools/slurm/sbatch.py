@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm import fields, opinion
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import JobId
 
@@ -29,11 +29,16 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class TestOnly:
-    """Slurm's opinion without a job. `start` is its coarse estimate."""
+    """Slurm's opinion without a job. `start` is its coarse estimate.
+
+    `shown`: the options that sbatch read, for each component; empty where it gave up on them, None where what it
+    printed cannot be read.
+    """
 
     accepted: bool
     message: str
     start: datetime | None
+    shown: opinion.Shown | None = None
 
 
 def argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
@@ -42,8 +47,8 @@ def argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
 
 
 def trial_argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
-    """The same, as a question."""
-    return ["sbatch", "--test-only", *options, "/dev/stdin", *args]
+    """The same, as a question; sbatch also prints every option that it read."""
+    return ["sbatch", "--verbose", "--test-only", *options, "/dev/stdin", *args]
 
 
 def parse(done: Completed) -> Submitted:
@@ -64,12 +69,14 @@ def parse(done: Completed) -> Submitted:
 
 def parse_trial(done: Completed) -> TestOnly:
     """Raises SlurmUnreachable."""
-    if done.timed_out or fields.silent(done):
-        why = fields.message(done) or "no answer in time"
-        raise SlurmUnreachable(f"Slurm does not answer: {why}", hint="Try `scontrol ping`.")
-    said = fields.message(done)
-    when = re.search(r"to start at (\S+)", said)
-    return TestOnly(done.exit_code == 0, said, _moment(when[1]) if when is not None else None)
+    shown, rest = opinion.split(fields.text(done.stderr))
+    said = replace(done, stderr=rest.encode("utf-8"))  # names and paths among the options are no word of Slurm's
+    message = fields.message(said)
+    if said.timed_out or fields.silent(said):
+        raise SlurmUnreachable(f"Slurm does not answer: {message or 'no answer in time'}", hint="Try `scontrol ping`.")
+    when = re.search(r"^(?:sbatch: )?Job \d+ to start at (\S+)", rest, re.MULTILINE)
+    start = _moment(when[1]) if when is not None else None
+    return TestOnly(said.exit_code == 0, message, start, None if done.truncated else shown)
 
 
 def _moment(text: str) -> datetime:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
 from slurm_agent_tools.model import Job, Partition, Resources
@@ -127,7 +128,7 @@ def _cells(block: str) -> dict[str, str]:
     facts, _, rest = tail.partition(_COMMAND)
     command, sign, paths = rest.rpartition(_FOLDER)
     cells |= {key: value for key, value in reversed(_pairs(facts, _FIELD)) if key not in cells}
-    return cells | {"Command": command.strip()} | dict(_pairs(sign + paths, _LINE))
+    return cells | {"": facts, "Command": command.strip()} | dict(_pairs(sign + paths, _LINE))
 
 
 def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -147,24 +148,51 @@ def _id(cell: dict[str, str]) -> JobId:
 
 def _resources(cell: dict[str, str]) -> Resources:
     tres = parse_tres("" if cell.get("TRES", "") == "(null)" else cell.get("TRES", ""))
-    memory = tres_memory(tres["mem"]) if "mem" in tres else None
     nodes = int(cell["NumNodes"].split("-")[0]) if cell.get("NumNodes") else None
+    if cell["JobState"] == "PENDING" and "node" in tres:
+        nodes = int(tres["node"])  # NumNodes of a pending job is an estimate, by its CPUs (measured)
+    cpus = int(cell["NumCPUs"].split("-")[0])
     gpus = int(tres["gres/gpu"]) if "gres/gpu" in tres else _gres(cell, nodes or 1)
-    limit = cell["TimeLimit"]
+    placed = [(int(size) * 2**20, sum(map(int, _PLACED.findall(gres)))) for size, gres in _ALLOCATED.findall(cell[""])]
+    memory = _memory_of(cell, tres, nodes or 1, cpus, gpus)
     tasks = cell.get("ArrayTaskId", "")
     throttle = int(cell["ArrayTaskThrottle"]) if cell.get("ArrayTaskThrottle", "").isdigit() else None
     return Resources(
         partition=cell["Partition"],
         nodes=nodes,
-        cpus=int(cell["NumCPUs"].split("-")[0]),
+        cpus=cpus,
         gpus=gpus,
         memory_bytes=memory,
-        memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
-        memory_per_node_bytes=memory // nodes if memory is not None and nodes else None,
-        time_limit_seconds=fields.time_limit(limit),
+        memory_per_gpu_bytes=_per_gpu(memory, gpus, placed) if memory is not None and gpus else None,
+        memory_per_node_bytes=max((size for size, _ in placed), default=memory // nodes if memory and nodes else None),
+        time_limit_seconds=fields.time_limit(cell["TimeLimit"]),
         array_tasks=_count(tasks),
         array_concurrency=None if not tasks else min(_count(tasks) or 1, throttle or _count(tasks) or 1),
     )
+
+
+# What a started job holds on a node, or on each of several alike:
+# `Nodes=a[1-2] CPU_IDs=0 Mem=4096 GRES=gpu:x:2(IDX:0-1)`.
+_ALLOCATED = re.compile(r"\n     Nodes=\S+ CPU_IDs=\S+ Mem=(\d+) GRES=(\S*)")
+_PLACED = re.compile(r"gpu(?::[^:(,]+)?:(\d+)\(")
+
+
+def _memory_of(cell: dict[str, str], tres: dict[str, str], nodes: int, cpus: int, gpus: int) -> int | None:
+    """Total memory. A pending job's TRES do not follow a change of its nodes or CPUs, its options do (measured)."""
+    found = [tres_memory(tres["mem"])] if "mem" in tres else []
+    if cell["JobState"] == "PENDING":
+        per_gpu = re.search(r"gpu:(\d+)", cell.get("MemPerTres", ""))
+        if per_gpu is not None:  # goes before the partition's default per CPU, which is shown all the same
+            found.append(int(per_gpu[1]) * 2**20 * gpus)
+        else:
+            found.append(tres_memory(cell.get("MinMemoryNode", "0")) * nodes)
+            found.append(tres_memory(cell.get("MinMemoryCPU", "0")) * cpus)
+    return max(found) if any(found) else None
+
+
+def _per_gpu(memory: int, gpus: int, placed: list[tuple[int, int]]) -> int:
+    """The largest share of a GPU over the nodes; an average while the job is not placed."""
+    return max([memory // gpus, *(size // here for size, here in placed if here)])
 
 
 def _count(tasks: str) -> int | None:
@@ -227,13 +255,32 @@ def _partition(line: str) -> Partition:
         max_nodes=None if cell["MaxNodes"] == "UNLIMITED" else int(cell["MaxNodes"]),
         def_mem_per_cpu=_memory(cell.get("DefMemPerCPU")),
         def_mem_per_node=_memory(cell.get("DefMemPerNode")),
-        def_mem_per_gpu=_memory(dict(re.findall(r"(\w+)=(\d+)", cell.get("JobDefaults", ""))).get("DefMemPerGPU")),
+        def_mem_per_gpu=_default_per_gpu(cell.get("JobDefaults", "")),
         max_mem_per_node=_memory(cell.get("MaxMemPerNode")),
         max_mem_per_cpu=_memory(cell.get("MaxMemPerCPU")),
         exclusive=cell.get("OverSubscribe") == "EXCLUSIVE",
         total_cpus=int(cell["TotalCPUs"]),
         total_gpus=int(tres.get("gres/gpu", "0")),
     )
+
+
+def with_defaults(part: Partition, config: Mapping[str, str]) -> Partition:
+    """The cluster's own memory defaults and limits where the partition states none (slurm.conf(5))."""
+    per_cpu, per_node = _memory(config.get("DefMemPerCPU")), _memory(config.get("DefMemPerNode"))
+    if part.def_mem_per_cpu or part.def_mem_per_node:
+        per_cpu, per_node = part.def_mem_per_cpu, part.def_mem_per_node
+    most_cpu, most_node = _memory(config.get("MaxMemPerCPU")), _memory(config.get("MaxMemPerNode"))
+    if part.max_mem_per_cpu or part.max_mem_per_node:
+        most_cpu, most_node = part.max_mem_per_cpu, part.max_mem_per_node
+    return replace(
+        part, def_mem_per_cpu=per_cpu, def_mem_per_node=per_node, max_mem_per_cpu=most_cpu, max_mem_per_node=most_node,
+        def_mem_per_gpu=part.def_mem_per_gpu or _default_per_gpu(config.get("JobDefaults", "")),
+    )  # fmt: skip
+
+
+def _default_per_gpu(text: str) -> int | None:
+    """DefMemPerGPU in a list of job defaults."""
+    return _memory(dict(re.findall(r"(\w+)=(\d+)", text)).get("DefMemPerGPU"))
 
 
 def _time(text: str) -> int | None:

@@ -9,7 +9,10 @@ from slurm_agent_tools.model import Node
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.runner import Completed
 
-_COLUMNS = ("NodeList", "PartitionName", "StateCompact", "CPUsState", "Memory", "FreeMem", "Gres", "GresUsed", "Reason")
+_COLUMNS = (
+    "NodeList", "PartitionName", "StateCompact", "CPUsState", "Threads", "Memory", "FreeMem", "Gres", "GresUsed",
+    "Reason",
+)  # fmt: skip
 _WIDTH = 256
 
 
@@ -61,6 +64,7 @@ def _node(cell: dict[str, str]) -> Node:
         gpus_used=sum(number for _, number in _gpus(cell["GresUsed"])),
         gpu_types=types,
         reason=None if cell["Reason"] in {"none", ""} else cell["Reason"],
+        threads_per_core=int(cell["Threads"]),
     )
 
 

@@ -15,6 +15,7 @@ _WORST = (
 )  # fmt: skip
 _MEMORY = "OUT_OF_MEMORY"
 _NOT_SET_UP = 53  # no signal: how Slurm marks a bad --chdir, --output or --error (measured)
+_NO_END = "the controller does not know it, and the accounting has not been told its end"
 _ENDED_BY = {
     "TIMEOUT": "It reached its time limit.",
     "NODE_FAIL": "A node that it ran on failed.",
@@ -54,7 +55,7 @@ def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
 def _lagging(past: Job | None) -> Job | None:
     """Only the accounting knows it: while it still calls the job active, its end is not known yet."""
     if past is not None and past.active:
-        return replace(past, state="UNKNOWN", reason="the controller has forgotten it, the accounting calls it active")
+        return replace(past, state="UNKNOWN", reason=_NO_END)
     return past
 
 

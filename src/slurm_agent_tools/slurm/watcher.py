@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
+import anyio
+
+from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.slurm.client import JobView, SlurmClient
 from slurm_agent_tools.slurm.runner import Clock
 from slurm_agent_tools.slurm.truth import newer
@@ -12,6 +15,8 @@ from slurm_agent_tools.units import JobId
 
 _PROGRESS_SECONDS = 2.0
 _FRESH = 2.0
+_LATE = 1.5
+_HINT = "Try `scontrol ping`, or call wait_for_job again in a minute."
 Progress = Callable[[JobView, float], Awaitable[None]]
 
 
@@ -31,20 +36,33 @@ class Watcher:
         self._slurm, self._clock = slurm, clock
 
     async def wait(self, job_id: JobId, timeout: float, on_progress: Progress | None = None) -> JobView:  # noqa: ASYNC109
-        """The job when it ended, or as it is when the time is up. Raises UnknownJob and SlurmUnreachable."""
+        """The job when it ended, or as it is when the time is up. Raises UnknownJob and SlurmUnreachable.
+
+        A look that Slurm leaves unanswered is given up 1.5 seconds after the asked time.
+        """
         start = self._clock.now()
         view = await self._slurm.job(job_id)
+        cost = self._passed(start)  # of a look: the last one begins so much before the time is up
         while not view.over:
             passed = self._passed(start)
             if on_progress is not None:
                 await on_progress(view, passed)
-            left = timeout - passed
+            left = timeout - passed - cost
             if left <= 0:
                 break
             await self._pause(view, min(left, self._to_tick(self._interval(view))), start, on_progress)
-            seen = await self._slurm.glance(job_id, max_age=_FRESH)
-            view = newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=_FRESH)
+            began = self._passed(start)
+            view = await self._look(job_id, view, timeout + _LATE - began)
+            cost = max(cost, self._passed(start) - began)
         return view
+
+    async def _look(self, job_id: JobId, view: JobView, limit: float) -> JobView:
+        with anyio.move_on_after(limit):
+            seen = await self._slurm.glance(job_id, max_age=_FRESH)
+            return newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=_FRESH)
+        raise SlurmUnreachable(
+            f"Slurm did not answer within {limit:.0f} s while job {job_id} was waited for.", hint=_HINT
+        )
 
     def _to_tick(self, interval: float) -> float:
         """Seconds to the next tick; ticks lie at the same moments for everybody, so that looks are shared."""

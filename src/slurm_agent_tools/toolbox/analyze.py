@@ -15,14 +15,15 @@ from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import jobs, logfiles, paths, show
-from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.toolbox.drift import Look, parts
 from slurm_agent_tools.toolbox.logfiles import Log
 
 _RECENT = timedelta(days=7)
 _SHOWN = 20
 
 
-async def analyze_log(desk: Desk, ask: AnalyzeLog) -> AnalyzeReply:
+async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeReply:
     """Diagnose one job, one file, or the newest failures. Raises InputError, UnknownJob and SlurmUnreachable."""
     given = [name for name in ("job_id", "path", "recent_errors") if getattr(ask, name) is not None]
     if len(given) != 1:
@@ -30,21 +31,21 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog) -> AnalyzeReply:
             "job_id, path, recent_errors", given, "exactly one of them is needed", hint="Usually job_id is the one."
         )
     if ask.job_id is not None:
-        return await _of_job(desk, ask, ask.job_id)
+        return await _of_job(desk, ask, caller, ask.job_id)
     if ask.path is not None:
         real, _ = await paths.read_file(desk, "path", ask.path, limit=2**50)
         return await anyio.to_thread.run_sync(_reply, desk, ask, None, [await logfiles.read(desk, real, "stdout")])
     return await _recent(desk, ask.recent_errors or 1)
 
 
-async def _of_job(desk: Desk, ask: AnalyzeLog, text: str) -> AnalyzeReply:
+async def _of_job(desk: Desk, ask: AnalyzeLog, caller: Caller, text: str) -> AnalyzeReply:
     view = await desk.slurm.job(jobs.parse(text), fresh=True)
     logs = await read_logs(desk, view)
     reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs)  # matching takes its time on a long log
     await jobs.remember(desk, view)
     if jobs.ended(view) and reply.diagnosis is not None:
         await jobs.settle(desk, view, category=reply.diagnosis.category, analysed=True)
-    return reply
+    return reply.model_copy(update={"alerts": await Look(desk, caller, "analyze_log").at(parts(view))})
 
 
 async def read_logs(desk: Desk, view: JobView) -> list[Log]:

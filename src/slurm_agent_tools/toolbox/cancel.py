@@ -9,6 +9,7 @@ from slurm_agent_tools.replies import CancelReply, RuleResult
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import decisions, jobs, paths, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.toolbox.drift import Look, parts
 from slurm_agent_tools.units import JobId
 
 _LOOKS = 20
@@ -24,11 +25,12 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
         summary = f"Job {job_id} was over already: {view.job.state}. Nothing was done."
         return CancelReply(status="already_finished", summary=summary, as_of=desk.clock.now(), job=show.job(view.job))
     run = await desk.db(desk.store.by_job, desk.owner, job_id.base)
+    drifted = await Look(desk, caller, "cancel_job").at(parts(view))
     refusal = await _refusal(desk, job_id, run)
     decision = decisions.single(desk, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
     await decisions.log(desk, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
-        return _blocked(desk, view, refusal).model_copy(update={"decision": decision})
+        return _blocked(desk, view, refusal).model_copy(update={"decision": decision, "alerts": drifted})
     await desk.slurm.cancel(job_id)
     view = await _confirmed(desk, job_id)
     await decisions.log(desk, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
@@ -39,6 +41,7 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
         as_of=desk.clock.now(),
         job=show.job(view.job, managed=True),
         decision=decision,
+        alerts=drifted,
     )
 
 

@@ -14,7 +14,7 @@ from slurm_agent_tools.model import JobRequest, Live, Partition, Pin, Plan, Reso
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.reader import read_script
-from slurm_agent_tools.replies import Blocker, DecisionShown, PinShown, SubmitReply
+from slurm_agent_tools.replies import Blocker, DecisionShown, GrantShown, PinShown, SubmitReply
 from slurm_agent_tools.toolbox import decisions, fallback, paths, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
 from slurm_agent_tools.units import parse_array, parse_time_limit
@@ -100,7 +100,12 @@ def _arguments(ask: SubmitJob) -> dict[str, str]:
 
 
 async def judge(
-    desk: Desk, case: Case, known: Live | None, *, partitions: Mapping[str, Partition] | None = None
+    desk: Desk,
+    case: Case,
+    known: Live | None,
+    *,
+    partitions: Mapping[str, Partition] | None = None,
+    grant: GrantShown | None = None,
 ) -> Case:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     partitions = known.partitions if known is not None else partitions
@@ -115,8 +120,10 @@ async def judge(
         request_sha256=judged.request_sha256,
         justification=judged.ask.justification,
         live=known,
+        user=desk.owner.user,
+        today=desk.clock.now().date(),
     )
-    decision = decide(plan, desk.policy, decision_id=new_id(), pinned=pinned, complete=known is not None)
+    decision = decide(plan, desk.policy, decision_id=new_id(), pinned=pinned, complete=known is not None, grant=grant)
     judged = replace(judged, decision=decision)
     await log_decision(desk, judged, "decided")
     return judged
@@ -149,6 +156,9 @@ async def log_decision(desk: Desk, case: Case, event: str, **more: object) -> No
         request_sha256=case.request_sha256,
         options=list(case.options),
         pinned=[pin.option for pin in case.pinned],
+        requested=show.resources(case.resources).model_dump(exclude_none=True),
+        args=list(case.ask.args or ()),
+        job_name=case.name,
         run_id=case.ask.run_id,
         justification=case.ask.justification or case.request.justification,
         dry_run=case.ask.dry_run,
@@ -156,19 +166,26 @@ async def log_decision(desk: Desk, case: Case, event: str, **more: object) -> No
     )
 
 
-async def hand_over(desk: Desk, case: Case, blocker: Blocker, reason: str) -> SubmitReply:
-    """Leave a script and commands for a person, and say so."""
+async def hand_over(
+    desk: Desk, case: Case, blocker: Blocker, reason: str, *, approval_id: str | None = None
+) -> SubmitReply:
+    """Leave a script and commands for a person, and say so. `approval_id`: what the person can approve instead."""
     left = await fallback.hand_over(
         desk, name=case.name, script=case.data, decision=case.verdict, blocker=blocker,
         options=[*case.options, *(pin.option for pin in case.pinned)], args=case.ask.args or (),
     )  # fmt: skip
     answer = blocked(desk, case, blocker, human=True)
+    approve = [] if approval_id is None else [f"slurm-agent-tools approve {approval_id}"]
+    summary = f"{case.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
+    if approve:
+        summary += f" A person can approve it with `{approve[0]}`; then call again."
     return answer.model_copy(
         update={
             "reason": reason,
-            "summary": f"{case.name} was not submitted: {reason} A script for a person is at {left.artifact}.",
+            "summary": summary,
             "artifacts": [left.artifact],
-            "manual_commands": left.commands,
+            "manual_commands": [*approve, *left.commands],
+            "approval_id": approval_id,
         }
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Sequence
 
 from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult, Verdict
@@ -12,6 +14,7 @@ _QUIET = {"pass", "not_evaluated"}
 
 async def log(desk: Desk, caller: Caller, decision: DecisionShown, tool: str, event: str, **facts: object) -> None:
     """Append one line; on disk before this returns."""
+    approval = decision.approval
     entry = {
         "at": desk.clock.now().isoformat(),
         "event": event,
@@ -27,9 +30,12 @@ async def log(desk: Desk, caller: Caller, decision: DecisionShown, tool: str, ev
         "user": desk.owner.user,
         "project": desk.project,
         "cluster": desk.owner.cluster,
+        "host": platform.node(),
+        "process": os.getpid(),
         "client": caller.client,
         "client_version": caller.version,
         "face": caller.face,
+        "approval": None if approval is None else approval.model_dump(mode="json"),
     }
     await desk.db(desk.store.log_decision, entry | facts)
 

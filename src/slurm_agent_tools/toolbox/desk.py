@@ -6,7 +6,7 @@ import getpass
 import os
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
@@ -14,10 +14,11 @@ from typing import Literal, ParamSpec, TypeVar
 import anyio.to_thread
 
 from slurm_agent_tools.config import Settings
-from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.ledger.anchor import anchor, register
 from slurm_agent_tools.ledger.records import Owner
 from slurm_agent_tools.ledger.store import Store
-from slurm_agent_tools.policy.document import LoadedPolicy, load, shipped
+from slurm_agent_tools.policy import files
+from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import LocalFiles, LocalRunner, SystemClock
 from slurm_agent_tools.slurm.runner import Clock, Files
@@ -49,6 +50,11 @@ class Desk:
     store: Store
     clock: Clock
     owner: Owner
+    reload: Callable[[], LoadedPolicy] | None = None
+
+    async def current(self) -> Desk:
+        """The same with the policy as its files are now: a file that changed counts from this request on."""
+        return self if self.reload is None else replace(self, policy=await self.db(self.reload))
 
     @property
     def project(self) -> str:
@@ -63,7 +69,7 @@ class Desk:
 def open_desk(settings: Settings) -> Desk:
     """Everything for the local cluster. Raises ConfigError and StorageError."""
     clock = SystemClock()
-    user = getpass.getuser()
+    user = user_name()
     slurm = SlurmClient(LocalRunner(settings), clock, settings.slurm, user=user)
     owner = Owner(user, str(settings.project_root.resolve()), _cluster_key(settings))
     return Desk(
@@ -72,32 +78,39 @@ def open_desk(settings: Settings) -> Desk:
         slurm=slurm,
         watcher=Watcher(slurm, clock),
         files=LocalFiles(),
-        store=Store(settings.state_dir),
+        store=open_store(settings),
         clock=clock,
         owner=owner,
+        reload=partial(load_policy_for, settings),
     )
 
 
+def open_store(settings: Settings) -> Store:
+    """The ledger in the settings' state folder, which knows what this user's other ledgers know."""
+    place = anchor(settings.state_dir)
+    return Store(settings.state_dir, place=place, others=register(place, settings.state_dir))
+
+
+def user_name() -> str:
+    """The process's own user, as Slurm names him; the environment's USER and LOGNAME are only words."""
+    try:
+        import pwd  # noqa: PLC0415 - not everywhere
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
 def load_policy_for(settings: Settings) -> LoadedPolicy:
-    """The shipped policy, tightened by the project's policies/*.yaml and the file that the settings name."""
-    paths = sorted((settings.project_root / "policies").glob("*.yaml"))
-    if settings.policy is not None:
-        paths.append(settings.policy)
-    return load(shipped(), [(str(path), _read(path)) for path in paths])
+    """The policy in force in the settings' project. Raises ConfigError."""
+    return files.load_for(settings.project_root, settings.policy)
 
 
 def new_id() -> str:
     """A fresh id for a decision or a token: 16 hex digits."""
     return secrets.token_hex(8)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            "policy", str(path), f"cannot be read: {error.strerror}", hint="Mend or remove it."
-        ) from error
 
 
 def _cluster_key(settings: Settings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 
@@ -44,6 +45,8 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
         script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
         job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
         run_id=case.ask.run_id, request_json=show.resources(case.resources).model_dump_json(),
+        approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
+        files_json=json.dumps(dict(case.reading.files), sort_keys=True),
     )  # fmt: skip
     await desk.db(desk.store.add, desk.owner, submission)
     await _log_folders(desk, case)

@@ -54,6 +54,7 @@ async def settle(desk: Desk, view: JobView, *, category: str | None = None, anal
         run,
         outcome=view.job.state,
         failed=failed(view),
+        run_seconds=view.job.elapsed_seconds,
         category=category or run.category or view.job.state,
         analysed=desk.clock.now() if analysed else run.analysed,
     )

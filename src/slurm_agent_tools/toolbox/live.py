@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job, JobRequest, Live, Partition, PastRun
 from slurm_agent_tools.policy import slots
+from slurm_agent_tools.replies import ResourcesShown
 from slurm_agent_tools.toolbox import jobs
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.toolbox.later import Later, ask_all
@@ -27,8 +30,11 @@ class Snapshot:
 
     def claims(self) -> tuple[slots.Claim, ...]:
         """What counts against the limit: the queue, and reservations for submissions whose fate is not known."""
-        reserved = (slots.Claim(-1 - index, item.slots) for index, item in enumerate(self.unsettled))
-        return (*slots.claims(self.active), *reserved)
+        return (*slots.claims(self.active), *self.reserved())
+
+    def reserved(self) -> tuple[slots.Claim, ...]:
+        """The places of submissions that the queue does not show and whose fate is not known."""
+        return tuple(slots.Claim(-1 - index, item.slots) for index, item in enumerate(self.unsettled))
 
 
 async def look(desk: Desk, *, fresh: bool) -> Snapshot:
@@ -53,6 +59,8 @@ async def facts(desk: Desk, snapshot: Snapshot, request: JobRequest, width: int)
     after = slots.waits_for(request.dependency)
     candidate = slots.Claim(_CANDIDATE, width, after)
     active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
+    waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
+    today = await desk.db(desk.store.sent_since, desk.owner, desk.clock.now() - timedelta(days=1))
     return Live(
         now=desk.clock.now(),
         partitions=snapshot.partitions,
@@ -63,7 +71,20 @@ async def facts(desk: Desk, snapshot: Snapshot, request: JobRequest, width: int)
         takes_over=_taken_over(after, active_now, active_then, width),
         slots_after=active_then,
         history=await history(desk, snapshot.active),
+        pending_after=slots.count((*waiting, *snapshot.reserved(), candidate)),
+        submissions_today=len(today),
+        gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
+        cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),
     )
+
+
+def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
+    """Hours that a submission may still use, or that it used when it is over; tasks of an array as they were asked."""
+    asked = ResourcesShown.model_validate_json(item.request_json)
+    seconds = asked.time_limit_seconds or 0
+    if item.run_seconds is not None and asked.array_tasks is None:
+        seconds = item.run_seconds
+    return max(0, seconds) / 3600 * ((asked.gpus if count == "gpus" else asked.cpus) or 0) * (asked.array_tasks or 1)
 
 
 async def history(desk: Desk, active: Sequence[Job]) -> tuple[PastRun, ...]:

@@ -12,7 +12,7 @@ from slurm_agent_tools.catalogue import GetStatus, Section
 from slurm_agent_tools.errors import AgentToolsError, StorageError
 from slurm_agent_tools.model import Job, Node, Partition
 from slurm_agent_tools.policy import slots
-from slurm_agent_tools.policy.document import LoadedPolicy
+from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.replies import (
     Alert,
     ClusterSection,
@@ -24,12 +24,14 @@ from slurm_agent_tools.replies import (
 )
 from slurm_agent_tools.slurm.client import ClusterInfo, JobView
 from slurm_agent_tools.toolbox import capacity, jobs, live, records, show
-from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.toolbox.drift import Look
 from slurm_agent_tools.toolbox.later import Later, ask_all
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import human_memory, parse_job_id
 
-_DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions")
+_DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions", "policy")
 _CROWDED = 20
+_LISTED = 10
 _RECENT = timedelta(days=1)
 
 
@@ -56,13 +58,14 @@ class Answers:
         await ask_all(self.jobs)
 
 
-async def get_status(desk: Desk, ask: GetStatus) -> StatusReply:
+async def get_status(desk: Desk, ask: GetStatus, caller: Caller) -> StatusReply:
     """Never raises for Slurm: a section that could not be read holds the error instead."""
     wanted = set(ask.sections or _DEFAULT) | ({"nodes"} if ask.detailed else set())
     answers = Answers(desk, ask)
     await answers.gather(wanted)
     if answers.jobs.error is None:
         await desk.db(desk.store.mark_read, desk.owner, "status", desk.clock.now())
+    drifted = await _drifted(desk, caller, answers, fresh=ask.refresh)
     makers = _makers(desk, answers)
     sections = {name: _section(makers[name]) for name in makers if name in wanted}
     if "jobs" in sections:
@@ -73,10 +76,17 @@ async def get_status(desk: Desk, ask: GetStatus) -> StatusReply:
         summary=_summary(answers, broken),
         as_of=desk.clock.now(),
         cluster=_cluster(answers),
-        alerts=_alerts(desk, answers),
+        alerts=[*drifted, *_alerts(desk, answers)],
         slurm_calls=dict(desk.slurm.calls) if ask.detailed else None,
         **sections,
     )
+
+
+async def _drifted(desk: Desk, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:
+    if answers.queue.error is not None:
+        return []
+    mine = desk.slurm.mine(answers.queue.value())
+    return await Look(desk, caller, "get_status", fresh=fresh).at(mine)
 
 
 def _makers(desk: Desk, answers: Answers) -> dict[str, Callable[[], Any]]:
@@ -153,6 +163,8 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
         found.append(
             Alert(severity="high", code="queue-backup", message=f"More than {_CROWDED} of your jobs are pending.")
         )
+    if answers.jobs.error is None:
+        found += _unmanaged(answers.jobs.value())
     if answers.nodes.error is None:
         down = [
             node.name for node in answers.nodes.value() if node.state.rstrip("*").lower().startswith(("down", "fail"))
@@ -164,6 +176,16 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
                 )
             )
     return found
+
+
+def _unmanaged(mine: SlurmSection) -> list[Alert]:
+    """Jobs of this user that did not come through the guard."""
+    others = sorted({parse_job_id(job.job_id).base for job in mine.jobs if not job.managed})
+    if not others:
+        return []
+    listed = ", ".join(map(str, others[:_LISTED])) + (", ..." if len(others) > _LISTED else "")
+    message = f"Not submitted by submit_job, but they count for the limit of {mine.max_concurrent} jobs: {listed}."
+    return [Alert(severity="medium", code="unmanaged-jobs", message=message)]
 
 
 def _summary(answers: Answers, broken: list[str]) -> str:

@@ -9,35 +9,62 @@ import anyio
 
 from slurm_agent_tools.catalogue import SubmitJob
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
-from slurm_agent_tools.ledger.store import submission_lock
+from slurm_agent_tools.ledger.anchor import submission_lock
 from slurm_agent_tools.model import JobRequest
 from slurm_agent_tools.policy.engine import format_refusal
 from slurm_agent_tools.replies import Blocker, SubmitReply
-from slurm_agent_tools.toolbox import dispatch, live, recover
+from slurm_agent_tools.toolbox import approval, dispatch, live, opinion, recover
+from slurm_agent_tools.toolbox.approval import Consult, Grant
 from slurm_agent_tools.toolbox.case import Case, blocked, hand_over, judge, open_case, reply
 from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.toolbox.drift import Look
 
 _LOCK_SECONDS = 40.0
 
 
-async def submit_job(desk: Desk, ask: SubmitJob, caller: Caller) -> SubmitReply:
-    """Submit one script, once. Raises InputError, SlurmRefused, SlurmGarbled and StorageError; refusals are replies."""
+async def submit_job(desk: Desk, ask: SubmitJob, caller: Caller, consult: Consult | None = None) -> SubmitReply:
+    """Submit one script, once. Raises InputError, SlurmRefused, SlurmGarbled and StorageError; refusals are replies.
+
+    `consult` puts a question to the person at the client, where there is one and the client can.
+    """
     case = await open_case(desk, ask, caller)
-    if ask.dry_run:
-        return await _dry_run(desk, case)
+    answer = await _dry_run(desk, case) if ask.dry_run else await _locked(desk, case)
+    if not isinstance(answer, SubmitReply):
+        answer = await _with_a_person(desk, answer, consult)
+    drifted = await Look(desk, caller, "submit_job").all_of_mine()
+    return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
+
+
+async def _locked(desk: Desk, case: Case, given: Grant | None = None) -> SubmitReply | Case:
+    """Under the lock and to its end: a caller that goes away must not leave a submission half done."""
+    answers: list[SubmitReply | Case] = []
     async with _only_one(desk):
-        return await _to_the_end(desk, case)
-
-
-async def _to_the_end(desk: Desk, case: Case) -> SubmitReply:
-    """A caller that goes away must not leave a submission half done."""
-    answers: list[SubmitReply] = []
-    with anyio.CancelScope(shield=True):
-        answers.append(await _submit(desk, case))
+        with anyio.CancelScope(shield=True):
+            answers.append(await _submit(desk, case, given))
     return answers[0]
 
 
-async def _submit(desk: Desk, case: Case) -> SubmitReply:
+async def _with_a_person(desk: Desk, case: Case, consult: Consult | None) -> SubmitReply:
+    """Ask the person at the client; without a yes, leave the script and the question for later. No lock is held."""
+    refusal = format_refusal(case.verdict)
+    if await approval.declined(desk, case):
+        return await hand_over(desk, case, "approval", f"{refusal}\nA person declined this very request.")
+    item = await approval.question(desk, case)
+    answer = await approval.consult(desk, case, item, consult)
+    if isinstance(answer, Grant):
+        again = await open_case(desk, case.ask, case.caller)
+        sent = await _locked(desk, again, answer)
+        if isinstance(sent, SubmitReply):
+            return sent
+        refusal = f"{format_refusal(sent.verdict)}\nWhat was approved is not what would run now: it changed meanwhile."
+        return await hand_over(desk, sent, "approval", refusal)
+    if answer == "no":
+        return await hand_over(desk, case, "approval", f"{refusal}\nThe person who was asked declined.")
+    return await hand_over(desk, case, "approval", refusal, approval_id=approval.later(desk, item))
+
+
+async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | Case:
+    """The answer, or the judged case where a person has to agree first."""
     earlier = await desk.db(desk.store.by_key, desk.owner, case.key) if case.key_given else None
     if earlier is not None and earlier.request_sha256 != case.request_sha256:
         raise InputError(
@@ -52,16 +79,33 @@ async def _submit(desk: Desk, case: Case) -> SubmitReply:
         snapshot = await live.look(desk, fresh=True)
         known = await live.facts(desk, snapshot, case.request, _width(case.request))
         case = await judge(desk, case, known)
+        grant = await approval.granted(desk, case, given) if case.verdict.verdict == "approve" else None
+        if grant is not None:
+            case = await judge(desk, case, known, grant=grant.shown)
         if case.verdict.verdict != "allow":
-            return await _refused(desk, case)
+            return case if case.verdict.verdict == "approve" else blocked(desk, case, "policy", human=False)
         trial = await dispatch.trial(desk, case)
+        answer = await opinion.differing(desk, case, trial)
     except (SlurmMissing, SlurmUnreachable) as error:
         return await _without_slurm(desk, case, error)
+    if answer is not None:
+        return answer
     if not trial.accepted:
         raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint="Correct the request; nothing was sent.")
+    return await _send(desk, case, grant)
+
+
+async def _send(desk: Desk, case: Case, grant: Grant | None) -> SubmitReply | Case:
+    """Send it. A yes is used up first, and given back when surely nothing was sent."""
+    if grant is not None and not await approval.use(desk, grant):
+        return case
     try:
         return await dispatch.send(desk, case)
-    except SlurmUnreachable as error:  # nothing was sent: said by sbatch itself
+    except (SlurmUnreachable, SlurmRefused) as error:
+        if grant is not None:
+            await approval.give_back(desk, grant)
+        if isinstance(error, SlurmRefused):
+            raise
         return await _without_slurm(desk, case, error)
 
 
@@ -73,9 +117,12 @@ async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
         if case.verdict.verdict != "allow":
             return blocked(desk, case, "approval" if case.verdict.verdict == "approve" else "policy", human=False)
         trial = await dispatch.trial(desk, case)
+        answer = await opinion.differing(desk, case, trial)
     except (SlurmMissing, SlurmUnreachable) as error:
         case = await judge(desk, case, None)
         return blocked(desk, case, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
+    if answer is not None:
+        return answer
     summary = f"{case.name} would be submitted; nothing was."
     if not trial.accepted:
         summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message}"
@@ -84,12 +131,6 @@ async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
 
 def _width(request: JobRequest) -> int:
     return request.array.concurrency if request.array is not None else 1
-
-
-async def _refused(desk: Desk, case: Case) -> SubmitReply:
-    if case.verdict.verdict != "approve":
-        return blocked(desk, case, "policy", human=False)
-    return await hand_over(desk, case, "approval", format_refusal(case.verdict))
 
 
 async def _without_slurm(desk: Desk, case: Case, error: SlurmError) -> SubmitReply:
@@ -109,8 +150,9 @@ async def _only_one(desk: Desk) -> AsyncIterator[None]:
     """One submission of this user at a time on this machine, so that counting and submitting are one act."""
     deadline = desk.clock.now().timestamp() + _LOCK_SECONDS
     while True:
-        with submission_lock(desk.settings.state_dir) as mine:
+        with submission_lock(desk.store.place) as mine:
             if mine:
+                await desk.db(desk.store.adopt)
                 yield
                 return
         if desk.clock.now().timestamp() > deadline:

@@ -1,17 +1,101 @@
-"""What was checked is what runs: the held job is compared with the allowed request before it is released."""
+"""What was checked is what runs: Slurm's own numbers of a job are compared with those that were allowed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from slurm_agent_tools.model import Plan
+from slurm_agent_tools.model import Plan, Resources
 from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.replies import ResourcesShown
 from slurm_agent_tools.slurm.client import Granted
 from slurm_agent_tools.toolbox.case import Case
 from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
+Kind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
 _NUMBERS = ("memory-per-gpu", "gpus", "time-limit")
 _SEVERITY = ("pass", "warn", "not_evaluated", "justify", "approve", "deny")
+_ROUNDING = 1.01
+"""Slurm splits memory over CPUs in whole megabytes, so that 16G can become 16385M."""
+_THREADS = 2
+"""A started job holds whole cores: its CPUs are rounded up to the threads of a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing in which a job is more than, or other than, what was allowed."""
+
+    kind: Kind
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    kind: Kind
+    name: str
+    value: Callable[[Resources | ResourcesShown], float | None]
+    show: Callable[[int], str]
+    slack: float = 1.0
+    per_node: bool = False  # grows with the nodes that a started job was spread over
+
+
+def _per_node(numbers: Resources | ResourcesShown) -> float | None:
+    if numbers.gpus or numbers.memory_bytes is None or not numbers.nodes:
+        return None  # with GPUs, memory counts by GPU
+    return numbers.memory_bytes / numbers.nodes
+
+
+def _seconds(numbers: Resources | ResourcesShown) -> float | None:
+    return float("inf") if numbers.time_limit_seconds == UNLIMITED else numbers.time_limit_seconds
+
+
+def _time(seconds: float) -> str:
+    return format_duration(UNLIMITED if seconds == float("inf") else int(seconds))
+
+
+_MEMORY = (
+    _Number("memory", "memory", lambda one: one.memory_bytes, human_memory, _ROUNDING, per_node=True),
+    _Number("memory", "memory per GPU", lambda one: one.memory_per_gpu_bytes, human_memory, _ROUNDING),
+)
+_ALWAYS = (
+    *_MEMORY,
+    _Number("gpus", "number of GPUs", lambda one: one.gpus, str),
+    _Number("time", "time limit", _seconds, _time),
+)
+# Over how many nodes a started job is spread can be Slurm's choice (--nodes=1-2): there is no limit to compare with.
+_STARTED = (*_ALWAYS, _Number("cpus", "number of CPUs", lambda one: one.cpus, str, _THREADS, per_node=True))
+_PENDING = (
+    *_ALWAYS,
+    _Number("memory", "memory per node", _per_node, human_memory, _ROUNDING),
+    _Number("cpus", "number of CPUs", lambda one: one.cpus, str),
+    _Number("nodes", "number of nodes", lambda one: one.nodes, str),
+    _Number("array", "number of array tasks at once", lambda one: one.array_concurrency, str),
+)
+
+
+def grown(allowed: Sequence[Resources | ResourcesShown], now: Resources, *, started: bool) -> list[Change]:
+    """Every number that is now larger than in all of `allowed`, and a partition that is none of theirs."""
+    found = []
+    for number in _STARTED if started else _PENDING:
+        value, known = number.value(now), [limit for one in allowed if (limit := number.value(one)) is not None]
+        spread = _spread(allowed, now) if started and number.per_node else 1.0
+        if value is not None and known and value > max(known) * number.slack * spread:
+            what = f"the {number.name} is {number.show(value)}, allowed was {number.show(max(known))}"  # type: ignore[arg-type]
+            found.append(Change(number.kind, what))
+    named = {name for one in allowed for name in (one.partition or "").split(",") if name}
+    others = set((now.partition or "").split(",")) - named - {""}
+    if named and others:
+        what = f"the partition is {now.partition}, allowed was {','.join(sorted(named))}"
+        found.append(Change("partition", what))
+    return found
+
+
+def _spread(allowed: Sequence[Resources | ResourcesShown], now: Resources) -> float:
+    """How many times as many nodes as were counted."""
+    counted = max((one.nodes or 0 for one in allowed), default=0)
+    return max(1.0, (now.nodes or 0) / counted) if counted else 1.0
 
 
 def differences(desk: Desk, case: Case, granted: Granted, script: bytes) -> list[str]:
@@ -23,8 +107,7 @@ def differences(desk: Desk, case: Case, granted: Granted, script: bytes) -> list
         found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
     if granted.requeue:
         found.append("Slurm would requeue the job by itself")
-    if case.resources.partition is not None and granted.resources.partition != case.resources.partition:
-        found.append(f"partition is {granted.resources.partition}, checked was {case.resources.partition}")
+    found += [change.what for change in grown([case.resources], granted.resources, started=False)]
     return found + _harsher(desk, case, granted)
 
 
@@ -36,9 +119,11 @@ def _harsher(desk: Desk, case: Case, granted: Granted) -> list[str]:
         reading=replace(case.reading, request=case.request),
         resources=granted.resources,
         justification=case.ask.justification,
+        user=desk.owner.user,
+        today=desk.clock.now().date(),
     )
     before = {rule.id: rule.outcome for rule in case.verdict.rules}
-    after = decide(plan, desk.policy, decision_id=case.verdict.id).rules
+    after = decide(plan, desk.policy, decision_id=case.verdict.id, grant=case.verdict.approval).rules
     return [
         rule.message
         for rule in after

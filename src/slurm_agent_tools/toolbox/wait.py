@@ -11,13 +11,14 @@ from slurm_agent_tools.replies import Alert, JobShown, ResourcesShown, WaitReply
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.slurm.watcher import poll_interval
 from slurm_agent_tools.toolbox import jobs, show
-from slurm_agent_tools.toolbox.desk import Desk, Progress
+from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress
+from slurm_agent_tools.toolbox.drift import Look
 
 _STARTED = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
 _FEW_MINUTES = 300
 
 
-async def wait_for_job(desk: Desk, ask: WaitForJob, progress: Progress | None) -> WaitReply:
+async def wait_for_job(desk: Desk, ask: WaitForJob, caller: Caller, progress: Progress | None) -> WaitReply:
     """Wait at most the asked time. Raises InputError, UnknownJob and SlurmUnreachable."""
     job_id = jobs.parse(ask.job_id)
     seen = 0.0
@@ -30,10 +31,10 @@ async def wait_for_job(desk: Desk, ask: WaitForJob, progress: Progress | None) -
 
     view = await desk.watcher.wait(job_id, ask.timeout_seconds, tell)
     await jobs.remember(desk, view)
-    return await _answer(desk, view)
+    return await _answer(desk, view, await Look(desk, caller, "wait_for_job").all_of_mine(view))
 
 
-async def _answer(desk: Desk, view: JobView) -> WaitReply:
+async def _answer(desk: Desk, view: JobView, drifted: list[Alert]) -> WaitReply:
     now = desk.clock.now()
     managed = await jobs.managed(desk)
     status = _status(view)
@@ -45,7 +46,7 @@ async def _answer(desk: Desk, view: JobView) -> WaitReply:
         job=shown,
         tasks=[show.job(task, managed=shown.managed) for task in view.tasks],
         next_poll_seconds=None if status == "finished" else _next_poll(view.job, now),
-        alerts=alerts(view, now),
+        alerts=[*alerts(view, now), *drifted],
         report=report(view.job, view.tasks, await _requested(desk, view.job)) if status == "finished" else None,
     )
 

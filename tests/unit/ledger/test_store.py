@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger.anchor import submission_lock
 from slurm_agent_tools.ledger.records import Owner, Submission
-from slurm_agent_tools.ledger.store import Store, submission_lock
+from slurm_agent_tools.ledger.store import Store
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALICE = Owner("alice", "/home/alice/p", "default")
@@ -120,7 +121,7 @@ def test_only_one_holds_the_submission_lock(tmp_path):
 
 def test_a_killed_process_leaves_no_lock(tmp_path):
     code = (
-        "import os, pathlib, sys; from slurm_agent_tools.ledger.store import submission_lock\n"
+        "import os, pathlib, sys; from slurm_agent_tools.ledger.anchor import submission_lock\n"
         "with submission_lock(pathlib.Path(sys.argv[1])) as mine: assert mine; os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9

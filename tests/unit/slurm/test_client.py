@@ -172,6 +172,37 @@ async def test_a_job_that_may_go_on_is_an_error_while_the_controller_is_silent(s
         await told.job()
 
 
+@pytest.mark.proves("unknown-is-said-by-slurm")
+async def test_an_old_look_at_the_queue_never_makes_a_new_job_unknown():
+    told = Told(sacct=done(accounted("5", "RUNNING", End="Unknown")))
+    await told.slurm.queue()
+    told.clock.seconds += 1
+    told.answers["squeue"] = done(queued("5"))
+    assert (await told.job()).state == "RUNNING"
+
+
+@pytest.mark.proves("unknown-is-said-by-slurm")
+async def test_a_controller_that_fell_silent_after_an_old_look_makes_no_job_unknown():
+    told = Told(sacct=done(accounted("5", "RUNNING", End="Unknown")))
+    await told.slurm.queue()
+    told.clock.seconds += 1
+    told.answers["squeue"] = SILENT
+    with pytest.raises(SlurmUnreachable):
+        await told.job()
+
+
+@pytest.mark.proves("reading-tools-answer-in-time")
+async def test_all_questions_about_a_job_together_have_a_time_limit():
+    class Stuck(Prepared):
+        async def run(self, argv, **more):
+            await anyio.sleep_forever()
+
+    slurm = SlurmClient(Stuck({}), FakeClock(), SlurmSettings(read_timeout=0.05), user="alice")
+    with pytest.raises(SlurmUnreachable, match="did not answer") as caught:
+        await slurm.job(parse_job_id("5"))
+    assert caught.value.hint
+
+
 async def test_an_array_that_goes_on_shows_the_tasks_that_the_controller_has_forgotten():
     rows = accounted("9_0", "FAILED", "3:0") + accounted("9_1", "RUNNING") + accounted("9_[2-5]", "PENDING")
     told = Told(squeue=done(queued("9_1") + queued("9_[2-5]", "PENDING")), sacct=done(rows))

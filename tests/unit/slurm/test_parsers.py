@@ -133,12 +133,59 @@ def test_arguments_follow_the_script_in_one_vector():
     assert sbatch.argv(["--hold"], ["--x", "a b"]) == ["sbatch", "--parsable", "--hold", "/dev/stdin", "--x", "a b"]
 
 
-def test_a_trial_tells_when_it_would_start():
-    said = b"sbatch: Job 5 to start at 2026-05-04T12:00:00 using 1 processors on nodes cpu01 in partition cpu"
-    trial = sbatch.parse_trial(done(b"", said))
+def shown(*options: str, mark: str = "sbatch: end of defined options") -> str:
+    rule = f"sbatch: {'-' * 20} {'-' * 20}"
+    return "\n".join(["sbatch: defined options", rule, *options, rule, mark, ""])
+
+
+STARTS = "sbatch: Job 5 to start at 2026-05-04T12:00:00 using 1 processors on nodes cpu01 in partition cpu\n"
+MEMORY = "sbatch: mem                 : 16G"
+
+
+def test_a_trial_tells_when_it_would_start_and_what_sbatch_read():
+    said = (
+        "sbatch: Number of tasks implicitly set to 2.\n" + shown(MEMORY, "sbatch: kill-on-invalid-dep : yes") + STARTS
+    )
+    trial = sbatch.parse_trial(done(b"", said.encode()))
     assert trial.accepted
     assert trial.start is not None
-    assert sbatch.parse_trial(done(b"", b"allocation failure: Invalid qos", 1)).accepted is False
+    assert trial.shown == ({"mem": "16G", "kill-on-invalid-dep": "yes"},)
+
+
+def test_a_refused_trial_tells_slurms_words_and_not_the_options():
+    said = (
+        shown("sbatch: job-name            : Unable to contact slurm, to start at 99")
+        + "allocation failure: Invalid qos"
+    )
+    trial = sbatch.parse_trial(done(b"", said.encode(), 1))
+    assert (trial.accepted, trial.start, trial.message) == (False, None, "allocation failure: Invalid qos")
+
+
+def test_an_sbatch_that_gave_up_shows_no_options():
+    assert sbatch.parse_trial(done(b"", b"sbatch: unrecognized option '--nope'", 255)).shown == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        shown(MEMORY, "sbatch: job-name            : x", "sbatch: mem                 : 1M"),
+        shown(MEMORY, "sbatch: job-name            : x", "and more"),
+        shown(MEMORY, "sbatch: mem-bind : none"),
+        shown("sbatch: mem                   : 16G"),
+        shown(MEMORY, mark="sbatch: more"),
+        shown(MEMORY).removesuffix("sbatch: end of defined options\n"),
+        shown(MEMORY).replace(f"{'-' * 20} {'-' * 20}", "---", 1),
+        shown(MEMORY) + "sbatch: defined options\n",
+    ],
+    ids=["twice", "line break", "not padded", "padded too far", "no end", "cut", "no rule", "second not whole"],
+)
+def test_options_that_cannot_be_told_apart_are_not_read(said):
+    assert sbatch.parse_trial(done(b"", (said + STARTS).encode())).shown is None
+
+
+def test_each_component_shows_its_options():
+    said = shown(MEMORY) + "sbatch: select/cons_tres: common_init: select/cons_tres loaded\n" + shown() + STARTS
+    assert sbatch.parse_trial(done(b"", said.encode())).shown == ({"mem": "16G"}, {})
 
 
 # --- scontrol and sinfo ------------------------------------------------------------------------------------------
@@ -198,15 +245,15 @@ def test_a_job_that_cannot_be_read_is_an_error(answer):
 
 
 def node(name: str, reason: str = "none") -> bytes:
-    cells = (name, "cpu", "idle", "0/4/0/4", "8000", "7000", "gpu:a100:2", "gpu:a100:1(IDX:0)", reason)
+    cells = (name, "cpu", "idle", "0/4/0/4", "2", "8000", "7000", "gpu:a100:2", "gpu:a100:1(IDX:0)", reason)
     return b"".join(cell.encode().ljust(256) for cell in cells) + b"\n"
 
 
 @pytest.mark.parametrize("reason", ["fan\nbroken", "Lüfter defekt", "a\u2028b", "x" * 256])
 def test_a_reason_may_hold_anything(reason):
     found = sinfo.parse(done(node("cpu01", reason) + node("cpu02")))
-    assert [(one.name, one.reason, one.gpus, one.gpus_used) for one in found] == [
-        ("cpu01", reason, 2, 1), ("cpu02", None, 2, 1),
+    assert [(one.name, one.reason, one.gpus, one.gpus_used, one.threads_per_core) for one in found] == [
+        ("cpu01", reason, 2, 1, 2), ("cpu02", None, 2, 1, 2),
     ]  # fmt: skip
 
 

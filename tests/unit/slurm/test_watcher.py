@@ -1,5 +1,6 @@
 from functools import partial
 
+import anyio
 import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import FakeClock, accounted, queued
@@ -7,6 +8,7 @@ from tests.unit.slurm.clocks import FakeClock, accounted, queued
 from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.local import SystemClock
 from slurm_agent_tools.slurm.watcher import Watcher, poll_interval
 from slurm_agent_tools.units import JobId
 
@@ -161,3 +163,18 @@ async def test_a_job_that_nobody_knows_is_not_waited_for():
         await scene.run(1000)
     assert caught.group_contains(UnknownJob)
     assert scene.clock.passed == 0
+
+
+@pytest.mark.proves("wait-is-bounded")
+async def test_a_look_that_is_never_answered_is_given_up_soon_after_the_asked_time():
+    class Stuck(Prepared):
+        async def run(self, argv, **more):
+            if len(self.asked) == 2:  # the first look took squeue and scontrol
+                await anyio.sleep_forever()
+            return await super().run(argv, **more)
+
+    runner = Stuck({"squeue": lambda _: done(queued("5")), "scontrol": lambda _: UNKNOWN})
+    clock = SystemClock()
+    slurm = SlurmClient(runner, clock, SlurmSettings(), user="alice")
+    with anyio.fail_after(5), pytest.raises(SlurmUnreachable):
+        await Watcher(slurm, clock).wait(JobId(5), 2.5)

@@ -8,7 +8,7 @@ from pathlib import Path
 from slurm_agent_tools.config import Settings
 from slurm_agent_tools.ledger.records import Owner
 from slurm_agent_tools.ledger.store import Store
-from slurm_agent_tools.policy.document import load, shipped
+from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import LocalFiles, SystemClock
 from slurm_agent_tools.slurm.runner import Completed, Runner

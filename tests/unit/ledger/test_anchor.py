@@ -1,0 +1,118 @@
+"""One place per user: another state folder is no way around the lock, a failure or a used approval."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.config import Settings
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger.anchor import anchor, register, submission_lock
+from slurm_agent_tools.ledger.records import Approval, Owner, Submission
+from slurm_agent_tools.ledger.store import Store
+from slurm_agent_tools.toolbox.desk import open_store
+
+OWNER = Owner("ada", "/home/ada/project", "lab")
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def submission(token: str = "sat-1", **facts: object) -> Submission:
+    stated: dict[str, object] = {
+        "idempotency_key": token, "phase": "released", "created": NOW, "updated": NOW, "script_path": "train.sh",
+        "script_sha256": "0" * 64, "request_sha256": "1" * 64, "job_name": "train", "slots": 1, "decision_id": "d",
+        "job_id": 7, "outcome": "FAILED", "failed": True,
+    }  # fmt: skip
+    return Submission(token=token, **{**stated, **facts})  # type: ignore[arg-type]
+
+
+def approval(name: str = "a1", **facts: object) -> Approval:
+    stated: dict[str, object] = {
+        "plan_sha256": "2" * 64, "plan": "text", "job_name": "train", "created": NOW, "updated": NOW,
+        "expires": datetime.now(UTC) + timedelta(hours=1),
+    }  # fmt: skip
+    return Approval(id=name, **{**stated, **facts})  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path
+
+
+def opened(home: Path, name: str) -> Store:
+    return open_store(Settings(project_root=home, state_dir=home / name))
+
+
+@pytest.mark.proves("only-the-base-loosens")
+def test_a_ledger_in_another_folder_knows_the_failures_and_the_used_approvals_of_the_first(home: Path):
+    first = opened(home, "one")
+    first.add(OWNER, submission())
+    first.approvals.ask(OWNER, approval())
+    assert first.approvals.use(approval())
+    second = opened(home, "two")
+    assert [run.failed for run in second.history(OWNER)] == [True]
+    assert not second.approvals.use(approval())
+    assert second.approvals.open(OWNER) == []
+
+
+def test_the_newer_of_two_records_counts_and_news_are_taken_over_again(home: Path):
+    first, second = opened(home, "one"), opened(home, "two")
+    first.add(OWNER, submission())
+    first.adopt()
+    assert second.history(OWNER) == []
+    second = opened(home, "two")
+    (known,) = second.history(OWNER)
+    second.update(known, analysed=NOW)
+    first = opened(home, "one")
+    assert [run.analysed for run in first.history(OWNER)] == [NOW]
+    first.add(OWNER, submission("sat-2"))
+    second.adopt()
+    assert len(second.history(OWNER)) == 2
+    assert second.history(OWNER)[0].failed is True
+
+
+def test_a_folder_that_is_gone_is_forgotten_and_one_that_cannot_be_read_is_an_error(home: Path):
+    opened(home, "one").close()
+    place = anchor(home / "two")
+    assert register(place, home / "two") == (home / "one",)
+    (home / "one/ledger.sqlite3").write_bytes(b"this is no database at all, and long enough to be seen as none")
+    with pytest.raises(StorageError):
+        opened(home, "two")
+    (home / "one/ledger.sqlite3").unlink()
+    assert register(place, home / "two") == ()
+
+
+def test_the_lock_lies_in_one_place_whatever_the_state_folder(home: Path):
+    first, second = opened(home, "one"), opened(home, "two")
+    assert first.place == second.place == home / "home/.local/state/slurm-agent-tools"
+    with submission_lock(first.place) as mine, submission_lock(second.place) as other:
+        assert (mine, other) == (True, False)
+
+
+def test_a_user_without_a_home_keeps_all_in_the_state_folder(home: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(home / "nowhere"))
+    assert opened(home, "one").place == home / "one"
+
+
+def test_of_two_uses_of_one_approval_one_counts(home: Path):
+    store = opened(home, "one")
+    store.approvals.ask(OWNER, approval())
+    found = store.approvals.find(OWNER, "a1")
+    assert found is not None
+    assert [store.approvals.use(found), store.approvals.use(found)] == [True, False]
+
+
+def test_an_approval_is_open_until_it_is_used_declined_or_too_old(home: Path):
+    store = opened(home, "one")
+    for name, facts in (("a1", {}), ("a2", {"declined": NOW}), ("a3", {"used": NOW}), ("a4", {"expires": NOW})):
+        store.approvals.ask(OWNER, approval(name, **facts))
+    assert [item.id for item in store.approvals.open(OWNER)] == ["a1"]
+    assert [item.id for item in store.approvals.open(OWNER, "2" * 64)] == ["a1"]
+    assert store.approvals.open(OWNER, "3" * 64) == []
+    assert store.approvals.open(Owner("ada", "/home/ada/other", "lab")) == []
+    assert store.approvals.find(Owner("eve", "/home/ada/project", "lab"), "a1") is None
+    assert store.approvals.declined(OWNER, "2" * 64, NOW - timedelta(hours=1))
+    assert not store.approvals.declined(OWNER, "2" * 64, NOW + timedelta(hours=1))
