@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.policy.loading import schema_text
 
 SERVER = "slurm-agent-tools"
 _CLIENTS = {".vscode/mcp.json": "servers", ".mcp.json": "mcpServers"}
+_SCHEMA = "policy.schema.json"
 _FILES = {
     "slurm-agent.toml": "init/slurm-agent.toml",
     "policies/project.yaml": "init/project.yaml",
+    "policies/policy.schema.json": _SCHEMA,
     ".vscode/mcp.json": "init/vscode-mcp.json",
     ".mcp.json": "init/mcp.json",
     ".github/agents/slurm-manager.agent.md": "slurm-manager.agent.md",
@@ -64,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def asset(name: str) -> str:
     """A file that ships with the package: from the wheel, or from the repository in an editable install."""
+    if name == _SCHEMA:
+        return schema_text()
     shipped = resources.files("slurm_agent_tools") / "assets" / name
     if shipped.is_file():
         return shipped.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 from slurm_agent_tools.units import ArraySpec, JobId
@@ -200,6 +200,7 @@ class Node:
     gpus_used: int | None
     gpu_types: tuple[str, ...] = ()
     reason: str | None = None
+    threads_per_core: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +225,9 @@ class Partition:
     gpus_per_node: int = 0  # largest over its nodes
     cpus_per_node: int = 0
     memory_per_node: int = 0  # smallest over its nodes
+    memory_per_node_max: int = 0  # largest over its nodes; 0: the same as the smallest
+    gpus_per_node_min: int = 0  # smallest over those of its nodes that have any; 0: the same as the largest
+    threads_per_core: int = 1  # largest over its nodes
 
 
 # --- what the policy judges ----------------------------------------------------------------------------------
@@ -259,6 +263,10 @@ class Live:
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
     slots_after: int | None = None  # active_jobs with this job in it, counted by policy.slots
     history: tuple[PastRun, ...] = ()  # newest first
+    pending_after: int | None = None  # pending jobs with this one, counted like the active ones
+    submissions_today: int = 0  # of this user on this cluster in the last 24 hours, from the ledger
+    gpu_hours_today: float = 0.0  # asked for by those that go on, used by those that are over
+    cpu_hours_today: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +287,8 @@ class Plan:
     path_exists: bool = False
     size: int | None = None
     problem: str | None = None  # why the script could not be read at all (rule script-exists)
+    user: str | None = None
+    today: date | None = None  # for exceptions that end; None: none counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,10 +53,20 @@ class RuleResult(Shape):
 
 
 class PolicyRef(Shape):
-    """Which policy decided."""
+    """Which policy decided: its hash over all its files, and the files, lowest first."""
 
     version: str
     sha256: str
+    layers: list[str] = Field(default_factory=list)
+
+
+class GrantShown(Shape):
+    """A person's yes to one exact plan: the approval's id, through which channel, who, when."""
+
+    id: str
+    channel: Literal["elicitation", "terminal", "signed"]
+    by: str
+    at: datetime
 
 
 class PinShown(Shape):
@@ -74,6 +84,7 @@ class DecisionShown(Shape):
     policy: PolicyRef
     rules: list[RuleResult]
     pinned: list[PinShown] = Field(default_factory=list)
+    approval: GrantShown | None = None
 
 
 class Alert(Shape):
@@ -289,6 +300,7 @@ class SubmitReply(Reply, Blocked):
     granted: ResourcesShown | None = None
     log_paths: LogPaths | None = None
     estimated_start: datetime | None = None
+    approval_id: str | None = None
     idempotency_key: str | None = None
     token: str | None = None
     run_id: str | None = None
@@ -333,6 +345,7 @@ class CancelReply(Reply, Blocked):
 
     status: Literal["cancelled", "blocked", "already_finished"]
     job: JobShown | None = None
+    alerts: list[Alert] = Field(default_factory=list)
 
 
 class Diagnosis(Shape):
@@ -380,6 +393,7 @@ class AnalyzeReply(Reply):
     files: list[LogFile] = Field(default_factory=list)
     recent: list[RecentFailure] = Field(default_factory=list)
     content: str | None = None  # mode full: the bounded text
+    alerts: list[Alert] = Field(default_factory=list)
 
 
 class Complaint(Shape):

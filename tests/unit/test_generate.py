@@ -11,8 +11,8 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.generate import Draft, compose, fallback
 from slurm_agent_tools.jobscript.directives import read_directives
 from slurm_agent_tools.model import Partition, Plan
-from slurm_agent_tools.policy.document import load, shipped
 from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult

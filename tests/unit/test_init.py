@@ -14,7 +14,8 @@ from slurm_agent_tools.errors import InputError, StorageError
 pytestmark = pytest.mark.proves("init-overwrites-nothing")
 
 FILES = {
-    "slurm-agent.toml", "policies/project.yaml", ".vscode/mcp.json", ".mcp.json",
+    "slurm-agent.toml", "policies/project.yaml", "policies/policy.schema.json",
+    ".vscode/mcp.json", ".mcp.json",
     ".github/agents/slurm-manager.agent.md", "scripts/slurm/generated/.gitkeep", "logs/slurm/.gitkeep",
     "results/.gitkeep",
 }  # fmt: skip

@@ -96,3 +96,151 @@ def test_the_log_is_empty_before_anything_was_decided_and_then_shows_the_newest(
     assert [decision["script"] for decision in decisions(capsys)] == ["b"]
     assert cli.main(["policy", "log"]) == 0
     assert "deny" in capsys.readouterr().out
+
+
+# --- test, explain, schema, trust, log ----------------------------------------------------------------------------
+
+CASES = """
+cases:
+  - name: a script that is there
+    script: ../../good.sh
+    expect: {verdict: allow}
+  - name: too much
+    request: {partition: gpu, gpus: 1, mem-per-gpu: 40G}
+    expect: {verdict: approve, rules: [memory-per-gpu]}
+  - name: with a reason
+    request: {partition: gpu, gpus: 1, mem-per-gpu: 20G}
+    justification: does not fit in 16G
+    expect: {verdict: allow}
+"""
+
+
+def cases(project: Path, text: str) -> None:
+    (project / "policies/tests").mkdir(parents=True, exist_ok=True)
+    (project / "policies/tests/cases.yaml").write_text(text)
+
+
+def test_cases_that_are_as_expected_end_with_0(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases(project, CASES)
+    assert cli.main(["policy", "test"]) == 0
+    assert capsys.readouterr().out.startswith("3 of 3 cases are as expected.")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("verdict: approve", "verdict: allow"), "too much: is approve, expected allow"),
+        (("rules: [memory-per-gpu]", "rules: [gpus]"), "too much: gpus did not speak"),
+        (("../../good.sh", "../../absent.sh"), "a script that is there: is deny, expected allow"),
+    ],
+)
+def test_a_case_that_differs_is_named_and_ends_with_1(
+    change: tuple[str, str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases(project, CASES.replace(*change))
+    assert cli.main(["policy", "test"]) == 1
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["- name: x\n", "cases: 3\n", "- {name: x, script: a.sh, expect: {verdict: maybe}}\n"])
+def test_a_file_that_holds_no_cases_is_an_error(text: str, project: Path) -> None:
+    cases(project, text)
+    assert cli.main(["policy", "test"]) == 2
+
+
+def test_no_cases_at_all_is_an_error() -> None:
+    assert cli.main(["policy", "test"]) == 2
+
+
+def test_a_rule_is_explained_with_its_place_in_the_policy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "policies").mkdir(exist_ok=True)
+    (project / "policies/project.yaml").write_text("rules: {opaque-code: deny}\n")
+    assert cli.main(["policy", "explain", "opaque-code"]) == 0
+    out = capsys.readouterr().out
+    assert "In this policy it answers for itself, at least deny." in out
+    assert cli.main(["policy", "explain", "opaque"]) == 2
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["policy", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "slurm-agent-tools policy"
+
+
+def test_trust_wants_a_person_at_a_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "loose.yaml").write_text("limits: {gpus: {free: 64, justify: 64}}\n")
+    assert cli.main(["policy", "trust", "loose.yaml"]) == 1
+    assert "needs a person at a terminal" in capsys.readouterr().err
+
+
+def logged(project: Path, *entries: dict[str, object]) -> None:
+    base = {
+        "at": "2026-11-20T12:00:00+00:00",
+        "event": "decided",
+        "verdict": "allow",
+        "tool": "submit_job",
+        "rules": [],
+    }
+    (project / "state").mkdir(exist_ok=True)
+    with (project / "state/decisions.jsonl").open("a") as file:
+        file.writelines(json.dumps({**base, **entry}) + "\n" for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        ([], [1, 2, 3]),
+        (["--last", "1"], [3]),
+        (["--last", "0"], []),
+        (["--verdict", "deny"], [2]),
+        (["--rule", "gpus"], [2]),
+        (["--event", "submitted"], [3]),
+        (["--job", "1"], [1]),
+        (["--since", "2026-11-20T12:30:00+00:00"], [3]),
+        (["--since", "365-00:00:00"], [1, 2, 3]),
+    ],
+)
+def test_the_log_is_filtered(
+    words: list[str], jobs: list[int], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logged(
+        project,
+        {"job_id": 1},
+        {"job_id": 2, "verdict": "deny", "rules": [{"id": "gpus", "outcome": "deny"}]},
+        {"job_id": 3, "event": "submitted", "at": "2026-11-20T13:00:00+00:00"},
+    )
+    assert cli.main(["policy", "log", "--json", *words]) == 0
+    assert [entry["job_id"] for entry in decisions(capsys)] == jobs
+    assert cli.main(["policy", "log", *words]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(jobs)
+
+
+def test_a_time_that_is_none_is_an_error() -> None:
+    assert cli.main(["policy", "log", "--since", "yesterday"]) == 2
+
+
+def half(path: Path) -> None:
+    with path.open("a") as file:
+        file.write('{"job_id": 3')
+
+
+def test_a_followed_log_prints_what_comes_and_never_half_a_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logged(project, {"job_id": 1})
+    steps = iter(
+        [
+            lambda: logged(project, {"job_id": 2}),
+            lambda: half(project / "state/decisions.jsonl"),
+            lambda: None,
+        ]
+    )
+
+    def pause(_: float) -> None:
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr("slurm_agent_tools.policy_commands.history.time.sleep", pause)
+    assert cli.main(["policy", "log", "--json", "--follow"]) == 130
+    assert [entry["job_id"] for entry in decisions(capsys)] == [1, 2]

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 
 from slurm_agent_tools.model import Pin, Plan, Resources, ScriptReading
-from slurm_agent_tools.policy.document import LoadedPolicy
 from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.replies import DecisionShown
 
 

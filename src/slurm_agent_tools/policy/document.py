@@ -1,66 +1,31 @@
-"""The policy as data: its fields, reading it, and laying stricter files over the shipped one."""
+"""The policy as data: its fields."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.policy import source as yaml_source
-from slurm_agent_tools.policy.layers import Tighter, tighten
-from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory, parse_memory, parse_time_limit
+from slurm_agent_tools.policy.fields import (
+    Absolute,
+    Count,
+    Day,
+    Folder,
+    Hours,
+    Memory,
+    Part,
+    Seconds,
+    Some,
+    Switch,
+    Word,
+    Yes,
+)
+from slurm_agent_tools.policy.layers import Tighter
+from slurm_agent_tools.policy.levels import SETTABLE, Level
+from slurm_agent_tools.units import format_duration, human_memory
 
-
-def _text(parse: Callable[[str], int], example: str) -> Callable[[object], object]:
-    """YAML reads 24:00:00 as the number 86400 and 16 as nobody knows what: only text with a unit is taken."""
-
-    def check(value: object) -> object:
-        if not isinstance(value, str):
-            raise ValueError(f'write it in quotes and with its unit, for example "{example}"')  # noqa: TRY004
-        return parse(value)
-
-    return check
-
-
-def _limit(text: str) -> int:
-    seconds = parse_time_limit(text)
-    if seconds == UNLIMITED:
-        raise ValueError("a limit cannot be UNLIMITED")
-    return seconds
-
-
-def _inside(path: str) -> str:
-    if path.startswith("/") or ".." in path.split("/"):
-        raise ValueError("name a folder inside the project, without a leading / and without ..")
-    return path
-
-
-def _absolute(path: str) -> str:
-    if not path.startswith("/") or ".." in path.split("/"):
-        raise ValueError("name an absolute folder, without ..")
-    return path
-
-
-Memory = Annotated[int, BeforeValidator(_text(parse_memory, "16G")), Field(gt=0)]
-Seconds = Annotated[int, BeforeValidator(_text(_limit, "24:00:00")), Field(gt=0)]
-Count = Annotated[int, Field(strict=True, ge=0)]
-Hours = Annotated[float, Field(strict=True, gt=0)]
-Word = Annotated[str, Field(strict=True, min_length=1)]
-Folder = Annotated[Word, AfterValidator(_inside)]
 _Bands = TypeVar("_Bands")
-Absolute = Annotated[Word, AfterValidator(_absolute)]
-
-
-class Part(BaseModel):
-    """Base of the policy and its parts: frozen, an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class MemoryBands(Part):
@@ -102,6 +67,15 @@ def _in_order(part: _Bands, free: int, justify: int) -> _Bands:
     return part
 
 
+BANDS: dict[str, type[Part]] = {
+    "memory_per_gpu": MemoryBands,
+    "memory_without_gpus": MemoryBands,
+    "gpus": CountBands,
+    "time_limit": TimeBands,
+}
+"""The limits that are bands, by their field's name."""
+
+
 class Limits(Part):
     """What a job may take. `brief` says it for people."""
 
@@ -109,11 +83,15 @@ class Limits(Part):
     memory_without_gpus: MemoryBands = Field(description="Memory per node of a job without GPUs")
     gpus: CountBands = Field(description="GPUs of one job")
     time_limit: TimeBands = Field(description="Time limit of one job")
-    max_concurrent_jobs: Annotated[int, Field(strict=True, ge=1)] = Field(
+    max_concurrent_jobs: Some = Field(
         description="Running plus pending jobs of one user; an array counts by the tasks that may run at once"
     )
+    max_pending_jobs: Some | None = Field(None, description="Pending jobs of one user, counted in the same way")
+    max_daily_submissions: Some | None = Field(None, description="Submissions of one user in 24 hours")
     gpu_hours_per_job: Hours | None = Field(None, description="GPUs x hours x array tasks; beyond needs a person")
     cpu_hours_per_job: Hours | None = Field(None, description="CPUs x hours x array tasks; beyond needs a person")
+    gpu_hours_per_day: Hours | None = Field(None, description="GPU hours submitted in 24 hours; beyond needs a person")
+    cpu_hours_per_day: Hours | None = Field(None, description="CPU hours submitted in 24 hours; beyond needs a person")
 
     def brief(self) -> dict[str, str | int]:
         """Every limit in a few words, for people; those that are off are left out."""
@@ -124,8 +102,14 @@ class Limits(Part):
             "time_limit": _bands(self.time_limit, format_duration),
             "max_concurrent_jobs": self.max_concurrent_jobs,
         }
-        hours = {"gpu_hours_per_job": self.gpu_hours_per_job, "cpu_hours_per_job": self.cpu_hours_per_job}
-        return shown | {name: f"{value:g}" for name, value in hours.items() if value is not None}
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
+        return shown | {name: f"{value:g}" for name, value in optional.items() if value is not None}
+
+
+_OPTIONAL = (
+    "max_pending_jobs", "max_daily_submissions", "gpu_hours_per_job", "cpu_hours_per_job", "gpu_hours_per_day",
+    "cpu_hours_per_day",
+)  # fmt: skip
 
 
 def _bands(bands: MemoryBands | CountBands | TimeBands, show: Callable[[int], str]) -> str:
@@ -138,6 +122,9 @@ class Defaults(Part):
     memory: Memory = Field(description="Per GPU; per node for a job without GPUs")
     gpus: Count = Field(description="On a partition whose nodes have GPUs")
     time_limit: Seconds = Field(description="Never more than the partition allows")
+
+
+Channel = Literal["elicitation", "terminal", "signed"]
 
 
 class Target(Part):
@@ -160,20 +147,72 @@ class WriteRules(Part):
     save_result: Target
 
 
+RuleLevels = WithJsonSchema(
+    {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {rule: {"enum": list(levels)} for rule, levels in SETTABLE.items()},
+    }
+)
+
+
+class SiteRule(Part):
+    """A site's own rule. `when` is a CEL expression over the facts of a request: where it is true, the rule speaks."""
+
+    id: Annotated[Word, Field(pattern=r"^[a-z][a-z0-9-]{1,60}$")] = Field(description="Its name in every answer")
+    when: Word = Field(description="CEL expression; true is a violation, and so is an error in it")
+    level: Literal["warn", "justify", "approve", "deny"] = Field("deny", description="What a violation means")
+    message: Word = Field(description="What is wrong, for people")
+    remedy: Word = Field(description="What to do instead, best as exact lines")
+
+    @field_validator("id")
+    @classmethod
+    def _own(cls, value: str) -> str:
+        if value in SETTABLE:
+            raise ValueError("is the name of a rule that is built in")
+        return value
+
+
+class Exemption(Part):
+    """A rule that does not stop some requests until a date. What is left out is not asked for."""
+
+    rule: Word = Field(description="Id of the rule")
+    reason: Annotated[Word, Field(min_length=8)] = Field(description="Why, shown wherever it is used")
+    until: Day = Field(description="The last day on which it counts")
+    users: tuple[Word, ...] = Field((), description="Only for these users")
+    projects: tuple[Word, ...] = Field((), description="Only for these project folders; * matches any text")
+    scripts: tuple[Word, ...] = Field((), description="Only for these scripts, relative to the project; * matches")
+    partitions: tuple[Word, ...] = Field((), description="Only for these partitions")
+
+
 class Policy(Part):
     """Everything that a site decides. Bytes and seconds after reading."""
 
     name: Word = Field(description="Name of this policy, shown to people")
     version: Word = Field(description="Version, shown in every decision")
-    limits: Limits
-    defaults: Defaults
-    status_max_age_seconds: Annotated[int, Field(strict=True, ge=1)] = Field(
-        description="How old the caller's last get_status may be at submission"
+    submissions: Annotated[Literal["on", "off"], Switch, Yes, Tighter.OFF] = Field(
+        "on", description="off: no tool submits anything until a person switches it on again"
     )
+    limits: Limits
+    rules: Annotated[dict[str, Annotated[Level, Switch]], RuleLevels] = Field(
+        default_factory=dict, description="What a violation of a rule means, instead of the rule's own answer"
+    )
+    exceptions: Annotated[tuple[Exemption, ...], Tighter.BASE] = Field(
+        (), description="Requests that a rule does not stop until a date"
+    )
+    site_rules: Annotated[tuple[SiteRule, ...], Tighter.UNITED] = Field((), description="A site's own rules, in CEL")
+    defaults: Defaults
+    status_max_age_seconds: Some = Field(description="How old the caller's last get_status may be at submission")
     justification_min_characters: Annotated[int, Field(strict=True, ge=1), Tighter.HIGHER] = Field(
         description="Shortest written reason that counts"
     )
-    approval_seconds: Annotated[int, Field(strict=True, ge=1)] = Field(description="How long a person's yes holds")
+    approval_seconds: Some = Field(description="How long a person's yes holds")
+    approval_channels: Annotated[tuple[Channel, ...], Tighter.SHARED] = Field(
+        description="The ways in which a person's yes counts"
+    )
+    allowed_signers: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
+        (), description="Who may approve by signature: lines as in ssh-keygen's allowed signers file"
+    )
     allowed_options: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         description="sbatch options, by their long name, that an agent's script may use"
     )
@@ -189,75 +228,20 @@ class Policy(Part):
         (), description="Folders outside the project where job logs may go"
     )
 
+    @field_validator("rules")
+    @classmethod
+    def _settable(cls, value: dict[str, Level]) -> dict[str, Level]:
+        for rule, level in value.items():
+            if rule not in SETTABLE:
+                raise ValueError(f"there is no rule {rule!r}; rules: {', '.join(SETTABLE)}")
+            if level not in SETTABLE[rule]:
+                raise ValueError(f"{rule} can be {', '.join(SETTABLE[rule])}, not {level}")
+        return value
 
-@dataclass(frozen=True, slots=True)
-class LoadedPolicy:
-    """The policy in force. `notes`: attempts of a layer to loosen it, which were ignored."""
-
-    policy: Policy
-    sha256: str
-    version: str
-    name: str
-    source: str
-    notes: tuple[str, ...] = ()
-
-
-def load(shipped: bytes, layers: Sequence[tuple[str, bytes]] = ()) -> LoadedPolicy:
-    """The shipped policy, tightened by each (source, content) in turn. Raises ConfigError.
-
-    The hash is the shipped file's own; with layers, the hash of the list of all files' hashes.
-    """
-    base_data = yaml_source.read("the shipped policy", shipped)
-    base = _validate("the shipped policy", base_data.data, base_data.lines)
-    layers = [(name, content) for name, content in layers if content != shipped]
-    current, notes = base, []
-    for name, content in layers:
-        layer = yaml_source.read(name, content)
-        wanted = _validate(name, _merged(base_data.data, layer.data), layer.lines)
-        _, refused = tighten(base, wanted)
-        current, _ = tighten(current, wanted)
-        notes += [f"{name}: {note}" for note in refused]
-    source = " + ".join(["shipped", *(name for name, _ in layers)])
-    digest = _digest([shipped, *(content for _, content in layers)])
-    return LoadedPolicy(current, digest, base.version, base.name, source, tuple(notes))
-
-
-def shipped() -> bytes:
-    """The shipped policy's bytes: from the wheel, or from the repository in an editable install."""
-    asset = resources.files("slurm_agent_tools") / "assets" / "default.yaml"
-    if asset.is_file():
-        return asset.read_bytes()
-    try:
-        return (Path(__file__).parents[3] / "policies" / "default.yaml").read_bytes()
-    except OSError as error:
-        raise ConfigError("policy", str(asset), "is missing", hint="Install slurm-agent-tools again.") from error
-
-
-def _merged(base: Mapping[str, object], layer: Mapping[str, object]) -> dict[str, object]:
-    """What the layer states, with the base's value wherever it is silent."""
-    result = dict(base)
-    for key, value in layer.items():
-        below = result.get(key)
-        both = isinstance(value, dict) and isinstance(below, dict)
-        result[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
-    return result
-
-
-def _validate(name: str, data: Mapping[str, object], lines: Mapping[yaml_source.Path, int]) -> Policy:
-    try:
-        return Policy.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = first["loc"]
-        field = ".".join(str(part) for part in place) or "policy"
-        line = next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
-        where = name if line is None else f"{name}, line {line}"
-        unknown = first["type"] == "extra_forbidden"
-        problem = "is not a field of a policy" if unknown else first["msg"].removeprefix("Value error, ")
-        hint = f"Correct `{field}` in {where}."
-        raise ConfigError(field, first.get("input"), f"{problem} ({where})", hint=hint) from error
-
-
-def _digest(contents: Sequence[bytes]) -> str:
-    digests = [hashlib.sha256(content).hexdigest() for content in contents]
-    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+    @field_validator("exceptions")
+    @classmethod
+    def _known(cls, value: tuple[Exemption, ...]) -> tuple[Exemption, ...]:
+        for item in value:
+            if item.rule in SETTABLE and len(SETTABLE[item.rule]) == 1:
+                raise ValueError(f"the guard itself rests on the rule {item.rule}: it has no exceptions")
+        return value

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from slurm_agent_tools.model import Pin, Plan
-from slurm_agent_tools.policy.document import LoadedPolicy, Policy
+from slurm_agent_tools.policy.document import Exemption, Policy
+from slurm_agent_tools.policy.expressions import Expression, facts
+from slurm_agent_tools.policy.levels import VIOLATIONS, Level, harsher
+from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.rules import RULES
-from slurm_agent_tools.policy.rules.base import Rule
-from slurm_agent_tools.replies import DecisionShown, Outcome, PinShown, PolicyRef, RuleResult, Verdict
+from slurm_agent_tools.policy.rules.base import Rule, reason_for
+from slurm_agent_tools.replies import DecisionShown, GrantShown, Outcome, PinShown, PolicyRef, RuleResult, Verdict
 
 _VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
 _SEVERITY: tuple[Verdict, ...] = ("allow", "justify", "approve", "deny")
@@ -16,31 +21,132 @@ _ACTION: dict[Outcome, str] = {"justify": "needs a written reason", "approve": "
 
 
 def decide(
-    plan: Plan, loaded: LoadedPolicy, *, decision_id: str, pinned: Sequence[Pin] = (), complete: bool = False
+    plan: Plan,
+    loaded: LoadedPolicy,
+    *,
+    decision_id: str,
+    pinned: Sequence[Pin] = (),
+    complete: bool = False,
+    grant: GrantShown | None = None,
 ) -> DecisionShown:
     """The verdict of the most severe rule and what every rule said.
 
-    `complete`: the plan is about to be carried out, so a rule that lacks a fact denies.
+    `complete`: the plan is about to be carried out, so a rule that lacks a fact denies. `grant`: a person's yes to
+    this very plan, which turns `approve` into a pass and nothing else.
     """
-    results = [_ask(rule, plan, loaded.policy, complete=complete) for rule in RULES]
+    results = [_ask(rule, plan, loaded, complete=complete) for rule in RULES]
+    results += [_site(rule, plan, loaded, complete=complete) for rule in loaded.expressions]
+    results = [_granted(result, grant) for result in results]
     verdicts: list[Verdict] = [_VERDICTS.get(result.outcome, "allow") for result in results]
     return DecisionShown(
         id=decision_id,
         verdict=max(verdicts, key=_SEVERITY.index),
-        policy=PolicyRef(version=loaded.version, sha256=loaded.sha256),
+        policy=PolicyRef(version=loaded.version, sha256=loaded.sha256, layers=list(loaded.layers)),
         rules=results,
         pinned=[PinShown(option=pin.option, why=pin.why) for pin in pinned],
+        approval=grant,
     )
 
 
-def _ask(rule: Rule, plan: Plan, policy: Policy, *, complete: bool) -> RuleResult:
-    result = rule.check(plan, policy)
-    if result.outcome != "not_evaluated" or not complete or not rule.applies(plan):
-        return result
+def _ask(rule: Rule, plan: Plan, loaded: LoadedPolicy, *, complete: bool) -> RuleResult:
+    level, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
+    judged = _unexcused(plan) if {level, floor} & {"approve", "deny"} else plan
+    result = rule.check(judged, loaded.policy)
+    if result.outcome == "not_evaluated" and complete and rule.applies(plan) and level != "off":
+        return _lacking(result)
+    return _excepted(_levelled(result, level, floor, plan, loaded.policy), plan, loaded.policy)
+
+
+def _lacking(result: RuleResult) -> RuleResult:
     message = f"This rule could not be evaluated, so the request is denied. {result.message}"
     return result.model_copy(
         update={"outcome": "deny", "message": message, "remedy": "Call get_status, then try again."}
     )
+
+
+def _unexcused(plan: Plan) -> Plan:
+    """The plan without its written reasons, for a rule that a reason is not enough for under this policy."""
+    reading = plan.reading
+    if reading is not None:
+        reading = replace(reading, request=replace(reading.request, justification=None))
+    return replace(plan, reading=reading, justification=None)
+
+
+def _levelled(result: RuleResult, level: Level | None, floor: Level | None, plan: Plan, policy: Policy) -> RuleResult:
+    """A violation at the level that the policy gives to it; a layer's level is a floor under the rule's own."""
+    if result.outcome not in VIOLATIONS or (level is None and floor is None):
+        return result
+    own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
+    now = own if floor is None else harsher(own, floor)
+    if now == result.outcome:
+        return result
+    if now == "off":
+        return result.model_copy(update={"outcome": "pass", "message": f"Switched off by the policy. {result.message}"})
+    reason = reason_for(plan, policy) if now == "justify" else None
+    if reason is not None:
+        return result.model_copy(update={"outcome": "pass", "message": f"{result.message} Justified by: {reason}"})
+    return result.model_copy(update={"outcome": now})
+
+
+def _site(expression: Expression, plan: Plan, loaded: LoadedPolicy, *, complete: bool) -> RuleResult:
+    """A site's own rule; an error in its expression is a violation."""
+    rule, known = expression.rule, facts(plan)
+    missing = [name for name in expression.names if name not in known]
+    if missing or plan.reading is None:
+        lacking = RuleResult(id=rule.id, outcome="not_evaluated", message=f"Not known: {', '.join(missing)}.")
+        return _lacking(lacking) if complete and plan.tool == "submit_job" and plan.reading else lacking
+    answer = expression.ask(known)
+    if answer is False:
+        return RuleResult(id=rule.id, outcome="pass", message=f"Does not hold: {rule.when}")
+    message = rule.message if answer is True else f"{rule.message} (The condition could not be evaluated: {answer})"
+    observed = ", ".join(f"{name}={_brief(known[name])}" for name in expression.names)
+    result = RuleResult(
+        id=rule.id, outcome=rule.level, message=message, observed=observed, limit=rule.when, remedy=rule.remedy
+    )
+    if rule.level == "justify":
+        result = _levelled(result.model_copy(update={"outcome": "deny"}), "justify", None, plan, loaded.policy)
+    return _excepted(result, plan, loaded.policy)
+
+
+def _brief(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _excepted(result: RuleResult, plan: Plan, policy: Policy) -> RuleResult:
+    if result.outcome not in VIOLATIONS:
+        return result
+    found = next((item for item in policy.exceptions if item.rule == result.id and _covers(item, plan)), None)
+    if found is None:
+        return result
+    message = f"{result.message} Excepted until {found.until:%Y-%m-%d}: {found.reason}"
+    return result.model_copy(update={"outcome": "warn", "message": message})
+
+
+def _covers(item: Exemption, plan: Plan) -> bool:
+    """Whether an exception counts today and for this request. What is not known is not covered."""
+    if plan.today is None or plan.today > item.until:
+        return False
+    reading = plan.reading
+    stated = None if reading is None else reading.request.partition
+    wanted = plan.resources.partition or stated or ""
+    asked = (
+        (item.users, plan.user),
+        (item.projects, plan.project),
+        (item.scripts, None if reading is None else reading.path),
+    )
+    named = all(
+        not patterns or (value is not None and any(fnmatchcase(value, pattern) for pattern in patterns))
+        for patterns, value in asked
+    )
+    return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
+
+
+def _granted(result: RuleResult, grant: GrantShown | None) -> RuleResult:
+    if grant is None or result.outcome != "approve":
+        return result
+    message = f"{result.message} Approved by {grant.by} ({grant.channel}, {grant.id})."
+    return result.model_copy(update={"outcome": "pass", "message": message})
 
 
 def format_refusal(decision: DecisionShown) -> str:

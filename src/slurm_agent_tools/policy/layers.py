@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +16,8 @@ class Tighter(Enum):
     INSIDE = "only folders inside the other's"
     UNITED = "what either names"
     HIGHER = "the larger number"
+    BASE = "only what the base states"
+    OFF = "off wins"
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -37,6 +39,11 @@ def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[
             how = next(mark for mark in field.metadata if isinstance(mark, Tighter))
             update[name], extra = _list(how, old, new)
             notes += [f"`{place}` cannot be loosened by {item}; ignored" for item in extra]
+        elif Tighter.OFF in field.metadata:
+            update[name] = "off"
+            notes += [f"`{place}` cannot be loosened from off to on; ignored"] if old == "off" else []
+        elif isinstance(old, dict):
+            continue  # the levels of rules: policy.loading lays them over each other
         elif not isinstance(old, str):
             update[name] = max(old, new) if Tighter.HIGHER in field.metadata else _lower(old, new)
             if update[name] != new:
@@ -50,8 +57,10 @@ def _lower(old: float | None, new: float | None) -> float | None:
     return min(stated, default=None)
 
 
-def _list(how: Tighter, old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+def _list(how: Tighter, old: Sequence[Any], new: Sequence[Any]) -> tuple[tuple[Any, ...], list[str]]:
     """The tighter list, and the items of `new` that would loosen it."""
+    if how is Tighter.BASE:
+        return tuple(old), [f"adding {item}" for item in new if item not in old]
     if how is Tighter.UNITED:
         return tuple(dict.fromkeys([*old, *new])), []
     if how is Tighter.SHARED:

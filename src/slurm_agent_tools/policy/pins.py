@@ -90,16 +90,22 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
     """--nodes=1, where Slurm could otherwise give the memory once on each of several nodes."""
     sized = request.memory_per_node or request.memory_per_cpu
     placed = request.nodes or request.nodes_max or request.gpus_per_node or request.ntasks_per_node
-    if gpus < 2 or not sized or placed or request.find("nodelist"):
+    alone = gpus == 0 or (gpus == 1 and _tasks(request, gpus) == 1)
+    if alone or not sized or placed or request.find("nodelist"):
         return None
     if known and not (chosen and all(_holds(partition, request, gpus) for partition in chosen)):
         return None
-    return Pin("--nodes=1", f"keeps the {gpus} GPUs on one node; spread, each node would hold the stated memory")
+    what = "GPU and all tasks" if gpus == 1 else f"{gpus} GPUs"
+    return Pin("--nodes=1", f"keeps the {what} on one node; spread, each node would hold the stated memory")
+
+
+def _tasks(request: JobRequest, gpus: int) -> int:
+    return request.ntasks or (request.ntasks_per_gpu or 0) * gpus or 1
 
 
 def _holds(partition: Partition, request: JobRequest, gpus: int) -> bool:
     """Whether one node of the partition can hold the whole job."""
-    cpus = max((request.ntasks or 1) * (request.cpus_per_task or 1), (request.cpus_per_gpu or 0) * gpus)
+    cpus = max(_tasks(request, gpus) * (request.cpus_per_task or 1), (request.cpus_per_gpu or 0) * gpus)
     memory = request.memory_per_node or (request.memory_per_cpu or 0) * cpus
     return (
         partition.gpus_per_node >= gpus

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.engine import format_result
+from slurm_agent_tools.policy.levels import SETTABLE
+from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.base import Example, Rule
 
@@ -33,6 +35,7 @@ def _rule(rule: Rule, policy: Policy) -> str:
         f"### {rule.id}\n",
         f"{rule.what} {rule.why}\n",
         f"Answers: {_words(('pass', *rule.levels))}. Asked for: {_words(sorted(rule.tools))}.\n",
+        f"A policy may set it to: {_settable(rule)}.\n",
         "Passes:\n",
         *(_example(example) for example in rule.passing),
         "Does not pass:\n",
@@ -41,7 +44,19 @@ def _rule(rule: Rule, policy: Policy) -> str:
     return "\n".join(lines)
 
 
-def _words(words: tuple[str, ...] | list[str]) -> str:
+def explanation(rule: Rule, loaded: LoadedPolicy) -> str:
+    """One rule for a person at a terminal: its place in this policy, then what the page says."""
+    own, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
+    level = f"set to {own}" if own else "answers for itself"
+    level += f", at least {floor}" if floor else ""
+    return "\n".join([_rule(rule, loaded.policy), f"In this policy it {level}. It can be set to: {_settable(rule)}."])
+
+
+def _settable(rule: Rule) -> str:
+    return _words(SETTABLE[rule.id])
+
+
+def _words(words: Sequence[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 

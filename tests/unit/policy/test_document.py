@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.policy.document import load, shipped
+from slurm_agent_tools.policy.loading import load, shipped
 
 GIB = 2**30
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.model import JobRequest
-from slurm_agent_tools.policy.document import load, shipped
+from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.rules.examples import CPU, GPU
 

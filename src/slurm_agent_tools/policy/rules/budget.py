@@ -1,50 +1,121 @@
-"""budget: GPU hours and CPU hours of one job."""
+"""budget: hours of one job and of one day, pending jobs, submissions a day, and the switch that stops them all."""
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Plan, Resources
+from collections.abc import Iterator
+
+from slurm_agent_tools.model import Live, Plan, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, request_of
-from slurm_agent_tools.policy.rules.examples import HOUR, asks
+from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
 from slurm_agent_tools.units import UNLIMITED
 
 _WHY = "The group's share of the cluster is counted in hours."
+_CROWD = "A full queue delays everybody's next job."
 
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
-    limits = {"GPU": policy.limits.gpu_hours_per_job, "CPU": policy.limits.cpu_hours_per_job}
-    if all(limit is None for limit in limits.values()):
-        return passed("This policy sets no budget per job.")
-    counts = {"GPU": plan.resources.gpus, "CPU": plan.resources.cpus}
+    if policy.submissions == "off":
+        return _switched_off(plan)
     told = []
-    for unit, limit in limits.items():
-        if limit is None:
+    for verdict in (*_hours(plan, policy), *_counts(plan, policy)):
+        if verdict.outcome != "pass":
+            return verdict
+        told.append(verdict.message)
+    return passed(" ".join(told) or "This policy sets no budget.")
+
+
+def _switched_off(plan: Plan) -> Verdict:
+    if plan.tool != "submit_job":
+        return passed("Submissions are switched off at the moment; this one submits nothing.")
+    message = "A person has switched all submissions off (`submissions: off` in the policy)."
+    return Verdict("deny", message, "off", "on", "Report this to a person, who can switch them on again, and wait.")
+
+
+def _hours(plan: Plan, policy: Policy) -> Iterator[Verdict]:
+    """GPU and CPU hours of this job alone, and together with those of the last 24 hours."""
+    limits = policy.limits
+    for unit, count, of_job, of_day in (
+        ("GPU", plan.resources.gpus, limits.gpu_hours_per_job, limits.gpu_hours_per_day),
+        ("CPU", plan.resources.cpus, limits.cpu_hours_per_job, limits.cpu_hours_per_day),
+    ):
+        if of_job is None and (of_day is None or plan.live is None):
             continue
-        hours = _hours(plan, counts[unit])
+        hours = _product(plan, count)
         if hours is None:
-            message = f"The {unit} hours of this job cannot be told. What cannot be counted is not submitted."
-            remedy = "State --time, --gpus, --ntasks and --cpus-per-task in the script."
-            return Verdict("deny", message, "unknown", limit, remedy)
-        if hours > limit:
-            message = f"The job may use {hours:g} {unit} hours, beyond the {limit:g} that need a person. {_WHY}"
-            evidence = proof(request_of(plan).find("time", "array", "gpus", "ntasks", "cpus-per-task"))
-            remedy = f"Lower --time, --array or the number of {unit}s until their product is at most {limit:g} hours."
-            return Verdict("approve", message, hours, limit, remedy, evidence)
-        told.append(f"{hours:g} of {limit:g} {unit} hours")
-    return passed(f"The job may use {' and '.join(told)}.")
+            yield _uncountable(unit, of_job or of_day)
+            continue
+        if of_job is not None:
+            yield _within(plan, unit, hours, 0.0, of_job, "this job")
+        if of_day is not None and plan.live is not None:
+            yield _within(plan, unit, hours, _today(plan.live, unit), of_day, "the last 24 hours with this job")
 
 
-def _hours(plan: Plan, count: int | None) -> float | None:
+def _today(facts: Live, unit: str) -> float:
+    return facts.gpu_hours_today if unit == "GPU" else facts.cpu_hours_today
+
+
+def _product(plan: Plan, count: int | None) -> float | None:
     limit = plan.resources.time_limit_seconds
+    if count == 0:
+        return 0.0
     if count is None or limit is None or limit == UNLIMITED:
         return None
     array = request_of(plan).array
     return round(count * limit / 3600 * (array.count if array is not None else 1), 2)
 
 
+def _uncountable(unit: str, limit: float | None) -> Verdict:
+    message = f"The {unit} hours of this job cannot be told. What cannot be counted is not submitted."
+    remedy = "\n".join(
+        ["Add:", "#SBATCH --time=02:00:00", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=1"]
+        + (["#SBATCH --gpus=1"] if unit == "GPU" else [])
+    )
+    return Verdict("deny", message, "unknown", limit, remedy)
+
+
+def _within(plan: Plan, unit: str, hours: float, before: float, limit: float, span: str) -> Verdict:
+    total = round(hours + before, 2)
+    if total <= limit or hours == 0:
+        return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.", total, limit)
+    message = f"{total:g} {unit} hours in {span}, beyond {limit:g} a person decides. {_WHY}"
+    evidence = proof(request_of(plan).find("time", "array", "gpus", "ntasks", "cpus-per-task"))
+    left = max(0.0, limit - before)
+    remedy = f"Lower --time, --array or the number of {unit}s until their product is at most {left:g} hours."
+    if before and left < hours:
+        remedy += " Or submit it later: what was submitted more than 24 hours ago no longer counts."
+    return Verdict("approve", message, total, limit, remedy, evidence)
+
+
+def _counts(plan: Plan, policy: Policy) -> Iterator[Verdict]:
+    """Limits on what waits and on how often something is submitted; they need the moment's facts."""
+    if plan.tool != "submit_job" or plan.live is None:
+        return
+    most, pending = policy.limits.max_pending_jobs, plan.live.pending_after
+    if most is not None and pending is None:
+        yield Verdict("deny", "The pending jobs could not be counted.", "unknown", most, "Call get_status, try again.")
+    elif most is not None and pending is not None and pending > most:
+        message = f"{pending} pending jobs with this one, at most {most} are allowed. {_CROWD}"
+        yield Verdict("deny", message, pending, most, "Wait until one of them starts: wait_for_job, then submit again.")
+    elif most is not None:
+        yield passed(f"{pending} of {most} pending jobs.", pending, most)
+    daily, sent = policy.limits.max_daily_submissions, plan.live.submissions_today
+    if daily is not None and sent >= daily:
+        message = f"{sent} jobs were submitted in the last 24 hours, at most {daily} are allowed. {_CROWD}"
+        remedy = "Submit it later, when the oldest of them is 24 hours old; or ask a person to raise the limit."
+        yield Verdict("deny", message, sent, daily, remedy)
+    elif daily is not None:
+        yield passed(f"{sent + 1} of {daily} submissions in 24 hours.", sent + 1, daily)
+
+
+_FOUR = Resources(gpus=4, cpus=4, time_limit_seconds=2 * HOUR)
+
 RULE = Rule(
     id="budget",
-    what="GPUs (or CPUs) x hours x array tasks of one job stay below an optional budget; beyond it a person decides.",
+    what=(
+        "Optional limits: GPU hours and CPU hours of one job and of a day (beyond them a person decides), pending "
+        "jobs, submissions a day. `submissions: off` stops them all."
+    ),
     why=_WHY,
     levels=("approve", "deny"),
     tools=SCRIPTS,
@@ -52,9 +123,15 @@ RULE = Rule(
     passing=(
         Example(
             "8 GPU hours, budget 100",
-            asks("#SBATCH --gpus=4", gpus=4, resources=Resources(gpus=4, cpus=4, time_limit_seconds=2 * HOUR)),
+            asks("#SBATCH --gpus=4", gpus=4, resources=_FOUR),
             "pass",
             limits={"gpu_hours_per_job": 100.0},
+        ),
+        Example(
+            "8 GPU hours after 80, budget of the day 100",
+            asks("#SBATCH --gpus=4", gpus=4, resources=_FOUR, live=live(gpu_hours_today=80.0)),
+            "pass",
+            limits={"gpu_hours_per_day": 100.0},
         ),
     ),
     failing=(
@@ -69,6 +146,24 @@ RULE = Rule(
             ),
             "approve",
             limits={"gpu_hours_per_job": 100.0},
+        ),
+        Example(
+            "8 GPU hours after 96, budget of the day 100",
+            asks("#SBATCH --gpus=4", gpus=4, resources=_FOUR, live=live(gpu_hours_today=96.0)),
+            "approve",
+            limits={"gpu_hours_per_day": 100.0},
+        ),
+        Example(
+            "a third pending job, two allowed",
+            asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=2, pending_after=3)),
+            "deny",
+            limits={"max_pending_jobs": 2},
+        ),
+        Example(
+            "the eleventh submission of a day, ten allowed",
+            asks("#SBATCH --gpus=1", gpus=1, live=live(submissions_today=10)),
+            "deny",
+            limits={"max_daily_submissions": 10},
         ),
     ),
 )

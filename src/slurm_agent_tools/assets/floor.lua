@@ -1,0 +1,364 @@
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- Nothing below needs to be changed. Memory is counted in MB and time in minutes, as the controller does.
+
+-- Slurm writes "not stated" as a number that depends on the width of the field.
+local NARROW = {
+  cpus_per_task = true, ntasks_per_node = true, ntasks_per_tres = true, ntasks_per_gpu = true, pn_min_cpus = true,
+  requeue = true, shared = true, sockets_per_node = true, cores_per_socket = true, threads_per_core = true,
+  ntasks_per_socket = true, ntasks_per_core = true,
+}
+
+-- Numbers that every submission has. Where one is missing, this Slurm is not as it was when the file was written.
+local EXPECTED = {
+  "cpus_per_task", "max_nodes", "min_cpus", "min_nodes", "ntasks_per_node", "ntasks_per_tres", "num_tasks",
+  "pn_min_cpus", "pn_min_memory", "requeue", "shared", "sockets_per_node", "time_limit",
+}
+
+-- Fields of a change that decide how large a job is.
+local SHAPE = {
+  "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "mem_per_tres", "min_mem_per_node",
+  "min_mem_per_cpu", "min_nodes", "max_nodes", "min_cpus", "max_cpus", "pn_min_cpus",
+}
+local GPU_SHAPE = { "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "gres", "min_nodes", "max_nodes" }
+
+-- The same, of which the controller does not tell this file what the job has now: a change cannot be judged.
+local HIDDEN = {
+  "num_tasks", "cpus_per_task", "ntasks_per_node", "ntasks_per_tres", "ntasks_per_gpu", "ntasks_per_socket",
+  "ntasks_per_core", "sockets_per_node", "cores_per_socket", "threads_per_core", "cpus_per_tres",
+}
+
+local UNITS = { [""] = 1, k = 1024, m = 1024 ^ 2, g = 1024 ^ 3, t = 1024 ^ 4 }
+
+local function stated(source, field)
+  local value = source[field]
+  if value == nil or value == "" or value == slurm.NO_VAL or value == slurm.NO_VAL64 then return nil end
+  if NARROW[field] and value == slurm.NO_VAL16 then return nil end
+  return value
+end
+
+local function any(source, fields)
+  for _, field in ipairs(fields) do
+    if stated(source, field) ~= nil then return field end
+  end
+  return nil
+end
+
+local function positive(value)
+  return value ~= nil and value > 0 and value or nil
+end
+
+-- The number that `gres:gpu:a100:2,gres:gpu:1` or `gres/gpu=2` gives for GPUs; nil where it names none.
+local function of_gpus(text)
+  if text == nil then return nil end
+  local total = nil
+  for item in string.gmatch(string.lower(text), "[^,%s]+") do
+    local name = (string.gsub(item, "^gres[:/]", ""))
+    if name == "gpu" or string.find(name, "^gpu[:=]") then
+      local count, unit = string.match(name, "[:=](%d+)([kmgt]?)$")
+      total = (total or 0) + (count ~= nil and tonumber(count) * UNITS[unit] or 1)
+    end
+  end
+  return total
+end
+
+local function ceil(value, by)
+  return math.ceil(value / by)
+end
+
+local function on_cores(cpus)
+  return ceil(cpus, THREADS_PER_CORE) * THREADS_PER_CORE
+end
+
+-- Nodes, tasks, CPUs and GPUs of a request, and the bounds of what Slurm may do with them. `get` reads a field.
+local function shape_of(get)
+  local shape = {
+    of_job = positive(of_gpus(get("tres_per_job"))),
+    of_node = positive(math.max(of_gpus(get("tres_per_node")) or 0, of_gpus(get("gres")) or 0)),
+    of_task = positive(of_gpus(get("tres_per_task"))),
+    of_socket = positive(of_gpus(get("tres_per_socket"))),
+    tasks_per_gpu = positive(get("ntasks_per_tres")) or positive(get("ntasks_per_gpu")),
+    tasks_per_node = positive(get("ntasks_per_node")),
+    cpus_per_task = positive(get("cpus_per_task")) or 1,
+    cpus_per_gpu = of_gpus(get("cpus_per_tres")) or 0,
+    cpus_per_node = get("pn_min_cpus") or 0,
+  }
+  local named, tasks, limit = positive(get("min_nodes")), positive(get("num_tasks")), positive(get("max_nodes"))
+  local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
+  shape.nodes = nodes
+  shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
+
+  local gpus = shape.of_job or math.max(
+    (shape.of_node or 0) * nodes, (shape.of_task or 0) * shape.tasks,
+    (shape.of_socket or 0) * nodes * (positive(get("sockets_per_node")) or 1))
+  if gpus == 0 and shape.tasks_per_gpu and tasks then gpus = ceil(tasks, shape.tasks_per_gpu) end
+  shape.gpus = gpus
+  if not tasks and not shape.tasks_per_node and gpus > 0 then
+    if shape.tasks_per_gpu then
+      shape.tasks = shape.tasks_per_gpu * gpus
+    elseif shape.of_job and shape.of_task then
+      shape.tasks = ceil(gpus, shape.of_task)
+    end
+  end
+
+  local most = math.min(limit or math.huge, tasks or math.huge)
+  if shape.of_node and shape.of_job then
+    most = math.min(most, ceil(shape.of_job, shape.of_node))
+  elseif shape.of_node and not named and not tasks then
+    most = math.min(most, nodes)
+  elseif gpus > 0 then
+    most = math.min(most, gpus)
+  else
+    most = math.min(most, shape.tasks)
+  end
+  shape.most_nodes = math.max(nodes, most)
+  shape.cpus = math.max(
+    shape.tasks * shape.cpus_per_task, shape.cpus_per_gpu * gpus, shape.cpus_per_node * nodes, get("min_cpus") or 0)
+  return shape
+end
+
+-- The fewest GPUs that one node of the job may hold, and the most that the job may get.
+local function gpu_bounds(shape)
+  local gpus, most = shape.gpus, shape.most_nodes
+  if gpus == 0 then return 0, 0 end
+  if shape.of_node then
+    return shape.of_node, shape.of_job and gpus or math.max(gpus, shape.of_node * most)
+  end
+  local fewest = gpus
+  if most > 1 then
+    fewest = math.min(gpus, math.max(shape.of_task or 1, gpus - (most - 1) * MOST_GPUS_PER_NODE))
+  end
+  if shape.of_socket and not shape.of_job then
+    return math.max(fewest, shape.of_socket), math.max(gpus, shape.of_socket * most)
+  end
+  return fewest, gpus
+end
+
+local function tasks_on_node(shape)
+  if shape.most_nodes == 1 then return shape.tasks end
+  if shape.tasks_per_node then return math.min(shape.tasks_per_node, shape.tasks) end
+  return math.max(1, shape.tasks - (shape.nodes - 1))
+end
+
+-- The most memory on one node, and for one GPU, of a request by CPUs.
+local function by_cpu(size, shape, fewest)
+  local task = on_cores(shape.cpus_per_task)
+  local cpus = math.max(tasks_on_node(shape) * task, on_cores(shape.cpus_per_node))
+  if shape.most_nodes == 1 then cpus = math.max(cpus, on_cores(shape.cpus)) end
+  local node = size * cpus
+  if shape.gpus == 0 then return node, nil end
+  local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
+  if shape.tasks_per_gpu and shape.cpus_per_gpu == 0 then return node, gpu end
+  if shape.of_task and shape.most_nodes > 1 then return node, math.max(gpu, size * task / shape.of_task) end
+  return node, math.max(gpu, node / fewest)
+end
+
+local function by_node(size, shape, fewest)
+  if shape.gpus == 0 then return size, nil end
+  local idle = shape.nodes > shape.gpus and size * shape.nodes / shape.gpus or 0
+  return size, math.max(size / fewest, idle)
+end
+
+local function as_memory(size)
+  if size % 1024 == 0 then return string.format("%.0fG", size / 1024) end
+  return string.format("%.0fM", size)
+end
+
+local function refuse(found, rule, text, code)
+  found[#found + 1] = { rule = rule, text = text, code = code or slurm.ESLURM_ACCOUNTING_POLICY }
+end
+
+local function check_size(found, node, gpu, scattered)
+  local size, limit = gpu or node, gpu and LIMIT.memory_per_gpu or LIMIT.memory_without_gpus
+  if size <= limit then return end
+  local what = gpu and "per GPU" or "on a node"
+  local line = gpu and REMEDY.memory_per_gpu or REMEDY.memory_without_gpus
+  local note = scattered and " (Slurm may spread the GPUs; --nodes=1 keeps them together)" or ""
+  refuse(found, "memory-per-gpu", string.format(
+    "%s %s%s is more than %s; write %s", as_memory(size), what, note, as_memory(limit), line))
+end
+
+local function check_memory(found, get, shape)
+  local line = shape.gpus > 0 and REMEDY.memory_per_gpu or REMEDY.memory_without_gpus
+  local node, cpu, gpu = get("min_mem_per_node"), get("min_mem_per_cpu"), of_gpus(get("mem_per_tres"))
+  if node == nil and cpu == nil and gpu == nil then
+    return refuse(found, "memory-per-gpu", "no memory is stated, and the default may be a whole node; write " .. line)
+  end
+  if node == 0 or cpu == 0 or gpu == 0 then
+    return refuse(found, "memory-per-gpu", "a memory size of 0 takes all memory of a node; write " .. line)
+  end
+  local fewest = gpu_bounds(shape)
+  if gpu ~= nil and shape.gpus > 0 then
+    check_size(found, nil, gpu, false)
+  elseif node ~= nil then
+    local on_node, of_gpu = by_node(node, shape, fewest)
+    check_size(found, on_node, of_gpu, shape.most_nodes > 1)
+  elseif cpu ~= nil then
+    local on_node, of_gpu = by_cpu(cpu, shape, fewest)
+    check_size(found, on_node, of_gpu, shape.most_nodes > 1)
+  else
+    refuse(found, "memory-per-gpu", "memory per GPU is stated, but no GPU; write " .. line)
+  end
+end
+
+local function check_gpus(found, shape)
+  local _, most = gpu_bounds(shape)
+  if most <= LIMIT.gpus then return end
+  local count = most == math.huge and "an open number of" or string.format("%.0f", most)
+  refuse(found, "gpus", string.format("%s GPUs are more than %d; write %s", count, LIMIT.gpus, REMEDY.gpus))
+end
+
+local function check_time(found, minutes)
+  if minutes == nil then
+    refuse(found, "time-limit", "no time limit is stated; write " .. REMEDY.time, slurm.ESLURM_INVALID_TIME_LIMIT)
+  elseif minutes > LIMIT.time then
+    refuse(found, "time-limit", string.format("the time limit is more than %s; write %s", REMEDY.most_time, REMEDY.time),
+      slurm.ESLURM_INVALID_TIME_LIMIT)
+  end
+end
+
+local function check_exclusive(found, shared)
+  if shared ~= nil and shared ~= 1 then
+    refuse(found, "directives", "whole nodes (--exclusive) take more than they show; leave --exclusive out")
+  end
+end
+
+-- How many tasks `0-99:2,200%4` names, and its throttle.
+local function read_array(text)
+  local plain, throttle = string.match(text, "^([^%%]*)%%(%d+)%]?$")
+  local total = 0
+  for item in string.gmatch((string.gsub(plain or text, "[%[%]]", "")), "[^,]+") do
+    local first, last, step = string.match(item, "^(%d+)%-(%d+):?(%d*)$")
+    if first ~= nil then
+      total = total + math.floor((tonumber(last) - tonumber(first)) / math.max(1, tonumber(step) or 1)) + 1
+    elseif string.match(item, "^%d+$") then
+      total = total + 1
+    else
+      error("the array " .. text .. " cannot be read")
+    end
+  end
+  return total, tonumber(throttle or 0)
+end
+
+local function check_array(found, tasks, throttle)
+  local at_once = throttle > 0 and math.min(throttle, tasks) or tasks
+  if at_once <= LIMIT.jobs then return end
+  refuse(found, "concurrent-jobs", string.format(
+    "more than %d tasks of the array may run at once; end --array with %%%d, as in --array=0-99%%%d",
+    LIMIT.jobs, LIMIT.jobs, LIMIT.jobs))
+end
+
+local function check_hours(found, what, count, minutes, tasks)
+  local limit, hours = LIMIT[what .. "_hours"], count * (minutes or 0) / 60 * tasks
+  if limit ~= nil and hours > limit then
+    refuse(found, "budget", string.format(
+      "%.1f %s hours are more than %g; ask for less of them, less time or fewer array tasks",
+      hours, string.upper(what), limit))
+  end
+end
+
+local function judge_submission(job)
+  for _, field in ipairs(EXPECTED) do
+    if type(job[field]) ~= "number" then error("this Slurm does not tell " .. field) end
+  end
+  local found, get = {}, function(field) return stated(job, field) end
+  local shape, minutes, tasks, throttle = shape_of(get), get("time_limit"), 1, 0
+  if get("pn_min_memory") and not get("min_mem_per_node") and not get("min_mem_per_cpu") then
+    error("this Slurm does not tell the memory")
+  end
+  check_memory(found, get, shape)
+  check_gpus(found, shape)
+  check_time(found, minutes)
+  check_exclusive(found, get("shared"))
+  if get("array_inx") ~= nil then
+    tasks, throttle = read_array(get("array_inx"))
+    check_array(found, tasks, throttle)
+  end
+  local _, most = gpu_bounds(shape)
+  check_hours(found, "gpu", most, minutes, tasks)
+  check_hours(found, "cpu", shape.cpus, minutes, tasks)
+  if get("het_job_offset") ~= nil then
+    refuse(found, "directives", "the parts of a heterogeneous job add up; submit them as one plain job")
+  end
+  return found
+end
+
+-- What the job would be after a change: the change where it says something, else the job as it is.
+local function after(job, record)
+  return function(field)
+    local new = stated(job, field)
+    if new ~= nil then return new end
+    if field == "num_tasks" then return stated(job, "min_cpus") or record.min_cpus end
+    if string.find(field, "^min_mem_per_") and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
+    if field == "mem_per_tres" and any(job, { "min_mem_per_node", "min_mem_per_cpu" }) then return nil end
+    return stated(record, field)
+  end
+end
+
+local function judge_change(job, record)
+  if type(record.min_cpus) ~= "number" then error("this Slurm does not tell min_cpus of a job") end
+  local found = {}
+  local hidden = any(job, HIDDEN)
+  if hidden then refuse(found, "memory-per-gpu", hidden .. " cannot be changed; cancel the job and submit it again") end
+  if any(job, SHAPE) then
+    local get = after(job, record)
+    local shape = shape_of(get)
+    check_memory(found, get, shape)
+    if any(job, GPU_SHAPE) then check_gpus(found, shape) end
+  end
+  if stated(job, "time_limit") ~= nil then check_time(found, job.time_limit) end
+  if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
+  check_exclusive(found, stated(job, "shared"))
+  if stated(job, "array_inx") ~= nil then
+    local throttle = tonumber((string.gsub(job.array_inx, "%%", "")))
+    if throttle == nil then error("the throttle cannot be read") end
+    check_array(found, math.huge, throttle)
+  end
+  return found
+end
+
+-- Whether administrators asked for this. The account is the one that the job has, or asks for when it is new.
+local function exempt(job, uid, account)
+  if uid == 0 then return true end
+  if job.user_id == uid and EXEMPT_USERS[job.user_name or ""] then return true end
+  return account ~= nil and EXEMPT_ACCOUNTS[account] == true
+end
+
+local function answer(found, uid, tell)
+  for _, one in ipairs(found) do
+    local line = string.format("%s: %s", one.rule, one.text)
+    slurm.log_info("slurm-agent-tools floor: refused uid %.0f: %s", uid, line)
+    if tell then slurm.log_user("%s", line) end
+  end
+  return found[1] and found[1].code or slurm.SUCCESS
+end
+
+-- Slurm lets a job through when its functions fail. Here an error refuses.
+local function safely(uid, tell, decide)
+  local fine, result = pcall(decide)
+  if fine and type(result) == "number" then return result end
+  local told, code = pcall(answer, {
+    { rule = "floor", text = "the limits could not be checked, tell an administrator: " .. tostring(result),
+      code = slurm.ERROR },
+  }, uid, tell)
+  return told and code or -1
+end
+
+function slurm_job_submit(job, parts, uid)
+  return safely(uid, true, function()
+    if exempt(job, uid, job.account or job.default_account) then return slurm.SUCCESS end
+    local code = answer(judge_submission(job), uid, true)
+    job.requeue = 0
+    return code
+  end)
+end
+
+function slurm_job_modify(job, record, parts, uid)
+  return safely(uid, false, function()
+    if exempt(job, uid, record.account) then return slurm.SUCCESS end
+    return answer(judge_change(job, record), uid, false)
+  end)
+end
+
+slurm.log_info("slurm-agent-tools floor: policy %s", POLICY)
+return slurm.SUCCESS

@@ -1,0 +1,178 @@
+"""Reading the policy: a base (shipped, or a site's or a trusted file over it), and layers that can only tighten it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.policy import source as yaml_source
+from slurm_agent_tools.policy.document import BANDS, Policy
+from slurm_agent_tools.policy.expressions import Expression, compile_rules
+from slurm_agent_tools.policy.fields import Part
+from slurm_agent_tools.policy.layers import tighten
+from slurm_agent_tools.policy.levels import Level, harsher
+
+_SHIPPED = "the shipped policy"
+
+
+class Base(NamedTuple):
+    """A file that a person in charge laid over the shipped policy: it may also loosen. `kind`: site or trusted."""
+
+    kind: str
+    path: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPolicy:
+    """The policy in force. `notes`: what was wished and ignored. `floors`: rules that layers made harsher.
+
+    `layers`: the files, lowest first, each with what it is.
+    """
+
+    policy: Policy
+    sha256: str
+    version: str
+    name: str
+    layers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    floors: Mapping[str, Level] = field(default_factory=dict)
+    expressions: tuple[Expression, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The layers in one line."""
+        return " + ".join(self.layers)
+
+
+def load(
+    shipped: bytes,
+    layers: Sequence[tuple[str, bytes]] = (),
+    *,
+    base: Base | None = None,
+    notes: Sequence[str] = (),
+) -> LoadedPolicy:
+    """The base, tightened by each (source, content) in turn. Raises ConfigError.
+
+    The hash is the shipped file's own; with more files, the hash of the list of all files' hashes.
+    """
+    data, policy = _base(shipped, base)
+    layers = [(name, content) for name, content in layers if content != shipped]
+    current, found, floors = policy, list(notes), dict[str, Level]()
+    for name, content in layers:
+        layer = yaml_source.read(name, content)
+        wanted = _validate(name, _ordered(_merged(data, layer.data), layer.data), layer.lines)
+        _, refused = tighten(policy, wanted)
+        current, _ = tighten(current, wanted)
+        stated = layer.data.get("rules")
+        refused += _raise(floors, policy.rules, {rule: wanted.rules[rule] for rule in stated or {}})  # type: ignore[attr-defined]
+        found += [f"{name}: {note}" for note in refused]
+    contents = [shipped, *([base.content] if base else []), *(content for _, content in layers)]
+    named = ["shipped", *([f"{base.kind} {base.path}"] if base else []), *(name for name, _ in layers)]
+    return LoadedPolicy(
+        current, _digest(contents), policy.version, policy.name, tuple(named), tuple(found), floors,
+        compile_rules(current.site_rules),
+    )  # fmt: skip
+
+
+def _base(shipped: bytes, base: Base | None) -> tuple[dict[str, object], Policy]:
+    document = yaml_source.read(_SHIPPED, shipped)
+    policy = _validate(_SHIPPED, document.data, document.lines)
+    if base is None:
+        return document.data, policy
+    over = yaml_source.read(base.path, base.content)
+    data = _ordered(_merged(document.data, over.data), over.data)
+    return data, _validate(base.path, data, over.lines)
+
+
+def _raise(floors: dict[str, Level], base: Mapping[str, Level], stated: Mapping[str, Level]) -> list[str]:
+    """Lay a layer's levels over the rules; returns the wishes to loosen, which are ignored."""
+    notes = []
+    for rule, level in stated.items():
+        softer = level in {"off", "warn"} if rule not in base else harsher(level, base[rule]) != level
+        if softer:
+            notes.append(f"`rules.{rule}` cannot be loosened to {level}; ignored")
+        else:
+            floors[rule] = harsher(level, floors.get(rule, level))
+    return notes
+
+
+def shipped() -> bytes:
+    """The shipped policy's bytes: from the wheel, or from the repository in an editable install."""
+    asset = resources.files("slurm_agent_tools") / "assets" / "default.yaml"
+    if asset.is_file():
+        return asset.read_bytes()
+    try:
+        return (Path(__file__).parents[3] / "policies" / "default.yaml").read_bytes()
+    except OSError as error:
+        raise ConfigError("policy", str(asset), "is missing", hint="Install slurm-agent-tools again.") from error
+
+
+def schema_text() -> str:
+    """The JSON Schema of a policy file, for editors; every field may be left out, since files are layers."""
+    made = Policy.model_json_schema()
+    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    made["title"] = "slurm-agent-tools policy"
+    made.pop("required", None)
+    for part in ("Limits", "Defaults", "WriteRules", "Sizes", "MemoryBands", "CountBands", "TimeBands"):
+        made["$defs"][part].pop("required", None)
+    return json.dumps(made, indent=2) + "\n"
+
+
+def _merged(base: Mapping[str, object], layer: Mapping[str, object]) -> dict[str, object]:
+    """What the layer states, with the base's value wherever it is silent."""
+    result = dict(base)
+    for key, value in layer.items():
+        below = result.get(key)
+        both = isinstance(value, dict) and isinstance(below, dict)
+        result[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def _ordered(data: dict[str, object], stated: Mapping[str, object]) -> dict[str, object]:
+    """The same; where a file states only one end of a band, beyond the other end, both are what it states."""
+    limits, wished = data.get("limits"), stated.get("limits")
+    if not isinstance(limits, dict) or not isinstance(wished, dict):
+        return data
+    changed = dict(limits)
+    for name, kind in BANDS.items():
+        ends, own = limits.get(name), wished.get(name)
+        if isinstance(ends, dict) and isinstance(own, dict) and len(own) == 1 and _crossed(kind, ends):
+            changed[name] = dict.fromkeys(("free", "justify"), next(iter(own.values())))
+    return {**data, "limits": changed}
+
+
+def _crossed(kind: type[Part], ends: Mapping[str, object]) -> bool:
+    try:
+        kind.model_validate(ends)
+    except ValidationError as error:
+        return error.errors()[0]["loc"] == ()  # each end is well, only not their order
+    return False
+
+
+def _validate(name: str, data: Mapping[str, object], lines: Mapping[yaml_source.Path, int]) -> Policy:
+    try:
+        return Policy.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = first["loc"]
+        field_name = ".".join(str(part) for part in place) or "policy"
+        line = next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
+        where = name if line is None else f"{name}, line {line}"
+        unknown = first["type"] == "extra_forbidden"
+        problem = "is not a field of a policy" if unknown else first["msg"].removeprefix("Value error, ")
+        hint = f"Correct `{field_name}` in {where}."
+        raise ConfigError(field_name, first.get("input"), f"{problem} ({where})", hint=hint) from error
+
+
+def _digest(contents: Sequence[bytes]) -> str:
+    digests = [hashlib.sha256(content).hexdigest() for content in contents]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""`policy log`: the decisions taken here, filtered, and followed as they come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from slurm_agent_tools import printing, render
+from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.units import parse_time_limit
+
+DONE = 0
+_PAUSE = 0.3
+Entry = dict[str, object]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `policy log`."""
+    parser.add_argument(
+        "--last", type=int, default=20, metavar="N", help="the newest N (20); 0 for none before --follow"
+    )
+    parser.add_argument("--verdict", choices=["allow", "justify", "approve", "deny"], help="only this verdict")
+    parser.add_argument("--rule", metavar="RULE", help="only decisions in which this rule spoke")
+    parser.add_argument("--event", metavar="EVENT", help="only this event, for example submitted or drift")
+    parser.add_argument("--job", metavar="ID", help="only what concerns this job")
+    parser.add_argument(
+        "--since", metavar="TIME", help="a time like 2027-01-31T08:00, or a duration back like 02:00:00"
+    )
+    parser.add_argument("--follow", action="store_true", help="go on printing new ones until interrupted")
+    parser.add_argument("--json", action="store_true", help="print one decision a line")
+
+
+def show(path: Path, args: argparse.Namespace) -> int:
+    """Print what is asked for; returns the exit code. Raises InputError and StorageError."""
+    since = _since(args.since)
+    found, place = _entries(path, 0)
+    kept = [entry for entry in found if _wanted(entry, args, since)]
+    _print(kept[-args.last :] if args.last > 0 else [], as_json=args.json)
+    while args.follow:
+        time.sleep(_PAUSE)
+        if path.exists() and path.stat().st_size < place:  # it was moved away, and a new one begun
+            place = 0
+        found, place = _entries(path, place)
+        _print([entry for entry in found if _wanted(entry, args, since)], as_json=args.json)
+    return DONE
+
+
+def _print(entries: list[Entry], *, as_json: bool) -> None:
+    if as_json:
+        printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    else:
+        printing.lines(render.plain(_line(entry)) for entry in entries)
+
+
+def _line(entry: Entry) -> str:
+    about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
+    rules = entry.get("rules")
+    spoken = [str(rule["id"]) for rule in rules] if isinstance(rules, list) else []
+    told = f"  [{', '.join(spoken)}]" if spoken else ""
+    who = f"{entry.get('user')}/{entry.get('client') or entry.get('by') or '?'}"
+    return f"{entry['at']}  {entry['event']:<11} {entry['verdict']:<8} {entry['tool']:<15} {who}  {about}{told}"
+
+
+def _since(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.now(UTC) - timedelta(seconds=parse_time_limit(text))
+        except ValueError as error:
+            raise InputError(
+                "since", text, "is no time and no duration", hint="2027-01-31T08:00 or 02:00:00"
+            ) from error
+    return moment if moment.tzinfo else moment.astimezone()
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_time_limit(text)
+    except ValueError as error:
+        hint = "Write 2027-01-31T08:00 or 02:00:00."
+        raise InputError("since", text, "is no time and no duration", hint=hint) from error
+
+
+def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> bool:
+    rules = entry.get("rules")
+    ids = {str(rule["id"]) for rule in rules} if isinstance(rules, list) else set()
+    return (
+        (args.verdict is None or entry.get("verdict") == args.verdict)
+        and (args.rule is None or args.rule in ids)
+        and (args.event is None or entry.get("event") == args.event)
+        and (args.job is None or str(entry.get("job_id")) == args.job)
+        and (since is None or datetime.fromisoformat(str(entry["at"])) >= since)
+    )
+
+
+def _entries(path: Path, start: int) -> tuple[list[Entry], int]:
+    """The whole lines from a place on, and the place behind them. Raises StorageError for a log that is not one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            whole, _, _ = file.read().rpartition(b"\n")  # what is behind the last line end is still being written
+        entries = [json.loads(line) for line in whole.splitlines()]
+    except FileNotFoundError:
+        return [], start
+    except (OSError, ValueError) as error:
+        raise StorageError(f"the decision log {path} cannot be read: {error}", hint="Look at the file.") from error
+    return entries, start + (len(whole) + 1 if whole else 0)
