@@ -16,7 +16,7 @@ from slurm_agent_tools.config import Settings
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.fields import Part
 from slurm_agent_tools.policy.levels import SETTABLE, VIOLATIONS
-from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy_commands.judging import check, check_bytes
 from slurm_agent_tools.replies import DecisionShown
 
@@ -42,16 +42,19 @@ class Case(Part):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `policy test`."""
-    parser.description = "Run the cases in policies/tests/*.yaml, or in the files that are named, without a cluster."
+    parser.description = (
+        "Run the cases in policies/tests/*.yaml, or in the files that are named, without a cluster. A project without"
+        " cases runs those that ship with slurm-agent-tools, against the policy that ships with it."
+    )
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--verbose", action="store_true", help="print every case, not only those that differ")
 
 
 def run(args: argparse.Namespace, loaded: LoadedPolicy, settings: Settings) -> int:
     """Print what differs; 0 when every case is as expected, else 1. Raises ConfigError."""
-    paths = [Path(name) for name in args.files] or sorted((settings.project_root / "policies/tests").glob("*.yaml"))
+    paths = [Path(name) for name in args.files] or _found(settings.project_root / "policies/tests")
     if not paths:
-        raise ConfigError("files", "policies/tests/*.yaml", "there are no cases", hint="Name a file of cases.")
+        paths, loaded = _found(_shipped()), load(shipped())
     done, wrong, spoken = 0, 0, set[str]()
     for path in paths:
         for case in read(path):
@@ -66,6 +69,16 @@ def run(args: argparse.Namespace, loaded: LoadedPolicy, settings: Settings) -> i
     unused = ", ".join(silent) or "none"
     printing.lines([f"{done - wrong} of {done} cases are as expected. Rules that refuse none of them: {unused}."])
     return FAILED if wrong else DONE
+
+
+def _found(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.yaml"))
+
+
+def _shipped() -> Path:
+    """The folder of our own cases: in the wheel, or in the repository in an editable install."""
+    asset = Path(__file__).parents[1] / "assets" / "policy-tests"
+    return asset if asset.is_dir() else Path(__file__).parents[3] / "policies" / "tests"
 
 
 def read(path: Path) -> Iterator[Case]:
