@@ -87,29 +87,32 @@ local function shape_of(get)
   local nodes = named or (shape.of_job and shape.of_node and ceil(shape.of_job, shape.of_node)) or 1
   shape.nodes = nodes
   shape.tasks = tasks or (shape.tasks_per_node or 1) * nodes
+  shape.sockets = positive(get("sockets_per_node")) or 1
 
   local gpus = shape.of_job or math.max(
     (shape.of_node or 0) * nodes, (shape.of_task or 0) * shape.tasks,
-    (shape.of_socket or 0) * nodes * (positive(get("sockets_per_node")) or 1))
+    (shape.of_socket or 0) * nodes * shape.sockets)
   if gpus == 0 and shape.tasks_per_gpu and tasks then gpus = ceil(tasks, shape.tasks_per_gpu) end
   shape.gpus = gpus
-  if not tasks and not shape.tasks_per_node and gpus > 0 then
+  if shape.tasks_per_gpu and (shape.of_job or shape.of_node) then
+    shape.tasks = math.max(tasks or 0, shape.tasks_per_gpu * gpus)
+  elseif not tasks and not shape.tasks_per_node and gpus > 0 then
     if shape.tasks_per_gpu then
       shape.tasks = shape.tasks_per_gpu * gpus
     elseif shape.of_job and shape.of_task then
       shape.tasks = ceil(gpus, shape.of_task)
     end
   end
+  shape.even = not tasks and not (shape.tasks_per_gpu or shape.of_task)
 
-  local most = math.min(limit or math.huge, tasks or math.huge)
+  local most = limit or math.huge
+  if tasks then most = math.min(most, math.max(tasks, shape.tasks)) end
   if shape.of_node and shape.of_job then
     most = math.min(most, ceil(shape.of_job, shape.of_node))
   elseif shape.of_node and not named and not tasks then
     most = math.min(most, nodes)
-  elseif gpus > 0 then
-    most = math.min(most, gpus)
-  else
-    most = math.min(most, shape.tasks)
+  else -- every node holds a task, though not always a GPU
+    most = math.min(most, math.max(gpus, shape.tasks, not tasks and limit or 0))
   end
   shape.most_nodes = math.max(nodes, most)
   shape.cpus = math.max(
@@ -124,38 +127,43 @@ local function gpu_bounds(shape)
   if shape.of_node then
     return shape.of_node, shape.of_job and gpus or math.max(gpus, shape.of_node * most)
   end
-  local fewest = gpus
-  if most > 1 then
-    fewest = math.min(gpus, math.max(shape.of_task or 1, gpus - (most - 1) * MOST_GPUS_PER_NODE))
+  if shape.of_socket and not shape.of_job then -- a node may give fewer than its sockets ask for
+    return shape.of_socket, math.max(gpus, shape.of_socket * shape.sockets * most)
   end
-  if shape.of_socket and not shape.of_job then
-    return math.max(fewest, shape.of_socket), math.max(gpus, shape.of_socket * most)
+  if shape.of_task and shape.cpus_per_node > shape.cpus_per_task then -- Slurm may count these CPUs as tasks
+    return shape.of_task, math.max(gpus, shape.of_task * shape.cpus_per_node * most)
   end
-  return fewest, gpus
+  if most == 1 then return gpus, gpus end
+  return math.min(gpus, math.max(shape.of_task or 1, gpus - (most - 1) * MOST_GPUS_PER_NODE)), gpus
 end
 
 local function tasks_on_node(shape)
   if shape.most_nodes == 1 then return shape.tasks end
   if shape.tasks_per_node then return math.min(shape.tasks_per_node, shape.tasks) end
+  if shape.even then return ceil(shape.tasks, shape.nodes) end
   return math.max(1, shape.tasks - (shape.nodes - 1))
 end
 
 -- The most memory on one node, and for one GPU, of a request by CPUs.
 local function by_cpu(size, shape, fewest)
-  local task = on_cores(shape.cpus_per_task)
-  local cpus = math.max(tasks_on_node(shape) * task, on_cores(shape.cpus_per_node))
-  if shape.most_nodes == 1 then cpus = math.max(cpus, on_cores(shape.cpus)) end
-  local node = size * cpus
+  local task, tasks = on_cores(shape.cpus_per_task), tasks_on_node(shape)
+  local least = on_cores(shape.cpus_per_node)
+  if shape.most_nodes == 1 then least = math.max(least, on_cores(shape.cpus)) end
+  local node = size * math.max(tasks * task, least)
   if shape.gpus == 0 then return node, nil end
   local gpu = size * math.max(on_cores(shape.cpus_per_gpu), (shape.tasks_per_gpu or 0) * task)
-  if shape.tasks_per_gpu and shape.cpus_per_gpu == 0 then return node, gpu end
   if shape.of_task and shape.most_nodes > 1 then return node, math.max(gpu, size * task / shape.of_task) end
-  return node, math.max(gpu, node / fewest)
+  local beside = node -- where GPUs are spread, another node has a task
+  if not shape.of_socket and fewest < shape.gpus and tasks == shape.tasks and tasks > 1 then
+    beside = size * math.max((tasks - 1) * task, least)
+  end
+  return node, math.max(gpu, beside / fewest, node / shape.gpus)
 end
 
 local function by_node(size, shape, fewest)
   if shape.gpus == 0 then return size, nil end
-  local idle = shape.nodes > shape.gpus and size * shape.nodes / shape.gpus or 0
+  local everywhere = shape.of_node or shape.of_task or shape.of_socket -- each node has GPUs; else some may have none
+  local idle = not everywhere and shape.most_nodes > shape.gpus and size * shape.most_nodes / shape.gpus or 0
   return size, math.max(size / fewest, idle)
 end
 
@@ -173,7 +181,7 @@ local function check_size(found, node, gpu, scattered)
   if size <= limit then return end
   local what = gpu and "per GPU" or "on a node"
   local line = gpu and REMEDY.memory_per_gpu or REMEDY.memory_without_gpus
-  local note = scattered and " (Slurm may spread the GPUs; --nodes=1 keeps them together)" or ""
+  local note = gpu and scattered and " (Slurm may spread the GPUs; --nodes=1 keeps them together)" or ""
   refuse(found, "memory-per-gpu", string.format(
     "%s %s%s is more than %s; write %s", as_memory(size), what, note, as_memory(limit), line))
 end
@@ -205,7 +213,8 @@ local function check_gpus(found, shape)
   local _, most = gpu_bounds(shape)
   if most <= LIMIT.gpus then return end
   local count = most == math.huge and "an open number of" or string.format("%.0f", most)
-  refuse(found, "gpus", string.format("%s GPUs are more than %d; write %s", count, LIMIT.gpus, REMEDY.gpus))
+  local note = most > shape.gpus and " on all the nodes that Slurm may take (--nodes=1 keeps it to one)" or ""
+  refuse(found, "gpus", string.format("%s GPUs%s are more than %d; write %s", count, note, LIMIT.gpus, REMEDY.gpus))
 end
 
 local function check_time(found, minutes)
@@ -310,6 +319,7 @@ local function judge_change(job, record)
   if (stated(job, "requeue") or 0) ~= 0 then refuse(found, "auto-retry", "no job is started again by itself") end
   check_exclusive(found, stated(job, "shared"))
   if stated(job, "array_inx") ~= nil then
+    -- Slurm 22.05 has set the throttle before it asks: this is said and logged, and MaxJobsPerUser of the QOS holds.
     local throttle = tonumber((string.gsub(job.array_inx, "%%", "")))
     if throttle == nil then error("the throttle cannot be read") end
     check_array(found, math.huge, throttle)
