@@ -6,7 +6,6 @@ without `--nodes` may get one GPU on each of several nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -14,6 +13,7 @@ from slurm_agent_tools.jobscript import values
 from slurm_agent_tools.model import JobRequest, Partition
 
 UNBOUNDED = 10**9
+LAYOUT = ("sockets-per-node", "cores-per-socket", "threads-per-core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     gpus = _gpus(request, nodes, tasks)
     tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
-    fewest, most_gpus = _gpu_bounds(request, nodes, most, gpus, partition)
+    fewest, most_gpus = _gpu_bounds(request, most, gpus, partition)
     return Geometry(
         nodes=nodes,
         most_nodes=most,
@@ -66,28 +66,36 @@ def number(request: JobRequest, *options: str) -> int | None:
         return None
 
 
+def layout(request: JobRequest) -> tuple[int | None, ...]:
+    """(sockets of a node, cores of a socket, threads of a core). -B sets or clears all that single options set."""
+    found: list[int | None] = [None, None, None]
+    for made in request.find("extra-node-info", *LAYOUT):
+        try:
+            if made.option in LAYOUT:
+                found[LAYOUT.index(made.option)] = values.count(made.value or "")
+            else:
+                found = [*values.sockets_cores_threads(made.value or "")]
+        except ValueError:  # already a problem of the request
+            continue
+    return tuple(found)
+
+
 def cores_asked(request: JobRequest) -> int:
     """CPUs on each node that -B, --sockets-per-node and their like make it take; 1 where none is given."""
-    parts: Sequence[int] = ()
-    found = request.find("extra-node-info")
-    if found:
-        try:
-            parts = values.product(found[-1].value or "")
-        except ValueError:
-            parts = ()
-    stated = (number(request, "sockets-per-node"), number(request, "cores-per-socket"))
-    return max(prod(parts), prod(count or 1 for count in stated))
+    sockets, cores, threads = layout(request)
+    return prod(
+        part or 1 for part in ((sockets, cores, threads) if request.find("extra-node-info") else (sockets, cores))
+    )
 
 
 def _nodes(request: JobRequest) -> int:
-    """-N; else GPUs / GPUs per node; never fewer than the nodes that are named."""
+    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or the nodes that are named."""
     listed = request.find("nodelist")
-    named = listed_nodes(listed[-1].value or "") if listed else 1
-    if request.nodes is not None:
-        return max(request.nodes, named)
+    fewest = max(request.nodes or 1, listed_nodes(listed[-1].value or "") if listed else 1)
     if request.gpus and request.gpus_per_node:
-        return max(-(-request.gpus // request.gpus_per_node), named)
-    return named
+        derived = -(-request.gpus // request.gpus_per_node)
+        return max(fewest, min(derived, request.nodes_max or derived))
+    return fewest
 
 
 def listed_nodes(text: str) -> int:
@@ -122,7 +130,9 @@ def _tasks(request: JobRequest, nodes: int) -> int:
 
 
 def _tasks_by_gpus(request: JobRequest, tasks: int, gpus: int) -> int:
-    """Without -n and tasks per node: tasks per GPU x GPUs, or GPUs / GPUs per task."""
+    """Tasks per GPU x GPUs, also where -n is less; without -n and tasks per node GPUs / GPUs per task."""
+    if request.ntasks_per_gpu and (request.gpus or request.gpus_per_node):
+        return max(request.ntasks or 0, request.ntasks_per_gpu * gpus)
     if request.ntasks is not None or request.ntasks_per_node:
         return tasks
     if request.ntasks_per_gpu and gpus:
@@ -148,47 +158,50 @@ def _gpus(request: JobRequest, nodes: int, tasks: int) -> int:
 
 def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partition: Partition | None) -> int:
     """The largest number of nodes that Slurm may choose: bounded by -N, by -n, by GPUs per node, by the partition."""
-    bounds = [UNBOUNDED]
+    bounds, spread = [UNBOUNDED], request.find("extra-node-info", "spread-job")  # -B also stands for -n
     if request.nodes_max is not None:
         bounds.append(request.nodes_max)
     if request.ntasks is not None:
-        bounds.append(request.ntasks)
+        bounds.append(max(request.ntasks, tasks))
     if request.gpus_per_node and request.gpus:
         bounds.append(-(-request.gpus // request.gpus_per_node))
-    elif request.gpus_per_node and request.nodes is None and request.ntasks is None:
+    elif request.gpus_per_node and request.nodes is None and request.ntasks is None and not spread:
         bounds.append(nodes)
-    elif gpus:
-        bounds.append(gpus)  # every node of the job holds at least one
-    else:
-        bounds.append(tasks)
+    else:  # every node holds a task, though not always a GPU (measured)
+        bounds.append(max(gpus, tasks, request.nodes_max or 0 if request.ntasks is None else 0))
     if partition is not None:
         bounds += [bound for bound in (partition.nodes, partition.max_nodes) if bound]
     return max(nodes, min(bounds))
 
 
-def _gpu_bounds(request: JobRequest, nodes: int, most: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
+def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
     """(fewest GPUs on one node, most GPUs in all). A task's GPUs stay on one node; all others may be scattered."""
     if not gpus:
         return 0, 0
     if request.gpus_per_node:
-        return request.gpus_per_node, max(gpus, request.gpus_per_node * most if request.gpus is None else gpus)
+        return request.gpus_per_node, gpus if request.gpus is not None else max(gpus, request.gpus_per_node * most)
+    if request.gpus_per_socket and request.gpus is None:  # a node may give fewer than its sockets ask for (measured)
+        sockets = number(request, "sockets-per-node") or 1
+        return request.gpus_per_socket, max(gpus, request.gpus_per_socket * sockets * most)
     together = request.gpus_per_task or 1
+    least = number(request, "mincpus") or 0
+    if request.gpus_per_task and least > 1:  # Slurm may count its CPUs as tasks (measured on 22.05)
+        return together, max(gpus, together * least * most)
     if request.gpus_per_task and request.ntasks is None and request.ntasks_per_node:
         together *= request.ntasks_per_node
     elsewhere = (most - 1) * partition.gpus_per_node if partition is not None and partition.gpus_per_node else UNBOUNDED
     fewest = gpus if most == 1 else max(together, gpus - elsewhere)
-    if request.gpus_per_socket and request.gpus is None:
-        return max(fewest, request.gpus_per_socket), max(gpus, request.gpus_per_socket * max(nodes, most))
     return min(fewest, gpus), gpus
 
 
 def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> int:
-    """The most tasks that one node may get, while every other node of the job gets at least one."""
+    """The most tasks that one node may get, while every other of the fewest nodes gets at least one."""
     if most == 1:
         return tasks
     if request.ntasks_per_node:
         return min(request.ntasks_per_node, tasks)
-    if request.ntasks is None and not (request.ntasks_per_gpu or request.gpus_per_task):
+    counted = request.ntasks_per_gpu or request.gpus_per_task or request.find("extra-node-info")
+    if request.ntasks is None and not counted:
         return -(-tasks // nodes)
     return max(1, tasks - (nodes - 1))
 

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from slurm_agent_tools.jobscript import options, values
-from slurm_agent_tools.jobscript.geometry import listed_nodes
+from slurm_agent_tools.jobscript.geometry import LAYOUT, layout, listed_nodes
 from slurm_agent_tools.model import Directive, JobRequest
 
 Shown = Mapping[str, str]
@@ -25,7 +25,6 @@ _PATHS = frozenset({"chdir", "output", "error", "input"})
 # on the size of a job: that they are there is all that counts.
 _PRESENT = frozenset({"begin", "deadline", "profile", "cpu-freq", "power", "mail-type", "kill-on-invalid-dep"})
 _INSTEAD_OF_HINT = frozenset({"ntasks-per-core", "threads-per-core", "extra-node-info"})
-_BY_HINT = frozenset({"sockets-per-node", "cores-per-socket", "threads-per-core"})  # --hint puts its own in their place
 # What an option means that was given without its optional value.
 _BARE = {"exclusive": "exclusive", "nice": "100", "propagate": "ALL", "get-user-env": "0"}
 _NAMES = {row.spelled: row.name for row in options.TABLE}
@@ -78,13 +77,15 @@ def _same(made: Directive, seen: str, request: JobRequest) -> bool:
     for group in _SHARED:
         if made.option in group:
             return _shared(request.find(*group)[-1]) == seen.lower()
-    if made.option in _PRESENT or (made.option in _BY_HINT and request.find("hint")):
-        return True
+    if made.option in _PRESENT or (made.option in LAYOUT and request.find("hint")):
+        return True  # --hint puts numbers of its own in the place of a layout
     text = _BARE.get(made.option, made.value or "") if not made.value else made.value
     if made.value is None and made.option not in _BARE:
         text = "set"
     if made.option in _PATHS:
         return _same_path(made.option, text, seen)
+    if made.option in LAYOUT:
+        return _same_part(made.option, request, seen)
     if made.option in _BY_REQUEST:
         return _BY_REQUEST[made.option](request, text, seen)
     form = _FORMS.get(made.option, str)
@@ -109,6 +110,19 @@ def _same_list(request: JobRequest, text: str, seen: str) -> bool:
     if request.ntasks is not None and request.ntasks < listed_nodes(text):
         return listed_nodes(seen) == request.ntasks
     return text == seen
+
+
+def _same_layout(request: JobRequest, _: str, seen: str) -> bool:
+    """-B shows the numbers that it shares with the options for each, and nothing for one that is not set."""
+    sockets, *others = layout(request)
+    whole = f"{sockets or ''}" + "".join(f":{count}" for count in others if count)
+    return seen == (whole or "unset")
+
+
+def _same_part(name: str, request: JobRequest, seen: str) -> bool:
+    """One number of the layout; -B clears it, which 22.05 shows as a number below zero."""
+    count = layout(request)[LAYOUT.index(name)]
+    return seen.startswith("-") if count is None else seen == str(count)
 
 
 def _same_mincpus(request: JobRequest, text: str, seen: str) -> bool:
@@ -147,13 +161,6 @@ def _gres(text: str) -> tuple[str, ...]:
     return tuple(re.sub(r"^gres[:/]", "", item.strip()) for item in text.split(","))
 
 
-def _product(text: str) -> tuple[int, ...]:
-    """`*:8` comes back as `:8`, `*` as `unset`."""
-    parts = ["*" if part in {"", "unset"} else part for part in text.split(":")]
-    found = values.product(":".join(parts))
-    return (*found, *(1 for _ in range(3 - len(found))))
-
-
 def _switches(text: str) -> int:
     """How many; how long to wait for them may also come from an earlier --switches."""
     return int(text.partition("@")[0])
@@ -177,6 +184,7 @@ def _first(text: str) -> str:
 
 _BY_REQUEST: Mapping[str, Callable[[JobRequest, str, str], bool]] = {
     "signal": _same_signal,
+    "extra-node-info": _same_layout,
     "nodes": _same_nodes,
     "nodelist": _same_list,
     "mincpus": _same_mincpus,
@@ -187,14 +195,13 @@ _FORMS: Mapping[str, Form] = {
     **dict.fromkeys(
         (
             "ntasks", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-tres",
-            "cpus-per-task", "cpus-per-gpu", "mincpus", "sockets-per-node", "cores-per-socket", "threads-per-core",
+            "cpus-per-task", "cpus-per-gpu", "mincpus",
             "core-spec", "thread-spec", "nice", "priority", "wait-all-nodes",
         ),
         int,
     ),
     "gres": _gres,
     "tres-per-task": _gres,
-    "extra-node-info": _product,
     "switches": _switches,
     "open-mode": _first,
     "distribution": _lower,

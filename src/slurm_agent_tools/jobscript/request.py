@@ -47,13 +47,15 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 # Options without a field of their own whose value must still be readable, because the size of the job depends on it.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
+    "nodelist": values.node_list,
+    "exclude": values.node_list,
     "mincpus": values.count,
     "sockets-per-node": values.count,
     "cores-per-socket": values.count,
     "threads-per-core": values.count,
     "ntasks-per-socket": values.count,
     "ntasks-per-core": values.count,
-    "extra-node-info": values.product,
+    "extra-node-info": values.sockets_cores_threads,
     "thread-spec": values.count,
     "time-min": values.time_limit,
     "tmp": values.memory,

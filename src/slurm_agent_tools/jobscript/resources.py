@@ -14,6 +14,8 @@ from slurm_agent_tools.jobscript.geometry import Geometry, geometry, number
 from slurm_agent_tools.model import JobRequest, Partition, Resources
 from slurm_agent_tools.units import UNLIMITED
 
+_MIB = 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
@@ -79,10 +81,10 @@ def _time(request: JobRequest, candidates: list[Partition]) -> int | None:
 
 def _on(request: JobRequest, partition: Partition | None) -> Resources:
     shape = geometry(request, partition)
-    gpus, cpus = shape.gpus, shape.cpus
+    gpus, cpus = shape.most_gpus, shape.cpus
     if shape.whole and partition is not None:
-        gpus = max(gpus, partition.gpus_per_node * shape.nodes)
-        cpus = max(cpus, partition.cpus_per_node * shape.nodes)
+        gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
+        cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
     memory = _memory(request, shape, partition)
     return Resources(
         nodes=shape.nodes,
@@ -98,7 +100,7 @@ def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -
     if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
         return _whole_nodes(shape, partition)
     if request.memory_per_gpu is not None:
-        return _per_gpu(request.memory_per_gpu, shape)
+        return _per_gpu(request.memory_per_gpu, shape, partition)
     if request.memory_per_cpu is not None:
         return _per_cpu(request.memory_per_cpu, request, shape, partition)
     if request.memory_per_node is not None:
@@ -109,7 +111,7 @@ def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -
 def _on_node(shape: Geometry, partition: Partition | None) -> int:
     """The fewest GPUs that a node of the job holds; all of the node's where it is taken whole."""
     if shape.whole and partition is not None:
-        return max(shape.fewest_gpus, partition.gpus_per_node)
+        return max(shape.fewest_gpus, partition.gpus_per_node_min or partition.gpus_per_node)
     return shape.fewest_gpus
 
 
@@ -117,16 +119,24 @@ def _share(size: int, gpus: int) -> int | None:
     return -(-size // gpus) if gpus else None
 
 
-def _per_gpu(size: int, shape: Geometry) -> _Memory:
-    """The same for every GPU, however they are placed. Without a GPU Slurm refuses the job."""
+def _per_gpu(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
+    """The same for every GPU, however they are placed, and for all of a node that is taken whole.
+
+    Without a GPU Slurm refuses the job.
+    """
     total = size * shape.gpus
-    return _Memory(total, max(total - size * shape.fewest_gpus * (shape.nodes - 1), 0), size)
+    if shape.whole and partition is not None:
+        node = size * max(shape.gpus, partition.gpus_per_node)
+        return _Memory(max(total, size * partition.gpus_per_node * shape.nodes), node, size)
+    more = shape.most_gpus > shape.gpus
+    others = (shape.most_nodes if more else shape.nodes) - 1  # each of them holds the fewest, at least
+    return _Memory(total, max(size * (shape.most_gpus - shape.fewest_gpus * others), 0), size)
 
 
 def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
     """Each node holds all of it. Nodes beyond the number of GPUs hold it for nothing."""
     share = _share(size, _on_node(shape, partition))
-    idle = _share(size * shape.nodes, shape.gpus) if shape.nodes > shape.gpus else None
+    idle = _share(size * shape.most_nodes, shape.gpus) if shape.most_nodes > shape.gpus else None
     return _Memory(size * shape.nodes, size, max(share or 0, idle or 0) or None)
 
 
@@ -136,23 +146,39 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
         if partition is None or not partition.cpus_per_node:
             return _Memory()
         return _per_node(size * partition.cpus_per_node, shape, partition)
-    cpus = max(
-        shape.tasks_on_node * (request.cpus_per_task or 1),
-        number(request, "mincpus") or 0,
-        -(-shape.cpus // shape.nodes) if shape.most_nodes == shape.nodes == 1 else 0,
+    size = _split(size, partition)
+    task = _on_cores(request.cpus_per_task or 1, request, partition)
+    least = max(
+        _on_cores(number(request, "mincpus") or 0, request, partition),
+        _on_cores(-(-shape.cpus // shape.nodes), request, partition) if shape.most_nodes == shape.nodes == 1 else 0,
     )
-    total, node = size * shape.cpus, size * min(cpus, max(shape.cpus, cpus))
-    by_gpu = size * max(request.cpus_per_gpu or 0, (request.ntasks_per_gpu or 0) * (request.cpus_per_task or 1))
-    if request.ntasks_per_gpu and not request.cpus_per_gpu and shape.gpus:
-        return _Memory(total, node, by_gpu)
+    total, node = size * max(shape.cpus, shape.tasks * task), size * max(shape.tasks_on_node * task, least)
+    by_gpu = size * max(_on_cores(request.cpus_per_gpu or 0, request, partition), (request.ntasks_per_gpu or 0) * task)
     if request.gpus_per_task and shape.most_nodes > 1:
         # Tasks bring their GPUs along, so the share is that of one task.
-        return _Memory(
-            total, node, max(by_gpu, _share(size * (request.cpus_per_task or 1), request.gpus_per_task) or 0)
-        )
-    return _Memory(
-        total, max(node, by_gpu * shape.fewest_gpus), max(by_gpu, _share(node, shape.fewest_gpus) or 0) or None
-    )
+        return _Memory(total, node, max(by_gpu, _share(size * task, request.gpus_per_task) or 0))
+    spread = shape.fewest_gpus < shape.gpus and shape.tasks_on_node == shape.tasks > 1
+    # Where GPUs are spread, another node has a task.
+    beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node
+    share = max(by_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
+    return _Memory(total, max(node, by_gpu * shape.fewest_gpus), share or None)
+
+
+def _on_cores(cpus: int, request: JobRequest, partition: Partition | None) -> int:
+    """CPUs as they are allocated: whole cores, each with all its threads, one CPU of each where no more are wanted."""
+    threads = partition.threads_per_core if partition is not None else 1
+    hints = request.find("hint")
+    alone = number(request, "threads-per-core") == 1 or (bool(hints) and hints[-1].value == "nomultithread")
+    return cpus * threads if alone else -(-cpus // threads) * threads
+
+
+def _split(size: int, partition: Partition | None) -> int:
+    """Above MaxMemPerCPU a CPU's memory is spread over more CPUs, each rounded up to a whole MB."""
+    most = partition.max_mem_per_cpu if partition is not None else None
+    if not most or size <= most:
+        return size
+    parts = -(-size // most)
+    return -(-size // (parts * _MIB)) * _MIB * parts
 
 
 def _whole_nodes(shape: Geometry, partition: Partition | None) -> _Memory:
@@ -164,9 +190,8 @@ def _whole_nodes(shape: Geometry, partition: Partition | None) -> _Memory:
 
 def _most_memory(partition: Partition) -> int:
     """What a job without a stated size gets of one node: all of it, or the partition's maximum."""
-    if partition.max_mem_per_node:
-        return min(partition.memory_per_node, partition.max_mem_per_node)
-    return partition.memory_per_node
+    largest = max(partition.memory_per_node, partition.memory_per_node_max)
+    return min(largest, partition.max_mem_per_node) if partition.max_mem_per_node else largest
 
 
 def _defaults(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
@@ -174,7 +199,7 @@ def _defaults(request: JobRequest, shape: Geometry, partition: Partition | None)
     if partition is None:
         return _Memory()
     if partition.def_mem_per_gpu and shape.gpus:
-        return _per_gpu(partition.def_mem_per_gpu, shape)
+        return _per_gpu(partition.def_mem_per_gpu, shape, partition)
     if partition.def_mem_per_cpu:
         return _per_cpu(partition.def_mem_per_cpu, request, shape, partition)
     if partition.def_mem_per_node:

@@ -56,6 +56,13 @@ def _node_span(item: str, whole: str) -> tuple[int, int]:
     return low, int(match[3]) * _FACTOR[match[4].lower()] if match[3] else low
 
 
+def node_list(text: str) -> str:
+    """Names of nodes; sbatch takes what holds a slash for a file of them."""
+    if "/" in text:
+        raise ValueError(f"names a file of nodes, which was not checked: {text!r} (write the nodes' names)")
+    return text
+
+
 def gpus(text: str) -> int:
     """GPUs of `4`, `a100:4`, `a100:2,h100:1`, `a100` (--gpus and its relatives)."""
     return gres(",".join(f"gpu:{item}" for item in text.split(","))) or 0
@@ -112,9 +119,11 @@ def per_task(text: str) -> tuple[int | None, int | None]:
     return cpus, gres(",".join(found)) if found else None
 
 
-def product(text: str) -> tuple[int, ...]:
-    """The numbers of -B: sockets, cores, threads; `*` counts as 1."""
+def sockets_cores_threads(text: str) -> tuple[int | None, int | None, int | None]:
+    """The numbers of -B; None for `*`, for nothing and for what is left out. Of a range the first counts."""
     parts = text.split(":")
     if len(parts) > 3:
         raise ValueError(f"not sockets:cores:threads: {text!r}")
-    return tuple(1 if part.strip() == "*" else count(part.split("-")[0]) for part in parts)
+    found = [None if part.strip() in {"", "*"} else count(part.split("-")[0]) for part in parts]
+    sockets, cores, threads = [*found, None, None, None][:3]
+    return sockets, cores, threads

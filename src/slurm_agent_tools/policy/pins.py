@@ -87,16 +87,26 @@ def _time_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) 
 
 
 def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, known: bool) -> Pin | None:
-    """--nodes=1, where Slurm could otherwise give the memory once on each of several nodes."""
-    sized = request.memory_per_node or request.memory_per_cpu
-    placed = request.nodes or request.nodes_max or request.gpus_per_node or request.ntasks_per_node
-    alone = gpus == 0 or (gpus == 1 and _tasks(request, gpus) == 1)
-    if alone or not sized or placed or request.find("nodelist"):
+    """--nodes=1, where Slurm could otherwise give the memory, or the GPUs, once on each of several nodes."""
+    tasks = _tasks(request, gpus)
+    if gpus == 0 or (gpus == 1 and tasks == 1) or _placed(request):
+        return None
+    by_node = tasks > 1 and (request.gpus_per_node or request.gpus_per_socket)
+    sized = (request.memory_per_node or request.memory_per_cpu) and not (request.gpus_per_node and tasks == 1)
+    if not (sized or by_node or any(partition.exclusive for partition in chosen)):
         return None
     if known and not (chosen and all(_holds(partition, request, gpus) for partition in chosen)):
         return None
-    what = "GPU and all tasks" if gpus == 1 else f"{gpus} GPUs"
-    return Pin("--nodes=1", f"keeps the {what} on one node; spread, each node would hold the stated memory")
+    what = "the GPU and all tasks" if gpus == 1 else f"the {gpus} GPUs"
+    more = "each node would hold the stated memory" if sized else "each node would bring GPUs of its own"
+    return Pin("--nodes=1", f"keeps {what} on one node; spread, {more}")
+
+
+def _placed(request: JobRequest) -> bool:
+    """Whether the options themselves say how many nodes there are."""
+    several = request.ntasks is not None and request.ntasks > (request.ntasks_per_node or request.ntasks)
+    ratio = request.gpus is not None and request.gpus_per_node is not None
+    return bool(request.nodes or request.nodes_max or request.find("nodelist") or several or ratio)
 
 
 def _tasks(request: JobRequest, gpus: int) -> int:

@@ -84,7 +84,7 @@ class LocalFiles:
         return await _threaded(path, lambda: _stat(path))
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
-        """Bytes from `offset`; None when there is nothing."""
+        """Bytes from `offset`; None when there is nothing, or a pipe."""
         return await _threaded(path, lambda: _read(path, offset, size))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
@@ -137,11 +137,15 @@ def _stat(path: str) -> Stat | None:
 
 def _read(path: str, offset: int, size: int | None) -> bytes | None:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            file.seek(offset)
-            return file.read() if size is None else file.read(size)
+        # O_NONBLOCK: a pipe that took the place of a file would let the reader wait for ever.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    with open(handle, "rb") as file:  # noqa: PTH123
+        if modes.S_ISFIFO(os.fstat(handle).st_mode):
+            return None
+        file.seek(offset)
+        return file.read() if size is None else file.read(size)
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> bool:

@@ -137,9 +137,15 @@ def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
     return [(found[1], text[found.end() : end].strip()) for found, end in zip(marks, ends, strict=True)]
 
 
+# An array whose waiting tasks were cancelled keeps a record of its own, with this number for a task (measured).
+_NO_TASK = "4294967294"
+
+
 def _id(cell: dict[str, str]) -> JobId:
     if "ArrayJobId" in cell:
         base, tasks = cell["ArrayJobId"], cell["ArrayTaskId"]
+        if tasks == _NO_TASK:
+            return JobId(int(base))
         return parse_job_id(f"{base}_{tasks}" if tasks.isdigit() else f"{base}_[{tasks}]")
     if "HetJobId" in cell:
         return parse_job_id(f"{cell['HetJobId']}+{cell['HetJobOffset']}")
@@ -155,7 +161,7 @@ def _resources(cell: dict[str, str]) -> Resources:
     gpus = int(tres["gres/gpu"]) if "gres/gpu" in tres else _gres(cell, nodes or 1)
     placed = [(int(size) * 2**20, sum(map(int, _PLACED.findall(gres)))) for size, gres in _ALLOCATED.findall(cell[""])]
     memory = _memory_of(cell, tres, nodes or 1, cpus, gpus)
-    tasks = cell.get("ArrayTaskId", "")
+    tasks = cell.get("ArrayTaskId", "").replace(_NO_TASK, "")
     throttle = int(cell["ArrayTaskThrottle"]) if cell.get("ArrayTaskThrottle", "").isdigit() else None
     return Resources(
         partition=cell["Partition"],

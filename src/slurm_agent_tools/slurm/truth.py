@@ -128,8 +128,10 @@ def _parts(wanted: JobId, *lists: Iterable[Job]) -> list[Job]:
     joined = [join(*(table.get(key) for table in tables)) for key in keys]
     parts = [job for job in joined if job is not None]
     if any(job.job_id.task is not None or job.job_id.component is not None for job in parts):
-        # The accounting keeps a line for the array's rest that the controller has dropped.
-        parts = [job for job in parts if job.job_id.tasks is None or job.active] or parts
+        # The accounting keeps a line for the array's rest that the controller has dropped, the controller a record for
+        # the rest that was cancelled.
+        rest = {job.job_id for job in parts if job.job_id.tasks is not None or job.job_id == job.job_id.whole}
+        parts = [job for job in parts if job.job_id not in rest or job.active] or parts
     return parts
 
 

@@ -47,11 +47,11 @@ async def read_file(desk: Desk, field: str, path: str, *, limit: int) -> tuple[s
         raise InputError(field, path, "is a directory", hint="Name a file in it.")
     if stat.kind != "file":
         raise InputError(field, path, "is not a regular file", hint="Name a regular file.")
-    if stat.size > limit:
-        raise InputError(field, path, f"is larger than {limit} bytes", hint="Name a smaller file.")
-    data = await desk.files.read(real)
+    data = b"" if stat.size > limit else await desk.files.read(real, size=limit + 1)
     if data is None:
         raise InputError(field, path, "disappeared while it was read", hint="Call again.")
+    if max(stat.size, len(data)) > limit:
+        raise InputError(field, path, f"is larger than {limit} bytes", hint="Name a smaller file.")
     return real, data
 
 

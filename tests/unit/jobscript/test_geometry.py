@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.jobscript.geometry import listed_nodes
+from slurm_agent_tools.jobscript.geometry import layout, listed_nodes
 from slurm_agent_tools.jobscript.request import effective
 from slurm_agent_tools.jobscript.resources import resolve
 from slurm_agent_tools.model import Partition, Resources
@@ -45,16 +45,86 @@ WORST = [
     ("--gpus=1", 250),
     ("--mem=0 --gpus=1", 250),
     ("--gpus=2 --gpus-per-node=1 --mem=32G", 32),
-    ("--ntasks-per-gpu=2 --gpus=2 --mem-per-cpu=8G", 16),
+    ("--ntasks-per-gpu=2 --gpus=2 --mem-per-cpu=8G", 24),  # on two nodes three tasks go beside one GPU
+    ("--ntasks-per-gpu=2 --gpus=2 --mem-per-cpu=8G -N1", 16),
     ("--gres=gpu:2 --mem=32G", 16),
     ("-N2 --gres=gpu:2 --mem=32G", 16),
     ("--gpus-per-task=1 -n4 --mem=64G", 64),
     ("--gpus-per-task=1 -n4 -N1 --mem=64G", 16),
     ("--gpus-per-task=2 -n2 --mem=32G", 16),
-    ("-n8 --mem-per-cpu=2G --gpus=2", 16),
+    ("-n8 --mem-per-cpu=2G --gpus=2", 14),
+    ("-n5 --mem=16G --gpus=1", 64),  # four nodes, three of them without a GPU
+    ("-n5 --mem=16G --gpus=1 -N1", 16),
+    ("-n4 --mem-per-cpu=4G --gpus=1", 16),
     ("-N1-4 --mem=64G --gpus=4", 64),
     ("-N4 --gpus=2 --mem=16G", 32),
 ]
+
+
+# What was allocated where it was more than the pending job showed, or might have been: options, memory per GPU in MB.
+MEASURED = [
+    ("--gpus=2 --ntasks-per-gpu=2 --mem-per-cpu=100M", 300),
+    ("--gpus=3 --ntasks-per-gpu=3 --mem-per-cpu=100M", 800),
+    ("--gpus=1 --ntasks-per-gpu=2 --mem-per-cpu=100M -N1 -n1", 200),
+    ("--gpus=2 -n8 --mem-per-cpu=100M", 700),
+    ("--gpus=2 -n8 --mem=100M", 100),
+    ("--gpus=1 -n40 --mem=100M -N2", 200),
+    ("--gpus=2 --gpus-per-task=1 --mem-per-cpu=100M -c4", 400),
+    ("--gpus=2 --mem-per-cpu=100M --mincpus=4", 400),
+    ("--gpus=3 --mem-per-cpu=100M -n9", 800),
+]
+
+
+@pytest.mark.parametrize(("line", "megabytes"), MEASURED, ids=[line for line, _ in MEASURED])
+def test_the_worst_placement_covers_what_was_allocated(line: str, megabytes: int):
+    found = resolved(line, GPU).memory_per_gpu_bytes
+    assert found is not None
+    assert found >= megabytes * 2**20
+
+
+def test_whole_cores_are_given_where_a_core_has_two_threads():
+    two = replace(GPU, threads_per_core=2)
+    assert resolved("-n1 --mem-per-cpu=8G --gpus=1", two).memory_per_gpu_bytes == 16 * GIB
+    assert resolved("-n1 -c3 --mem-per-cpu=2G --gpus=1", two).memory_per_gpu_bytes == 8 * GIB
+    assert resolved("-n1 -c3 --threads-per-core=1 --mem-per-cpu=2G --gpus=1", two).memory_per_gpu_bytes == 12 * GIB
+    assert resolved("-n1 -c3 --hint=nomultithread --mem-per-cpu=2G --gpus=1", two).memory_per_gpu_bytes == 12 * GIB
+    assert resolved("--cpus-per-gpu=3 --mem-per-cpu=2G --gpus=1", two).memory_per_gpu_bytes == 8 * GIB
+
+
+def test_memory_above_the_maximum_of_a_cpu_is_spread_over_more_and_rounded_up():
+    found = resolved("-n1 --mem-per-cpu=16G --gpus=1", replace(GPU, max_mem_per_cpu=4 * GIB - 2**20))
+    assert found.memory_per_gpu_bytes == 5 * 3277 * 2**20
+
+
+def test_where_nodes_differ_the_largest_memory_and_the_fewest_gpus_count():
+    mixed = replace(GPU, memory_per_node=192 * GIB, memory_per_node_max=960 * GIB, gpus_per_node=8, gpus_per_node_min=2)
+    assert resolved("--gpus=1", mixed).memory_per_gpu_bytes == 960 * GIB
+    assert resolved("--gpus=1 --exclusive --mem=64G", mixed).memory_per_gpu_bytes == 32 * GIB
+    assert resolved("--gpus=1", replace(mixed, max_mem_per_node=100 * GIB)).memory_per_gpu_bytes == 100 * GIB
+
+
+def test_gpus_of_every_node_that_may_be_given_count():
+    assert resolved("-N1-4 --gres=gpu:4 --mem-per-gpu=1G", GPU).gpus == 16
+    assert resolved("-n3 --gpus-per-socket=2 --sockets-per-node=2 --mem-per-gpu=1G", GPU).gpus == 12
+    assert resolved("-n3 --gres=gpu:2 --mem-per-gpu=1G -N1", GPU).gpus == 2
+    assert resolved("--gpus=4 --mem-per-gpu=1G", replace(GPU, exclusive=True)).gpus == 16
+    found = resolved("--gpus=3 --mem-per-gpu=1G -N1", replace(GPU, exclusive=True))
+    assert (found.gpus, found.memory_per_node_bytes) == (4, 4 * GIB)
+
+
+LAYOUTS = [
+    ("-B 2:8", (2, 8, None)),
+    ("-B *:8", (None, 8, None)),
+    ("-B 2:*:1 --cores-per-socket=5", (2, 5, 1)),
+    ("--cores-per-socket=5 -B 2", (2, None, None)),
+    ("--sockets-per-node=2 --cores-per-socket=3", (2, 3, None)),
+    ("-B 2-4:8", (2, 8, None)),
+]
+
+
+@pytest.mark.parametrize(("line", "numbers"), LAYOUTS, ids=[line for line, _ in LAYOUTS])
+def test_the_layout_of_a_node_is_set_by_the_last_option(line: str, numbers: tuple[int | None, ...]):
+    assert layout(effective(read_directives(f"#!/bin/bash\n#SBATCH {line}\n".encode(), "job.sh").directives)) == numbers
 
 
 @pytest.mark.parametrize(("line", "gibibytes"), WORST, ids=[line for line, _ in WORST])

@@ -11,7 +11,7 @@ PREFIXES = {
     "ta": "ntasks-per-node", "nodes": "nodes", "nodel": "nodelist", "time": "time", "ar": "array", "exclus": "exclusive",
     "req": "requeue", "no-r": "no-requeue", "part": "partition", "mi": "mincpus", "bbf": "bbf", "ig": "ignore-pbs",
     "dep": "dependency", "overc": "overcommit", "overs": "oversubscribe", "ch": "chdir", "ge": "get-user-env", "ho": "hold",
-    "ui": "uid", "gi": "gid", "tr": "tres-per-task", "exte": "external", "se": "segment", "cluster": "clusters", "extra-": "extra-node-info",
+    "ui": "uid", "gi": "gid", "tr": "tres-per-task", "rese": "reservation", "exte": "external", "se": "segment", "cluster": "clusters", "extra-": "extra-node-info",
 }  # fmt: skip
 
 

@@ -39,6 +39,8 @@ VALUES = [
     ("-n '  4'", "ntasks", 4),
     ("-N 1k", "nodes", 1024),
     ("-N 2-4", "nodes_max", 4),
+    ("-N +2", "nodes", 2),
+    ("-N 1m", "nodes", 2**20),
     ("-N 1,5,9", "nodes_max", 9),
     ("-N 2-8:2", "nodes", 2),
     ("-G 4", "gpus", 4),
@@ -92,7 +94,8 @@ BAD = [
     "-t -5", "-n 0", "-n -3", "-n 4k", "-n 4.5", "-n 0x10", "-n '4 '", "-c 0", "-N 0", "-N 2-1", "-N 2-", "-N x",
     "--gres=gpu=2", "--gres=gpu:a100=2", "--gres=gpu:a100:2,gpu:1", "--gres=gpu:a:b:3", "--gres=gpu:-1", "-G x:y", "-G -1",
     "-a x", "-a 3-1", "--mincpus=x", "-B a:b", "--tres-per-task=x", "-n x -n 2",
-    "--mem=1G --mem-per-cpu=1G", "--mem-per-gpu=1G --mem=1G --gpus=1", "--tres-per-task=cpu=2 -c 2",
+    "--gpus-per-task=1 --ntasks-per-gpu=1 -n1", "--gpus-per-socket=1 --ntasks-per-gpu=1", "--ntasks-per-node=1 --ntasks-per-gpu=1",
+    "--core-spec=1 --thread-spec=1", "--tmp=x", "-w ./nodes", "-x /tmp/nodes", "--mem=1G --mem-per-cpu=1G", "--mem-per-gpu=1G --mem=1G --gpus=1", "--tres-per-task=cpu=2 -c 2",
 ]  # fmt: skip
 
 

@@ -106,5 +106,31 @@ def test_a_stated_placement_or_one_that_no_node_can_hold_is_left_alone(change):
     assert options(replace(request, **change)) == []
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        JobRequest(partition="gpu", gpus=1, ntasks=5, memory_per_node=16 * GIB, time_limit=60),
+        JobRequest(partition="gpu", gpus_per_node=2, ntasks=4, memory_per_gpu=16 * GIB, time_limit=60),
+        JobRequest(partition="gpu", gpus=1, ntasks_per_gpu=4, memory_per_cpu=4 * GIB, time_limit=60),
+        JobRequest(partition="gpu", gpus=2, ntasks_per_node=2, memory_per_node=32 * GIB, time_limit=60),
+    ],
+)
+def test_tasks_that_could_take_nodes_of_their_own_are_kept_on_one(request_: JobRequest):
+    assert options(request_) == ["--nodes=1"]
+
+
+def test_nodes_that_are_given_whole_are_kept_to_one():
+    whole = {"gpu": replace(GPU, exclusive=True)}
+    request = JobRequest(partition="gpu", gpus=4, memory_per_gpu=16 * GIB, time_limit=60)
+    assert options(request, whole) == ["--nodes=1"]
+    assert options(request) == []
+
+
+def test_tasks_that_the_script_itself_spreads_over_nodes_are_left_alone():
+    request = JobRequest(partition="gpu", gpus=2, ntasks=4, ntasks_per_node=2, memory_per_node=16 * GIB, time_limit=60)
+    assert options(request) == []
+    assert options(replace(request, ntasks=None, ntasks_per_node=None, gpus_per_node=1)) == []
+
+
 def test_every_pin_says_why():
     assert all(pin.why for pin in pins(JobRequest(), POLICY, BOTH))

@@ -227,3 +227,9 @@ async def test_a_real_path_goes_through_links_also_to_what_is_not_there(tmp_path
     (tmp_path / "outside").mkdir()
     (tmp_path / "project" / "door").symlink_to(tmp_path / "outside")
     assert await FILES.real_path(f"{tmp_path}/project/door/new/../x") == str((tmp_path / "outside" / "x").resolve())
+
+
+async def test_a_pipe_is_read_as_nothing_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with anyio.fail_after(5):
+        assert await FILES.read(str(tmp_path / "pipe")) is None

@@ -230,6 +230,12 @@ def test_the_limit_of_an_array_is_read():
     assert (str(job.job_id), job.resources.array_tasks, job.resources.array_concurrency) == ("7_[1-59:2%4]", 30, 4)
 
 
+def test_the_record_of_an_array_whose_waiting_tasks_were_cancelled_is_the_arrays_own():
+    shown = SHOWN.format(name="a").replace("JobId=7", "JobId=7 ArrayJobId=7 ArrayTaskId=4294967294 ArrayTaskThrottle=2")
+    [job] = scontrol.parse_jobs(done(shown.replace("PENDING", "CANCELLED").encode()))
+    assert (str(job.job_id), job.state, job.resources.array_tasks) == ("7", "CANCELLED", None)
+
+
 def test_what_slurm_made_of_a_held_job_is_read():
     granted = scontrol.granted(scontrol.parse_jobs(done(SHOWN.format(name="a").encode())))
     assert granted.held

@@ -68,6 +68,12 @@ def test_one_task_is_found_alone_or_in_a_pending_range(wanted, state):
     assert seen.job.state == state
 
 
+def test_the_controllers_record_of_a_cancelled_rest_is_no_task():
+    seen = view("9", [], [job("9", "CANCELLED", "scontrol"), job("9_1", "CANCELLED", "scontrol")])
+    assert [str(task.job_id) for task in seen.tasks] == ["9_1"]
+    assert view("9", [], [job("9", "CANCELLED", "scontrol")]).job.state == "CANCELLED"
+
+
 def test_a_fresh_look_keeps_the_tasks_that_ended_before():
     before = view("9", [job("9_0", "FAILED", exit_code=3), job("9_1", "RUNNING"), job("9_2", "RUNNING")])
     seen = truth.newer(view("9", [job("9_1", "RUNNING")]), before)
