@@ -5,11 +5,12 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo test lint format pins readme clean
+.PHONY: help setup demo test soak lint format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
 	@echo 'make test     run every test (some of them: ARGS="-k name")'
+	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
 	@echo 'make lint     formatting, lint, types, import rules'
 	@echo 'make format   format the code'
 	@echo 'make pins     take the newest allowed versions into pyproject.toml and requirements.txt'
@@ -24,6 +25,13 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest $(ARGS)
+
+# How long the long runs are; `make test` runs a short form of each.
+soak: export SOAK = 1
+soak: export SOAK_ROUNDS ?= 200
+soak: export SOAK_SECONDS ?= 600
+soak: setup
+	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .

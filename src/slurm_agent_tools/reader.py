@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
 import shutil
@@ -15,14 +14,17 @@ from typing import Any
 from slurm_agent_tools import process
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.jobscript.analyse import Answer, NeedFile, NeedShell, analyse
+from slurm_agent_tools.jobscript.tree import load
 from slurm_agent_tools.model import ScriptReading
 from slurm_agent_tools.slurm.runner import Files
 
 MAX_FILE = 2**20
 MAX_SHELL = 2**19
 _SECONDS = 0.5
-_SECONDS_PER_BYTE = 1 / 100_000  # several times what shfmt needs for everyday text
+_SECONDS_PER_BYTE = 1 / 100_000
 _MAX_TREE = 64 * 2**20
+# shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
+_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
 
 
 async def read_script(
@@ -58,7 +60,11 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
     seconds = _SECONDS + len(need.text) * _SECONDS_PER_BYTE
     try:
         done = await process.run(
-            argv, stdin=need.text, env={"PATH": os.environ.get("PATH", "")}, timeout=seconds, max_output=_MAX_TREE
+            argv,
+            stdin=need.text,
+            env={"PATH": os.environ.get("PATH", ""), **_GO},
+            timeout=seconds,
+            max_output=_MAX_TREE,
         )
     except OSError as error:
         raise ConfigError(
@@ -69,10 +75,9 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
     if done.exit_code != 0:
         return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
     try:
-        tree: dict[str, Any] = json.loads(done.stdout)
+        return load(done.stdout)
     except (ValueError, RecursionError):
         return "it is nested too deeply"
-    return tree
 
 
 @cache
@@ -95,5 +100,5 @@ async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
         if stat.size > MAX_FILE:
             return "is too large to be read"
         return await files.read(real)
-    except StorageError:
+    except (StorageError, ValueError):  # ValueError: a name that no file can have
         return "cannot be read"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.jobscript import follow
 from slurm_agent_tools.jobscript.directives import Header, read_directives, unreadable
+from slurm_agent_tools.jobscript.effort import Effort, TooLarge, cost, within
+from slurm_agent_tools.jobscript.letters import encoded, shown, undecodable
 from slurm_agent_tools.jobscript.program import SETS_DEVICES, File, Level, Program, Text
 from slurm_agent_tools.jobscript.python import read_python
 from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
@@ -22,10 +24,19 @@ from slurm_agent_tools.model import Evidence, Finding, JobRequest, ScriptReading
 MAX_DEPTH = 4
 MAX_TEXTS = 60
 MAX_BYTES = 2 * 2**20
+MAX_SCANNED = 2**20
+MAX_ASKED = 300
+MAX_OPENED = 16 * 2**20
+MAX_FOLDERS = 16
+MAX_ALIKE = 100  # findings of one rule and level
 
 # What stands for a sign of the folded text when that text is read as a program of its own.
 _IN_SHELL = {UNKNOWN: "${_}", TAME: "${SLURM_}", OWN_JOB: "${SLURM_JOB_ID}", SELF: "$0", POSITIONAL: "$1"}
 _SHELL_SIGNS = {ord(sign): text for sign, text in _IN_SHELL.items()}
+_LARGE = (
+    "it, or all that it runs together, has more words and signs than are read; "
+    "put the part that is long into files of data"
+)
 _PYTHON_SIGNS = dict.fromkeys(_SHELL_SIGNS, "_")
 
 
@@ -65,7 +76,7 @@ class _Source:
     def evidence(self, line: int) -> Evidence:
         """The line of the file, as it stands there."""
         text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
-        return Evidence(self.file, line, text[:300])
+        return Evidence(self.file, line, shown(text[:300]))
 
 
 @dataclass(slots=True)
@@ -81,22 +92,32 @@ class _State:
     seen: set[tuple[str, str]] = field(default_factory=set)
     todo: deque[_Source] = field(default_factory=deque)
     wanted: deque[tuple[File, _Source]] = field(default_factory=deque)
+    effort: Effort = field(default_factory=Effort)
     texts: int = 0
     size: int = 0
+    counts: Counter[tuple[str, Level]] = field(default_factory=Counter)
+    scanned: int = 0
+    answers: dict[str, Answer] = field(default_factory=dict)  # of the files that were asked for
+    opened: set[tuple[str, str]] = field(default_factory=set)  # path, by what it is run
 
     def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
-        """Note a finding."""
-        self.findings.append(Finding(rule, what, place, level))
+        """Note a finding; of many alike, which decide nothing new, the first ones."""
+        self.counts[rule, level] += 1
+        if self.counts[rule, level] == MAX_ALIKE:
+            what = f"{what}, and there are more lines like it"
+        if self.counts[rule, level] <= MAX_ALIKE:
+            self.findings.append(Finding(rule, shown(what), place, level))
 
 
 def analyse(
     data: bytes, path: str, arguments: Mapping[str, str] | None = None, *, args: Sequence[str] | None = None
 ) -> Reading:
     """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
-    header = read_directives(data, path)
+    header = read_directives(shown(data.decode("utf-8", "surrogateescape")).encode(), path)
+    header.problems += undecodable(data, path)
     request = _request(header, arguments or {})
     text = data.decode("utf-8", "surrogateescape")
-    state = _State(path.rpartition("/")[2], args, _folders(path, request))
+    state = _State(path.rpartition("/")[2], args, _folders(path, request), effort=Effort.sized(data))
     _exports(state, request)
     if unreadable(data) is None:
         lines = text.split("\n")
@@ -106,7 +127,7 @@ def analyse(
     return ScriptReading(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
-        text=text,
+        text=shown(text),
         request=request,
         findings=tuple(dict.fromkeys(state.findings)),
         files=state.files,
@@ -167,25 +188,45 @@ def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
     state.seen.add(key)
     state.texts += 1
     state.size += len(source.content)
-    if source.language == "python":
-        _collect(state, read_python(source.content, source.line), source, offset=0)
-        return
-    if source.language != "shell":
+    if source.language not in {"shell", "python"}:
         _scan(state, source, f"it is written for {source.language}, which is not read")
         return
-    content = source.content.encode("utf-8", "surrogateescape")
-    tree = yield NeedShell(content, "bash", source.file, source.line)
-    if isinstance(tree, dict):
-        program = read_shell(tree, args=state.args if source.depth == 0 else None, script=state.script)
-        _collect(state, program, source, offset=source.line - 1)
+    content = encoded(source.content)
+    state.effort.signs -= cost(content, source.language)
+    if state.effort.signs < 0:
+        _scan(state, source, _LARGE)
+    elif source.language == "python":
+        _read_python(state, source)
     else:
+        yield from _read_shell(state, source, content)
+
+
+def _read_python(state: _State, source: _Source) -> None:
+    try:
+        with within(state.effort):
+            program = read_python(source.content, source.line)
+    except (TooLarge, RecursionError):
+        _scan(state, source, "it is too large or nested too deeply to be read")
+    else:
+        _collect(state, program, source, offset=0)
+
+
+def _read_shell(state: _State, source: _Source, content: bytes) -> Generator[Need, Answer, None]:
+    tree = yield NeedShell(content, "bash", source.file, source.line)
+    if not isinstance(tree, dict):
         _scan(state, source, f"it cannot be parsed as a shell script: {tree!s}")
+        return
+    with within(state.effort):
+        program = read_shell(tree, args=state.args if source.depth == 0 else None, script=state.script)
+    _collect(state, program, source, offset=source.line - 1)
 
 
 def _scan(state: _State, source: _Source, why: str) -> None:
     """A text without a reader: what it names counts, and a person has to look at the rest."""
     state.find("opaque-code", why, source.evidence(source.line), "approve")
-    for rule, what, line in scan(source.content):
+    content = source.content[: max(MAX_SCANNED - state.scanned, 0)]
+    state.scanned += len(content)
+    for rule, what, line in scan(content):
         state.find(rule, what, source.evidence(line + source.line - 1))
 
 
@@ -194,7 +235,11 @@ def _collect(state: _State, program: Program, source: _Source, *, offset: int) -
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
     state.copied |= program.copied
-    state.folders += follow.plain_folders(program.folders)
+    state.folders = list(dict.fromkeys((*state.folders, *follow.plain_folders(program.folders))))
+    if len(state.folders) > MAX_FOLDERS:
+        del state.folders[MAX_FOLDERS:]
+        what = f"it changes to more than {MAX_FOLDERS} folders, where files that it runs may stand"
+        state.find("opaque-code", what, source.evidence(source.line), "approve")
     for name, made in program.written.items():
         placed = replace(made, line=made.line + offset) if made is not None else None
         state.written[name] = (placed, source)
@@ -224,12 +269,26 @@ def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answe
     for path in list(follow.candidates(file, state.folders)):
         if path in {"-", "."} or path == source.file:
             continue
-        data = yield NeedFile(path)
+        if path not in state.answers and _asked_enough(state):
+            what = f"it runs more files than are followed ({MAX_ASKED}, or {MAX_OPENED // 2**20} MB)"
+            state.find("opaque-code", what, source.evidence(file.line), "approve")
+            state.wanted.clear()
+            return
+        if path not in state.answers:
+            state.answers[path] = yield NeedFile(path)
+        data = state.answers[path]
         if isinstance(data, str):
             state.find("opaque-code", f"it runs {path}, which {data}", source.evidence(file.line), "approve")
         elif isinstance(data, bytes):
-            _open(state, file, path, data, source)
+            if (path, file.how) not in state.opened:
+                state.opened.add((path, file.how))
+                _open(state, file, path, data, source)
             return
+
+
+def _asked_enough(state: _State) -> bool:
+    read = sum(len(data) for data in state.answers.values() if isinstance(data, bytes))
+    return len(state.answers) >= MAX_ASKED or read > MAX_OPENED
 
 
 def _run_written(state: _State, name: str, file: File, source: _Source) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from slurm_agent_tools.jobscript.effort import spend
 from slurm_agent_tools.jobscript.program import Program
 from slurm_agent_tools.jobscript.words import Known
 from slurm_agent_tools.jobscript.wrappers import name_of
@@ -20,6 +21,9 @@ class Call:
     known: Known
     script: str = ""
     outside: bool = False
+
+    def __post_init__(self) -> None:
+        spend(len(self.words))  # a row of commands that start each other costs by its square
 
     @property
     def name(self) -> str:

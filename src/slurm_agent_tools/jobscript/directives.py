@@ -151,7 +151,7 @@ def split(text: str) -> tuple[list[str], str]:
     while True:
         while position < len(text) and text[position] in _SPACE:
             position += 1
-        if position == len(text):
+        if position >= len(text):
             return words, ""
         if text[position] == "#":
             return words, text[position + 1 :]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from slurm_agent_tools.jobscript import clients, commands, inputs, loops
 from slurm_agent_tools.jobscript.call import Call
+from slurm_agent_tools.jobscript.effort import TooLarge
 from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED, File, Program
-from slurm_agent_tools.jobscript.tree import Place, TooLarge, flatten, learn
+from slurm_agent_tools.jobscript.tree import Place, calls, flatten, learn, words_of
 from slurm_agent_tools.jobscript.words import (
     Known,
     Node,
     alternatives,
-    expand,
     fold,
     line_of,
     unreadable,
@@ -47,7 +47,7 @@ def _walk(program: Program, places: Sequence[Place], known: Known, script: str) 
         _visit(program, place, known, script, outside=outside)
         if place.node.get("Type") == "IfClause":
             loops.judge_status(program, place.node, known, last, held)
-        words = expand(place.node.get("Args", ()), known) if place.node.get("Type") == "CallExpr" else []
+        words = words_of(place.node, known) if place.node.get("Type") == "CallExpr" else []
         if words:
             outside = outside or clients.unsets(words)
             last = loops.essence(words) if loops.works(words) else last
@@ -101,7 +101,7 @@ def _called(program: Program, place: Place, known: Known, script: str, *, outsid
     args = node.get("Args", ())
     if not args:
         return
-    words, line = expand(args, known), line_of(node)
+    words, line = words_of(node, known), line_of(node)
     if not words or not words[0]:
         return
     name = name_of(words[0])
@@ -186,4 +186,4 @@ def _exported(program: Program, item: Node, known: Known) -> None:
 
 
 def _calls(part: Node, known: Known) -> list[list[str]]:
-    return [expand(place.node["Args"], known) for place in flatten(part.get("Stmts", [])) if place.node.get("Args")]
+    return list(calls(part.get("Stmts", []), known))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from slurm_agent_tools.jobscript.effort import TooLarge, kept, spend
 from slurm_agent_tools.jobscript.words import UNKNOWN, Known, Node, expand, fold, unreadable, variable
 from slurm_agent_tools.jobscript.wrappers import RUNNING, name_of
 
-MAX_NODES = 400_000
 MAX_DEPTH = 400
 _WANTED = frozenset(
     {"CallExpr", "DeclClause", "WordIter", "WhileClause", "ForClause", "IfClause", "BinaryArithm", "UnaryArithm",
      "BinaryCmd", "FuncDecl", "ParamExp", "ProcSubst"}
 )  # fmt: skip
-
-
-class TooLarge(Exception):
-    """A tree with more nodes, or deeper, than is walked."""
+_LEAVES = frozenset({"Lit", "SglQuoted"})
+_CONTAINERS = (list, dict)
+_POSITION = re.compile(rb'\{\n\t*+"Offset": \d++,\n\t*+"Line": (\d++),\n\t*+"Col": \d++\n\t*+\}')
 
 
 @dataclass(slots=True)
@@ -30,35 +32,63 @@ class Place:
     function: str | None
 
 
+def load(printed: bytes) -> Node:
+    """The tree that shfmt printed, each position replaced by its line, which takes a fifth of the memory.
+
+    A string holds no bare line end, so none is taken for a position. Raises ValueError, RecursionError.
+    """
+    short = b"".join(_POSITION.split(printed))
+    collected = gc.isenabled()
+    gc.disable()  # it would look through the growing tree again and again, and finds no cycle in it
+    try:
+        tree: Node = json.loads(short)
+    finally:
+        if collected:
+            gc.enable()
+    return tree
+
+
 def flatten(tree: object) -> list[Place]:
-    """Every node that means something here, in order of the text. No recursion, so no depth limit.
+    """Every node that means something here, in order of the text. To be read only.
 
     Statements with redirections are among them; they have no `Type`. Raises TooLarge.
     """
+    known = kept()
+    key = tuple(map(id, tree)) if isinstance(tree, list) else id(tree)
+    if key not in known:
+        known[key] = (_flatten(tree), tree, list(tree) if isinstance(tree, list) else None)  # alive, so are the ids
+    places: list[Place] = known[key][0]
+    spend(1 + len(places) // 4)
+    return places
+
+
+def _flatten(tree: object) -> list[Place]:
+    """No recursion, so no depth limit but our own."""
     found: list[Place] = []
     stack: list[tuple[object, Node | None, str | None, int]] = [(tree, None, None, 0)]
-    count = 0
     while stack:
         item, statement, function, depth = stack.pop()
         if isinstance(item, list):
+            spend(len(item))
             stack += [(inner, statement, function, depth) for inner in reversed(item)]
             continue
         if not isinstance(item, dict):
             continue
-        count += 1
-        if count > MAX_NODES or depth > MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise TooLarge
         kind = item.get("Type")
+        if kind in _LEAVES:
+            continue
         if kind in _WANTED or "Redirs" in item:
             found.append(Place(item, statement, function))
         if "Cmd" in item or "Redirs" in item:
             statement = item
         elif kind == "FuncDecl":
             function = item["Name"]["Value"] if item.get("Name") else ""
+        depth += 1
+        spend(1)
         stack += [
-            (value, statement, function, depth + 1)
-            for value in reversed(item.values())
-            if isinstance(value, list) or (isinstance(value, dict) and "Offset" not in value)
+            (value, statement, function, depth) for value in reversed(item.values()) if value.__class__ in _CONTAINERS
         ]
     return found
 
@@ -70,9 +100,16 @@ def inside(node: object) -> Iterator[Node]:
 
 def calls(node: object, known: Known) -> Iterator[list[str]]:
     """The words of every simple command below one node."""
-    return (
-        expand(inner["Args"], known) for inner in inside(node) if inner.get("Type") == "CallExpr" and inner.get("Args")
-    )
+    return (words_of(inner, known) for inner in inside(node) if inner.get("Type") == "CallExpr" and inner.get("Args"))
+
+
+def words_of(call: Node, known: Known) -> list[str]:
+    """The words of one simple command; kept, since several rules look at the same one. To be read only."""
+    kept = known.kept.get(id(call))
+    if kept is None:
+        kept = known.kept[id(call)] = expand(call.get("Args", ()), known)
+    spend(1)
+    return kept
 
 
 def learn(places: Sequence[Place], args: Sequence[str] | None) -> Known:
@@ -87,6 +124,7 @@ def learn(places: Sequence[Place], args: Sequence[str] | None) -> Known:
             seen[name] += 1
             _note(known, name, value, first=seen[name] == 1, appended=appended)
         _functions(place, known)
+    known.kept.clear()  # from now on no variable changes
     return known
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slurm_agent_tools.jobscript.effort import spend
+
 Node = dict[str, Any]
 
 UNKNOWN = "\0"
@@ -16,6 +18,10 @@ SELF = "\3"  # the script itself
 POSITIONAL = "\4"  # the script's or function's arguments
 SIGNS = re.compile("[\0\1\2\3\4]")
 _RUN_TIME = re.compile("[\0\4]")
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
+_SPLIT = frozenset({"ParamExp", "CmdSubst"})
 
 MAX_WORD = 64 * 2**10
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b", "E": "\x1b"}
@@ -36,6 +42,7 @@ class Known:
     computed: set[str] = field(default_factory=set)  # set to something that is only known at run time
     functions: set[str] = field(default_factory=set)
     passing: set[str] = field(default_factory=set)  # functions that run their own arguments
+    kept: dict[int, list[str]] = field(default_factory=dict)  # words of commands, by the identity of their node
 
 
 def unreadable(text: str) -> bool:
@@ -45,7 +52,8 @@ def unreadable(text: str) -> bool:
 
 def fold(word: Node | None, known: Known) -> str:
     """The text of a word; variables with one known value are put in."""
-    text = "".join(_part(part, known) for part in (word or {}).get("Parts", ()))
+    text = "".join([_part(part, known) for part in (word or {}).get("Parts", ())])
+    spend(1 + len(text) // 16)
     return text if len(text) <= MAX_WORD else UNKNOWN
 
 
@@ -66,12 +74,13 @@ def expand(words: Sequence[Node], known: Known) -> list[str]:
     """The words of a command after expansion: unquoted variables split, arrays and braces spread out."""
     found: list[str] = []
     for word in words:
-        listed = _listed(word, known)
+        listed = _listed(word, known) if known.lists else None
         if listed is not None:
+            spend(len(listed))
             found += listed
             continue
         text = fold(word, known)
-        if any(part["Type"] in {"ParamExp", "CmdSubst"} for part in word.get("Parts", ())) and re.search(r"\s", text):
+        if any([part["Type"] in _SPLIT for part in word.get("Parts", ())]) and re.search(r"\s", text):  # noqa: C419 - short
             found += text.split()
         elif text.startswith("{") and text.endswith("}") and "," in text:
             found += text[1:-1].split(",")
@@ -121,16 +130,16 @@ def _listed(word: Node, known: Known) -> list[str] | None:
 def _part(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for each kind of part
     match part["Type"]:
         case "Lit":
-            return re.sub(
-                r"\\(.)", lambda found: "" if found[1] == "\n" else found[1], part.get("Value", ""), flags=re.DOTALL
-            )
+            return _literal(part.get("Value", ""))
         case "SglQuoted":
             text: str = part.get("Value", "")
             return _ansi(text) if part.get("Dollar") else text
         case "DblQuoted":
-            return "".join(_quoted(inner, known) for inner in part.get("Parts", ()))
+            return "".join([_quoted(inner, known) for inner in part.get("Parts", ())])
         case "ParamExp":
-            return _parameter(part, known)
+            value = _parameter(part, known)
+            spend(len(value) // 16)
+            return value
         case "CmdSubst":
             return _output(part, known)
         case "ArithmExp":
@@ -139,10 +148,16 @@ def _part(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for ea
             return UNKNOWN
 
 
+def _literal(text: str) -> str:
+    """A bare word without its backslashes."""
+    return _ESCAPED.sub(lambda found: found[1].strip("\n"), text) if "\\" in text else text
+
+
 def _quoted(part: Node, known: Known) -> str:
-    if part["Type"] == "Lit":
-        return re.sub(r"\\([$`\"\\\n])", lambda found: found[1].strip("\n"), part.get("Value", ""))
-    return _part(part, known)
+    if part["Type"] != "Lit":
+        return _part(part, known)
+    text: str = part.get("Value", "")
+    return _ESCAPED_IN_QUOTES.sub(lambda found: found[1].strip("\n"), text) if "\\" in text else text
 
 
 def _ansi(text: str) -> str:
@@ -224,4 +239,4 @@ def _output(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for 
 
 def line_of(node: Node) -> int:
     """The line that a node starts on."""
-    return int(node.get("Pos", {}).get("Line", 0))
+    return int(node.get("Pos", 0))

@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import islice
 
-from slurm_agent_tools.model import PastRun, Plan, ScriptReading
+from slurm_agent_tools.model import Evidence, PastRun, Plan, ScriptReading
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules import findings
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, reading_of, reason_for, replace
+from slurm_agent_tools.policy.rules import findings, mending, remedies
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, reason_for
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past
+from slurm_agent_tools.policy.rules.remedies import replace
 
 ID = "auto-retry"
 _WHY = "A retry without a look repeats the failure at the cluster's cost."
 _IN_A_ROW = 3
+_ADVICE = "let the job end when its work fails; after analyze_log, submit the corrected script again."
+_OPTIONS = r"--retries|--restart-times|-T|--errorStrategy|-process\.errorStrategy|--max[-_]restarts?"
+_AGAIN = r"\b(?:sbatch|scontrol|exec|retry|autorestart)\b|\$0|BASH_SOURCE"
 
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
-    verdicts = [_requeue(plan), _after_failure(plan), _found(plan), *_history(plan, policy)]
+    verdicts = [_text(plan), *_history(plan, policy)]
     severity = ("deny", "approve", "justify", "warn")
     spoken = sorted((v for v in verdicts if v is not None), key=lambda v: severity.index(v.outcome))
     return spoken[0] if spoken else passed("Nothing in this request tries again by itself.")
 
 
-def _found(plan: Plan) -> Verdict | None:
-    found = [finding for finding in reading_of(plan).findings if finding.rule == ID]
-    remedy = "let the job end when its work fails; after analyze_log, submit the corrected script again."
-    return findings.speak(found, _WHY, remedy) if found else None
-
-
-def _requeue(plan: Plan) -> Verdict | None:
-    request = reading_of(plan).request
+def _text(plan: Plan) -> Verdict | None:
+    """What the script's own lines say about another try, all in one answer."""
+    reading = reading_of(plan)
+    request = reading.request
+    found = [finding for finding in reading.findings if finding.rule == ID]
+    told, steps = list[str](), list[str]()
+    lines = list[Evidence]()
     stated = request.find("requeue")
-    if not stated and not request.requeue:
+    if stated:
+        told.append("the script asks Slurm to requeue it")
+    after = request.find("dependency") if "afternotok" in (request.dependency or "").lower() else ()
+    if after:
+        told.append(f"the job would start because another one failed ({request.dependency})")
+    if stated or after:
+        steps.append(replace([*stated, *after]))
+        lines += proof([*stated, *after])
+    verdict = findings.speak(reading, found, _WHY, _once, _ADVICE) if found else None
+    if verdict is None and not told:
         return None
-    lines = [directive.evidence for directive in stated]
-    return Verdict("deny", f"The script asks Slurm to requeue it. {_WHY}", "requeue", None, replace(stated), lines)
+    if verdict is not None:
+        told += [finding.what for finding in found]
+        steps.append(verdict.remedy or "")
+        lines += verdict.evidence
+    outcome = "deny" if verdict is None or stated or after else verdict.outcome
+    return Verdict(outcome, f"{findings.sentence(told)} {_WHY}", len(lines), 0, "\n".join(steps), lines)
 
 
-def _after_failure(plan: Plan) -> Verdict | None:
-    request = reading_of(plan).request
-    if "afternotok" not in (request.dependency or "").lower():
-        return None
-    stated = request.find("dependency")
-    message = f"The job would start because another one failed (afternotok). {_WHY}"
-    lines = [directive.evidence for directive in stated]
-    return Verdict("deny", message, request.dependency, None, replace(stated), lines)
+def _once(text: str) -> str:
+    """The work run once: without the loop, the second try, or the option that asks for one."""
+    plain = re.sub(rf"\s(?:{_OPTIONS})(?:=|\s+)[\w.-]+", "", text)
+    plain = re.sub(r"\bauto_requeue\s*=\s*True", "auto_requeue=False", plain)
+    plain = re.sub(r"\b(max_(?:failures|restarts|retries))\s*=\s*-?\d+", r"\1=0", plain)
+    if plain != text:
+        return plain
+    if re.match(r"\s*(?:for|while|until|if)\b", text) is not None:
+        return mending.once(text)
+    head, sign, _ = text.partition("||")
+    return head.rstrip() if sign else mending.drop(text, _AGAIN)
 
 
 def _history(plan: Plan, policy: Policy) -> list[Verdict | None]:
@@ -63,16 +83,19 @@ def _failed_before(run: PastRun | None, plan: Plan, policy: Policy) -> Verdict |
     ended = run.outcome or "FAILED"
     if not run.analysed:
         message = f"The last run of this script, job {run.job_id}, ended {ended} and was not analysed. {_WHY}"
-        remedy = f'Call analyze_log with job_id="{run.job_id}", correct the script, then submit it again.'
-        return Verdict("deny", message, ended, None, remedy)
+        look = f'Call analyze_log with job_id="{run.job_id}".'
+        return Verdict("deny", message, ended, None, _change(f"{look}\n", run, reading_of(plan).path))
     if run.script_sha256 != reading_of(plan).sha256 or reason_for(plan, policy, directive=False) is not None:
         return None
     message = f"Job {run.job_id} ran this very script and ended {ended}. {_WHY}"
-    remedy = (
-        f"Correct the script as the diagnosis of job {run.job_id} says, or call again with justification="
-        '"<what changed outside the script: a package, the data, a node>".'
-    )
-    return Verdict("justify", message, ended, None, remedy)
+    return Verdict("justify", message, ended, None, _change("", run, reading_of(plan).path))
+
+
+def _change(first: str, run: PastRun, script: str) -> str:
+    """After the steps of `first`: correct the script, or say what else is different now."""
+    correct = f"{first}Change {script} as the diagnosis of job {run.job_id} says, then submit it again."
+    unchanged = f"{first}{remedies.call_again('justification', remedies.WHAT_CHANGED)}"
+    return remedies.ways(correct, ("keep the script, where the cause lay outside it", unchanged))
 
 
 def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Verdict | None:
@@ -84,7 +107,7 @@ def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Verdict | N
         return None
     ids = ", ".join(run.job_id for run in newest)
     message = f"The last {_IN_A_ROW} runs of {name} ({ids}) all failed with {kinds.pop()}. {_WHY}"
-    remedy = "Report the three diagnoses to a person, who decides whether it is tried again."
+    remedy = "Ask a person: report the three diagnoses, and submit again only with that person's approval."
     return Verdict("approve", message, _IN_A_ROW, _IN_A_ROW - 1, remedy)
 
 

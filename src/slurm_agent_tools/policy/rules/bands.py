@@ -8,7 +8,8 @@ from typing import Protocol
 
 from slurm_agent_tools.model import Directive, Plan
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules.base import Verdict, ask_reason, proof, reason_for, replace
+from slurm_agent_tools.policy.rules.base import Verdict, proof, reason_for
+from slurm_agent_tools.policy.rules.remedies import WHY_NEEDED, call_again, replace, ways, with_reason
 
 
 class Bands(Protocol):
@@ -46,19 +47,23 @@ def judge(measure: Measure, plan: Plan, policy: Policy) -> Verdict:
     lower = replace(measure.directives, measure.line(measure.bands.free))
     if measure.value > measure.bands.justify:
         message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {measure.why}"
-        return Verdict("approve", message, shown, most, _with_reason(lower, measure, measure.bands.justify), evidence)
+        return Verdict("approve", message, shown, most, _or_reason(lower, measure, measure.bands.justify), evidence)
     if reason is not None:
         message = f"{measure.thing}: {shown}, above the free {free}, justified by: {reason}"
         return Verdict("pass", message, shown, free, None, evidence)
     message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {measure.why}"
-    return Verdict("justify", message, shown, free, _with_reason(lower, measure, measure.value), evidence)
+    return Verdict("justify", message, shown, free, _or_reason(lower, measure, measure.value), evidence)
 
 
-def unknown(measure_name: str, directives: tuple[Directive, ...], line: str, why: str) -> Verdict:
-    """A number that cannot be told from the request: refused, never guessed."""
-    message = f"{measure_name}: cannot be told from this request. {why}"
-    return Verdict("deny", message, "unknown", None, replace(directives, line), proof(directives))
+def unknown(thing: str, free: str, directives: tuple[Directive, ...], line: str) -> Verdict:
+    """A number that cannot be told from the request: refused, never guessed. `line` states one that is free."""
+    message = f"{thing}: cannot be told from this request, and {free} is free. What cannot be counted is not submitted."
+    return Verdict("deny", message, "unknown", free, replace(directives, line), proof(directives))
 
 
-def _with_reason(lower: str, measure: Measure, size: int) -> str:
-    return f"{lower}\n{ask_reason([measure.line(size)])}"
+def _or_reason(lower: str, measure: Measure, size: int) -> str:
+    """Lower it; or keep `size`, with a written reason on the line or in the call."""
+    others = [("give your reason on the line", with_reason(measure.directives, measure.line(size)))]
+    if size == measure.value:
+        others.append(("give your reason in the call", call_again("justification", WHY_NEEDED)))
+    return ways(lower, *others)

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from slurm_agent_tools.jobscript import options
-from slurm_agent_tools.jobscript.directives import split
 from slurm_agent_tools.model import Directive, Evidence, JobRequest, Live, Plan, ScriptReading
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
 from slurm_agent_tools.replies import EvidenceLine, Outcome, RuleResult
 
 Level = Literal["warn", "justify", "approve", "deny"]
 SUBMIT = frozenset({"submit_job"})
 SCRIPTS = frozenset({"submit_job", "generate_script", "validate_config"})
-
-# What an argument of submit_job is called, by the option that it becomes.
-_ARGUMENTS = {
-    "job-name": "job_name",
-    "partition": "partition",
-    "time": "time_limit",
-    "dependency": "dependency",
-    "array": "array",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +31,22 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A plan and what the rule says about it; `limits`: those that differ from the shipped policy's."""
+    """A plan and what the rule says about it; `limits`, `fields`: what differs from the shipped policy's.
+
+    `counted` False: numbers that are always known once a script was read are missing, and the rule refuses to guess.
+    """
 
     name: str
     plan: Plan
     outcome: Outcome
     limits: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
+    counted: bool = True
 
     def under(self, policy: Policy) -> Policy:
         """The policy with this example's limits."""
-        return policy.model_copy(update={"limits": policy.limits.model_copy(update=dict(self.limits))})
+        limits = policy.limits.model_copy(update=dict(self.limits))
+        return policy.model_copy(update={**self.fields, "limits": limits})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,54 +110,6 @@ def proof(directives: Sequence[Directive]) -> tuple[Evidence, ...]:
     return tuple(d.evidence for d in directives)
 
 
-def replace(directives: Sequence[Directive], *lines: str) -> str:
-    """How to put the exact `lines` in place of these options; without lines, how to delete them.
-
-    Other options on the same lines are kept.
-    """
-    stated = [d for d in directives if d.source != "pinned"]
-    places = list(dict.fromkeys(d.evidence for d in stated if d.source == "script"))
-    words = [_argument(d, lines) for d in stated if d.source == "argument"]
-    if places:
-        where = ", ".join(f"line {place.line}" for place in places)
-        shown = "; ".join(f"`{place.text.strip()}`" for place in places)
-        new = [*_kept(places, {d.option for d in stated}), *lines]
-        action = f"Replace {where} ({shown}) by:" if new else f"Delete {where} ({shown})."
-        words.append("\n".join([action, *new]))
-    elif not words and lines:
-        words.append("\n".join(["Add:", *lines]))
-    return "\n".join(words)
-
-
-def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
-    """What else stands on these lines, each as a line of its own."""
-    found = []
-    for place in places:
-        try:
-            read = options.read(split(place.text.removeprefix("#SBATCH"))[0])
-        except ValueError:  # a line that sbatch refuses has no other options
-            continue
-        rest = [_option(option.name, value) for option, value in read if option.name not in dropped]
-        found += [f"#SBATCH {' '.join(rest)}"] if rest else []
-    return found
-
-
-def _option(name: str, value: str | None) -> str:
-    if value is None:
-        return f"--{name}"
-    plain = re.fullmatch(r"[\w@%+=:,./\[\]-]+", value) is not None
-    return f"--{name}={value}" if plain else f"--{name}={json.dumps(value, ensure_ascii=False)}"
-
-
-def _argument(directive: Directive, lines: Sequence[str]) -> str:
-    name = _ARGUMENTS.get(directive.option, directive.option)
-    for line in lines:
-        head, sign, value = line.partition(f"--{directive.option}=")
-        if sign and head.strip() == "#SBATCH":
-            return f'Call again with {name}="{value.split("  #")[0].strip()}".'
-    return f"Call again without the argument {name}."
-
-
 def reading_of(plan: Plan) -> ScriptReading:
     """The script that a rule about scripts judges; Rule.check asks no such rule without one."""
     if plan.reading is None:
@@ -194,15 +141,13 @@ def reason_for(plan: Plan, policy: Policy, *, directive: bool = True) -> str | N
 
 
 def _says_something(text: str, policy: Policy) -> bool:
-    if text.strip().startswith("<"):  # the remedy's own words, copied
-        return False
-    words = [word.strip(".,:;!?").lower() for word in text.split()]
-    return len(text.strip()) >= policy.justification_min_characters and not set(words) <= _EMPTY_WORDS
+    said = _without_placeholders(text)
+    words = [word.strip(".,:;!?").lower() for word in said.split()]
+    return len(said) >= policy.justification_min_characters and not set(words) <= _EMPTY_WORDS
 
 
-def ask_reason(lines: Sequence[str]) -> str:
-    """The remedy's part that offers a written justification."""
-    return "\n".join(
-        ["or give the reason on the line (or as the argument `justification`):"]
-        + [f"{line}  # JUSTIFIED: <why this job needs it>" for line in lines]
-    )
+def _without_placeholders(text: str) -> str:
+    """The reason without the words that a remedy puts where the reason belongs, brackets or not."""
+    for words in PLACEHOLDERS:
+        text = re.sub(re.escape(words.strip("<>")), "", text, flags=re.IGNORECASE)
+    return re.sub(r"<[^<>]*>", "", text).strip()

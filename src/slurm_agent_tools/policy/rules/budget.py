@@ -8,9 +8,14 @@ from slurm_agent_tools.model import Live, Plan, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, request_of
 from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
-from slurm_agent_tools.units import UNLIMITED
+from slurm_agent_tools.policy.rules.gpus import GPU_OPTIONS
+from slurm_agent_tools.policy.rules.remedies import replace, ways
+from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _WHY = "The group's share of the cluster is counted in hours."
+_STOP = "Only a person can tell when the reason for that is gone."
+_COUNT = "What cannot be counted is not submitted."
+_STARTED = "Call get_status until one of your pending jobs has started, then submit again."
 _CROWD = "A full queue delays everybody's next job."
 
 
@@ -28,13 +33,13 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
 def _switched_off(plan: Plan) -> Verdict:
     if plan.tool != "submit_job":
         return passed("Submissions are switched off at the moment; this one submits nothing.")
-    message = "A person has switched all submissions off (`submissions: off` in the policy)."
-    return Verdict("deny", message, "off", "on", "Report this to a person, who can switch them on again, and wait.")
+    message = f"A person has switched all submissions off (`submissions: off` in the policy). {_STOP}"
+    return Verdict("deny", message, "off", "on", "Ask a person to switch them on again, and wait for that.")
 
 
 def _hours(plan: Plan, policy: Policy) -> Iterator[Verdict]:
     """GPU and CPU hours of this job alone, and together with those of the last 24 hours."""
-    limits = policy.limits
+    limits, fits = policy.limits, _fits(plan, policy)
     for unit, count, of_job, of_day in (
         ("GPU", plan.resources.gpus, limits.gpu_hours_per_job, limits.gpu_hours_per_day),
         ("CPU", plan.resources.cpus, limits.cpu_hours_per_job, limits.cpu_hours_per_day),
@@ -43,12 +48,12 @@ def _hours(plan: Plan, policy: Policy) -> Iterator[Verdict]:
             continue
         hours = _product(plan, count)
         if hours is None:
-            yield _uncountable(unit, of_job or of_day)
+            yield _uncountable(plan, policy, unit, of_job or of_day)
             continue
         if of_job is not None:
-            yield _within(plan, unit, hours, 0.0, of_job, "this job")
+            yield _within(plan, unit, hours, 0.0, of_job, "this job", fits)
         if of_day is not None and plan.live is not None:
-            yield _within(plan, unit, hours, _today(plan.live, unit), of_day, "the last 24 hours with this job")
+            yield _within(plan, unit, hours, _today(plan.live, unit), of_day, "the last 24 hours with this job", fits)
 
 
 def _today(facts: Live, unit: str) -> float:
@@ -65,25 +70,46 @@ def _product(plan: Plan, count: int | None) -> float | None:
     return round(count * limit / 3600 * (array.count if array is not None else 1), 2)
 
 
-def _uncountable(unit: str, limit: float | None) -> Verdict:
-    message = f"The {unit} hours of this job cannot be told. What cannot be counted is not submitted."
-    remedy = "\n".join(
-        ["Add:", "#SBATCH --time=02:00:00", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=1"]
-        + (["#SBATCH --gpus=1"] if unit == "GPU" else [])
-    )
-    return Verdict("deny", message, "unknown", limit, remedy)
+def _fits(plan: Plan, policy: Policy) -> int:
+    """The longest time limit, in whole minutes as seconds, with which this job keeps to every budget of hours."""
+    limits, facts = policy.limits, plan.live
+    array = request_of(plan).array
+    tasks = array.count if array is not None else 1
+    left = [(plan.resources.gpus, limits.gpu_hours_per_job), (plan.resources.cpus, limits.cpu_hours_per_job)]
+    if facts is not None:
+        for unit, count, of_day in (
+            ("GPU", plan.resources.gpus, limits.gpu_hours_per_day),
+            ("CPU", plan.resources.cpus, limits.cpu_hours_per_day),
+        ):
+            left += [(count, of_day - _today(facts, unit))] if of_day is not None else []
+    seconds = [hours * 3600 / (count * tasks) for count, hours in left if count and hours is not None]
+    return max(0, int(min([*seconds, policy.limits.time_limit.free]) // 60 * 60))
 
 
-def _within(plan: Plan, unit: str, hours: float, before: float, limit: float, span: str) -> Verdict:
+def _uncountable(plan: Plan, policy: Policy, unit: str, limit: float | None) -> Verdict:
+    message = f"The {unit} hours of this job cannot be told, and {limit:g} are allowed without a person. {_COUNT}"
+    request = request_of(plan)
+    steps = [replace(request.find("time", "time-min"), f"#SBATCH --time={format_duration(policy.defaults.time_limit)}")]
+    if unit == "GPU" and plan.resources.gpus is None:
+        steps.append(replace(request.find(*GPU_OPTIONS), "#SBATCH --gpus=1"))
+    if unit == "CPU" and plan.resources.cpus is None:
+        found = request.find("ntasks", "cpus-per-task", "nodes", "exclusive")
+        steps.append(replace(found, "#SBATCH --nodes=1", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=1"))
+    return Verdict("deny", message, "unknown", limit, "\n".join(steps), proof(request.find("time")))
+
+
+def _within(plan: Plan, unit: str, hours: float, before: float, limit: float, span: str, fits: int) -> Verdict:
     total = round(hours + before, 2)
     if total <= limit or hours == 0:
         return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.", total, limit)
-    message = f"{total:g} {unit} hours in {span}, beyond {limit:g} a person decides. {_WHY}"
+    message = f"{total:g} {unit} hours in {span}, and beyond {limit:g} a person decides. {_WHY}"
     evidence = proof(request_of(plan).find("time", "array", "gpus", "ntasks", "cpus-per-task"))
-    left = max(0.0, limit - before)
-    remedy = f"Lower --time, --array or the number of {unit}s until their product is at most {left:g} hours."
-    if before and left < hours:
-        remedy += " Or submit it later: what was submitted more than 24 hours ago no longer counts."
+    later = "Call get_status until less was asked for in the last 24 hours, then submit again."
+    shorter = replace(request_of(plan).find("time", "time-min"), f"#SBATCH --time={format_duration(fits)}")
+    if fits:
+        remedy = ways(shorter, ("wait", later)) if before and hours <= limit else shorter
+    else:
+        remedy = later if before and hours <= limit else "Ask a person: no time limit is short enough."
     return Verdict("approve", message, total, limit, remedy, evidence)
 
 
@@ -93,16 +119,17 @@ def _counts(plan: Plan, policy: Policy) -> Iterator[Verdict]:
         return
     most, pending = policy.limits.max_pending_jobs, plan.live.pending_after
     if most is not None and pending is None:
-        yield Verdict("deny", "The pending jobs could not be counted.", "unknown", most, "Call get_status, try again.")
+        message = f"The pending jobs could not be counted, and at most {most} are allowed. {_CROWD}"
+        yield Verdict("deny", message, "unknown", most, "Call get_status, then submit again.")
     elif most is not None and pending is not None and pending > most:
         message = f"{pending} pending jobs with this one, at most {most} are allowed. {_CROWD}"
-        yield Verdict("deny", message, pending, most, "Wait until one of them starts: wait_for_job, then submit again.")
+        yield Verdict("deny", message, pending, most, _STARTED)
     elif most is not None:
         yield passed(f"{pending} of {most} pending jobs.", pending, most)
     daily, sent = policy.limits.max_daily_submissions, plan.live.submissions_today
     if daily is not None and sent >= daily:
         message = f"{sent} jobs were submitted in the last 24 hours, at most {daily} are allowed. {_CROWD}"
-        remedy = "Submit it later, when the oldest of them is 24 hours old; or ask a person to raise the limit."
+        remedy = "Call get_status until the oldest of them is 24 hours old, then submit again."
         yield Verdict("deny", message, sent, daily, remedy)
     elif daily is not None:
         yield passed(f"{sent + 1} of {daily} submissions in 24 hours.", sent + 1, daily)
@@ -165,5 +192,24 @@ RULE = Rule(
             "deny",
             limits={"max_daily_submissions": 10},
         ),
+        Example(
+            "no pending job can be counted",
+            asks("#SBATCH --gpus=1", gpus=1, live=live()),
+            "deny",
+            limits={"max_pending_jobs": 2},
+        ),
+        Example(
+            "a job without an end, budget 100",
+            asks(
+                "#SBATCH --gpus=1",
+                "#SBATCH --time=UNLIMITED",
+                gpus=1,
+                time_limit=UNLIMITED,
+                resources=Resources(gpus=1, time_limit_seconds=UNLIMITED),
+            ),
+            "deny",
+            limits={"gpu_hours_per_job": 100.0},
+        ),
+        Example("submissions are switched off", asks("python train.py"), "deny", fields={"submissions": "off"}),
     ),
 )

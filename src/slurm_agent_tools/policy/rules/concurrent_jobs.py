@@ -12,10 +12,10 @@ from slurm_agent_tools.policy.rules.base import (
     not_evaluated,
     passed,
     proof,
-    replace,
     request_of,
 )
 from slurm_agent_tools.policy.rules.examples import asks, live
+from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.units import ArraySpec, JobId, parse_array
 
 _WHY = "The cluster is shared, and a runaway agent must stop here."
@@ -37,7 +37,7 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
         return passed(f"{after} of {most} slots are taken with this job.", after, most)
     free = most - (after - width)
     message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
-    return Verdict("deny", message, after, most, _remedy(plan, free), proof(request.find("array")))
+    return Verdict("deny", message, after, most, _remedy(plan, width, free), proof(request.find("array")))
 
 
 def _width(plan: Plan) -> int:
@@ -58,15 +58,19 @@ def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:
     return [f"#SBATCH --array={indices}%{at_once}"]
 
 
-def _remedy(plan: Plan, free: int) -> str:
+def _remedy(plan: Plan, width: int, free: int) -> str:
     request = request_of(plan)
     active = plan.live.active if plan.live is not None else ()
     ids = list(dict.fromkeys(str(job.job_id.whole) for job in active))
-    wait = f"Wait for one of your jobs to end ({', '.join(ids)}): wait_for_job" if ids else "Wait: get_status"
-    wait += ", then submit again."
+    over = max(1, width - free)
+    until = "until it has ended, then submit again."
+    wait = "\n".join(f'wait_for_job with job_id="{job_id}" {until}' for job_id in ids[:over])
+    if not ids:
+        wait = "Call get_status until enough of your jobs have ended, then submit again."
+    wait += f"\n{note('your active jobs are ' + ', '.join(ids) + '.')}" if ids else ""
     if request.array is None or free < 1:
         return wait
-    return f"{replace(request.find('array'), *_throttled(request.array, free))}\nor: {wait}"
+    return ways(replace(request.find("array"), *_throttled(request.array, free)), ("wait for a job to end", wait))
 
 
 def _active(*ids: int) -> tuple[Job, ...]:

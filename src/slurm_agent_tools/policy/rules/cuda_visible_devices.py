@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from slurm_agent_tools.model import Directive, Finding, Plan
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules import findings
@@ -20,7 +22,7 @@ DEVICE_VARIABLES = frozenset(
     }
 )
 _WHY = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
-_REMEDY = "delete the assignment; the GPUs of the job are already the only visible ones (ask with #SBATCH --gpus=N)."
+_ADVICE = "the GPUs of the job are already the only visible ones; ask for their number with #SBATCH --gpus=N."
 
 
 def _judge(plan: Plan, _: Policy) -> Verdict:
@@ -32,7 +34,26 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
         for directive in reading.request.find("export")
         if directive.source != "pinned" and directive.evidence.line not in lines and _names(directive)
     ]
-    return findings.speak(found, _WHY, _REMEDY) if found else passed("The script leaves the choice of GPUs to Slurm.")
+    if not found:
+        return passed("The script leaves the choice of GPUs to Slurm.")
+    return findings.speak(reading, found, _WHY, _without, _ADVICE)
+
+
+def _without(text: str) -> str:
+    """The command without the setting; empty where it did nothing else."""
+    if text.startswith("#SBATCH"):
+        new = re.sub(rf"(?<=[=,])(?:{_NAMED})(?:=[^,\s]*)?(?:,|(?=\s|$))", "", text).replace(", ", " ").rstrip(",")
+        return "" if re.fullmatch(r"#SBATCH\s+--export=?\s*", new) else new
+    new = re.sub(rf",(?:{_NAMED})=[^,\s]*", "", text)  # srun --export=ALL,NAME=0
+    new = re.sub(rf"(?:-e\s+|--env[=\s])?\b(?:{_NAMED})={_VALUE}\s*", "", new)
+    new = re.sub(r"\b(?:export|declare|typeset|readonly|local)(?:\s+-\w+)*\s*(?=[;&|]|$)", "", new)
+    new = re.sub(r"(^\s*|[\"'(]\s*)(?:;|&&)\s*", r"\1", new)
+    new = re.sub(r"(\{|\b(?:then|do|else))\s*(?=;)|\(\(\s*\)\)", r"\1 :", new)  # an empty list is no shell
+    return "" if new == text or new.strip() == ":" else new
+
+
+_NAMED = "|".join(sorted(DEVICE_VARIABLES))
+_VALUE = r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\$\{[^}]*\}|[^\s;&|)\"'])*"
 
 
 def _names(directive: Directive) -> set[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from slurm_agent_tools.model import Plan
+from slurm_agent_tools.model import Directive, Plan
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules.base import (
     SCRIPTS,
@@ -14,10 +15,10 @@ from slurm_agent_tools.policy.rules.base import (
     not_evaluated,
     passed,
     proof,
-    replace,
     request_of,
 )
 from slurm_agent_tools.policy.rules.examples import asks, live
+from slurm_agent_tools.policy.rules.remedies import replace, ways
 
 _WHY = "Slurm 22.05 runs a job at once when the job that it should wait for is unknown."
 _TYPES = ("after", "afterok", "afterany", "afternotok", "aftercorr", "afterburstbuffer")
@@ -62,7 +63,7 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
         message = (
             f"The dependency cannot be read: {error}. A job that waits for the wrong thing runs at the wrong time."
         )
-        remedy = replace(stated, "#SBATCH --dependency=afterok:JOB_ID")
+        remedy = _remedy(stated)
         return Verdict("deny", message, request.dependency, None, remedy, proof(stated))
     if not ids:
         return passed("The job waits for jobs of its own name only.", request.dependency)
@@ -73,8 +74,13 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
     if not unknown:
         return passed(f"The job waits for {', '.join(ids)}.", request.dependency)
     message = f"Slurm does not know job {', '.join(unknown)}. {_WHY}"
-    remedy = f"{replace(stated)}\nor name a job that get_status shows."
-    return Verdict("deny", message, request.dependency, None, remedy, proof(stated))
+    return Verdict("deny", message, request.dependency, None, _remedy(stated), proof(stated))
+
+
+def _remedy(stated: Sequence[Directive]) -> str:
+    """Wait for nothing, or for a job that is there."""
+    other = replace(stated, "#SBATCH --dependency=afterok:<id of a job that get_status shows>")
+    return ways(replace(stated), ("wait for another job", other))
 
 
 RULE = Rule(

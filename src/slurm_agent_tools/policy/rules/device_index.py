@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 from slurm_agent_tools.policy.rules import findings
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
 from slurm_agent_tools.policy.rules.examples import asks, does
 
 ID = "device-index"
 _WHY = "A fixed number works on one allocation and takes the wrong GPU, or none, on the next."
+
+# Each way to write a number, and the same without it.
+_MENDED = (
+    (r"\b(cuda|hip|xpu|gpu):\d+", r"\1"),
+    (r"/(?:device:)?GPU:\d+", "/GPU"),
+    (r"\.cuda\(\s*(?:device\s*=\s*)?\d+\s*", ".cuda("),
+    (r"\.to\(\s*\d+\s*\)", '.to("cuda")'),
+    (r"\bdevice\(\s*([\"'])cuda\1\s*,\s*\d+\s*\)", 'device("cuda")'),
+    (r"\bdevice\s*=\s*\d+\b", 'device="cuda"'),
+    (r",?\s*\b(?:device_ids|devices|gpus|gpu_ids)\s*=\s*[\[(][^\])]*[\])]", ""),
+    (r"\s--?[\w-]*(?:gpu|device|include)[\w-]*(?:=|\s+)[\"']?[\w@:]*\d[\d,]*[\"']?(?=\s|$)", ""),
+)
+
+
+def _unnumbered(text: str) -> str:
+    """The same without the number; a line that only chooses a GPU goes."""
+    new = text
+    for pattern, plain in _MENDED:
+        new = re.sub(pattern, plain, new)
+    return "" if new == text else new
+
 
 RULE = Rule(
     id=ID,
@@ -19,7 +42,8 @@ RULE = Rule(
         ID,
         clean="The script names no fixed GPU.",
         why=_WHY,
-        remedy='write "cuda" without a number, or take the number from LOCAL_RANK or SLURM_LOCALID.',
+        mend=_unnumbered,
+        advice="the job's GPUs are the only ones it sees; take a number from LOCAL_RANK or SLURM_LOCALID.",
     ),
     passing=(
         Example(

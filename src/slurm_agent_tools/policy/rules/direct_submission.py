@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.policy.rules import findings
+from slurm_agent_tools.policy.rules import findings, mending
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
 from slurm_agent_tools.policy.rules.examples import asks, does
 
 ID = "direct-submission"
 _WHY = "A job that a job submits was checked by nobody and counts in no limit."
+
+_COMMANDS = r"\b(?:sbatch|salloc|scontrol|scancel|srun|SLURMCluster|submitit|slurm)\b"
+
+
+def _without(text: str) -> str:
+    return mending.drop(text, _COMMANDS)
+
 
 RULE = Rule(
     id=ID,
@@ -19,7 +26,9 @@ RULE = Rule(
         ID,
         clean="The script submits and changes no jobs.",
         why=_WHY,
-        remedy="delete the command and submit the next job with submit_job (dependency=afterok:JOB_ID).",
+        mend=_without,
+        advice="submit the next job with submit_job, with dependency=afterok: and the id of this one; "
+        "cancel jobs with cancel_job.",
     ),
     passing=(
         Example("a job step", asks("srun python train.py"), "pass"),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Directive, Evidence, Plan
+import difflib
+import re
+from dataclasses import replace as replaced
+
+from slurm_agent_tools.jobscript import options
+from slurm_agent_tools.model import Directive, Evidence, Plan, ScriptReading
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, replace, request_of
+from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, request_of
 from slurm_agent_tools.policy.rules.examples import FILE, asks
+from slurm_agent_tools.policy.rules.remedies import replace
 
 _WHY = "An option that was not understood or not allowed can change what the job takes."
+_SPELLING = "options are written like `#SBATCH --time=02:00:00`, one on a line."
 _ELSEWHERE = frozenset({"requeue"})  # auto-retry speaks about it
 
 # What is wrong with options that scripts really use, and what to do instead. Any other one is refused by its name.
@@ -44,7 +52,7 @@ _ADVICE = {
 def _judge(plan: Plan, policy: Policy) -> Verdict:
     request = request_of(plan)
     if request.problems:
-        return _unreadable(request.problems)
+        return _unreadable(reading_of(plan), request.problems)
     if request.components > 1:
         return _components(request.find("hetjob"), request.components)
     allowed = {*policy.allowed_options, *_ELSEWHERE}
@@ -54,18 +62,39 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     return passed("Every option of the script is understood and allowed.", len(request.directives))
 
 
-def _unreadable(problems: tuple[Evidence, ...]) -> Verdict:
+def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Verdict:
     what = "; ".join(f"line {problem.line}: {problem.text}" for problem in problems)
-    lines = ", ".join(dict.fromkeys(f"line {problem.line}" for problem in problems))
-    remedy = f"Correct or delete {lines}. Options are written like `#SBATCH --time=02:00:00`, one on a line."
+    remedy = _corrected(reading, problems)
     return Verdict(
         "deny", f"The script's options cannot all be read: {what}. {_WHY}", len(problems), 0, remedy, problems
     )
 
 
+def _corrected(reading: ScriptReading, problems: tuple[Evidence, ...]) -> str:
+    """Delete what cannot be read, or where its name is nearly one of sbatch's, write that."""
+    raw = reading.text.split("\n")
+    numbers = list(dict.fromkeys(problem.line for problem in problems if 0 < problem.line <= len(raw)))
+    stated = [d for d in reading.request.directives if d.source == "argument" and d.evidence.line not in numbers]
+    wrong = [d for d in stated if any(f"--{d.option}" in problem.text for problem in problems)]
+    told = [remedies.edit([Evidence(reading.path, number, raw[number - 1])], []) for number in numbers]
+    told += [remedies.replace([directive]) for directive in wrong]
+    guess = "\n".join(filter(None, (_respelt(reading.path, number, raw[number - 1]) for number in numbers)))
+    first = "\n".join([*told, remedies.note(_SPELLING)])
+    return remedies.ways(first, ("use the option that may be meant", guess)) if guess else first
+
+
+def _respelt(path: str, number: int, line: str) -> str:
+    """A misspelt option's line with the nearest name that sbatch knows; empty where there is none."""
+    match = re.match(r"(#SBATCH\s+--)([a-z-]+)(.*)", line)
+    known = None if match is None else difflib.get_close_matches(match[2], options.NAMES, 1, 0.8)
+    if match is None or not known or known[0] == match[2]:
+        return ""
+    return remedies.edit([Evidence(path, number, line)], [f"{match[1]}{known[0]}{match[3]}"])
+
+
 def _components(stated: tuple[Directive, ...], count: int) -> Verdict:
     message = f"The script asks for a heterogeneous job of {count} components. Their limits cannot be told apart."
-    remedy = "Delete the `#SBATCH hetjob` line, and submit one job per component."
+    remedy = f"{replace(stated)}\n{remedies.note('submit one job for each component.')}"
     return Verdict("deny", message, count, 1, remedy, proof(stated))
 
 
@@ -73,12 +102,22 @@ def _refused(refused: list[Directive]) -> Verdict:
     names = list(dict.fromkeys(directive.option for directive in refused))
     told = "; ".join(f"--{name} {_advice(name)}" for name in names)
     message = f"This policy does not let an agent use {', '.join(f'--{name}' for name in names)}. {_WHY}"
-    remedy = f"{replace(refused)}\n{told}."
+    remedy = f"{replace(refused)}\n{remedies.note(f'{told}.')}"
     return Verdict("deny", message, ", ".join(names), "allowed_options", remedy, proof(refused))
 
 
 def _advice(name: str) -> str:
     return _ADVICE.get(name) or "is not on the policy's list allowed_options; a person may add it to the site's policy"
+
+
+def _two() -> Plan:
+    """A heterogeneous job."""
+    plan = asks("#SBATCH --ntasks=1", "#SBATCH hetjob", "#SBATCH --ntasks=2", "python train.py", components=2)
+    reading = reading_of(plan)
+    marked = tuple(
+        replaced(d, option="hetjob") if "hetjob" in d.evidence.text else d for d in reading.request.directives
+    )
+    return replaced(plan, reading=replaced(reading, request=replaced(reading.request, directives=marked)))
 
 
 RULE = Rule(
@@ -98,6 +137,7 @@ RULE = Rule(
     failing=(
         Example("an option that takes more than it shows", asks("#SBATCH --exclusive", "python train.py"), "deny"),
         Example("an option that brings in another file", asks("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
+        Example("two components", _two(), "deny"),
         Example(
             "a misspelt option",
             asks("#SBATCH --memm=16G", "python train.py", problems=(Evidence(FILE, 2, "unknown option --memm"),)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.base import (
     SUBMIT,
     Example,
@@ -31,8 +32,9 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     if reason is not None:
         return passed(f"The same request is already active as job {ids}, justified by: {reason}", ids)
     message = f"The same script with the same arguments is already active as job {ids}. {_WHY}"
-    remedy = (
-        f'Wait for it: wait_for_job with job_id="{same[0].job_id}"; or call again with justification="<why twice>".'
+    remedy = remedies.ways(
+        "\n".join(f'wait_for_job with job_id="{run.job_id}" until it has ended, then submit again.' for run in same),
+        ("say why it runs twice", remedies.call_again("justification", remedies.WHY_TWICE)),
     )
     return Verdict("justify", message, ids, None, remedy)
 

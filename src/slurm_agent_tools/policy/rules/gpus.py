@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from slurm_agent_tools.model import Plan, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules import bands
@@ -9,7 +11,7 @@ from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict,
 from slurm_agent_tools.policy.rules.examples import asks
 from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
 
-GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task")
+GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task", "ntasks-per-gpu")
 _WHY = "Every GPU that one job holds is one that nobody else can use."
 
 
@@ -17,15 +19,18 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     request = request_of(plan)
     if not uses_gpus(request, plan.resources):
         return passed("The job uses no GPU.", 0, policy.limits.gpus.free)
-    directives = request.find(*GPU_OPTIONS)
+    spread = (request.nodes or 1) > policy.limits.gpus.free  # no node without a GPU
+    directives = request.find(*GPU_OPTIONS, *(["nodes"] if spread else []))
     if plan.resources.gpus is None:
-        return bands.unknown("GPUs", directives, "#SBATCH --gpus=1", "What cannot be counted is not submitted.")
-    measure = bands.Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, _line, str, _WHY)
+        return bands.unknown("GPUs", str(policy.limits.gpus.free), directives, "#SBATCH --gpus=1")
+    line = partial(_line, request.nodes or 1 if spread else 0)
+    measure = bands.Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, line, str, _WHY)
     return bands.judge(measure, plan, policy)
 
 
-def _line(count: int) -> str:
-    return f"#SBATCH --gpus={count}"
+def _line(nodes: int, count: int) -> str:
+    fewer = f"#SBATCH --nodes={min(nodes, count)}\n" if nodes else ""
+    return f"{fewer}#SBATCH --gpus={count}"
 
 
 RULE = Rule(
@@ -60,6 +65,12 @@ RULE = Rule(
                 resources=Resources(nodes=4, gpus=16),
             ),
             "approve",
+        ),
+        Example(
+            "GPUs that were not counted",
+            asks("#SBATCH --gpus-per-socket=1", gpus_per_socket=1, resources=Resources()),
+            "deny",
+            counted=False,
         ),
     ),
 )

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.policy.rules import findings
+import re
+
+from slurm_agent_tools.policy.rules import findings, mending
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
 from slurm_agent_tools.policy.rules.examples import asks, does
 
 ID = "interactive"
 _WHY = "Nobody sits at the terminal of a batch job: it waits until its time is over and holds its nodes meanwhile."
+
+_PTY = re.compile(r"\s+--pty(?:=\S+)?(?=\s|$)")
+_BARE_SHELL = r"\bsrun\b[^;&|]*\s(?:\S*/)?(?:bash|sh|zsh|dash|ksh|fish|tcsh|csh)(?:\s+-\S+)*\s*$"
+
+
+def _without_terminal(text: str) -> str:
+    """The step without its terminal; a shell that nobody types into has nothing to run."""
+    plain = _PTY.sub("", text)
+    shell = re.search(_BARE_SHELL, plain) is not None
+    return mending.drop(plain, _BARE_SHELL) if shell or plain == text else plain
+
 
 RULE = Rule(
     id=ID,
@@ -19,7 +32,8 @@ RULE = Rule(
         ID,
         clean="The script opens no terminal.",
         why=_WHY,
-        remedy="run the command itself, without --pty; for work at a terminal ask a person.",
+        mend=_without_terminal,
+        advice="a batch job runs its commands by itself; for work at a terminal ask a person.",
     ),
     passing=(Example("a job step without a terminal", asks("srun python train.py"), "pass"),),
     failing=(Example("a shell in a job", does(ID, "opens a terminal with srun --pty", "srun --pty bash"), "deny"),),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from slurm_agent_tools.model import JobRequest, Plan, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules import bands
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, ask_reason, proof, replace, request_of
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, proof, request_of
 from slurm_agent_tools.policy.rules.examples import GIB, asks
+from slurm_agent_tools.policy.rules.remedies import replace, ways, with_reason
 from slurm_agent_tools.units import format_memory, human_memory
 
 MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -30,7 +31,7 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
         return _whole_node(plan, policy, option, value)
     if value is None:
-        return bands.unknown(thing, directives, _line(option, limits.free), "What cannot be counted is not submitted.")
+        return bands.unknown(thing, human_memory(limits.free), directives, _line(option, limits.free))
     measure = bands.Measure(
         thing, value, limits, directives, lambda size: _line(option, size), human_memory, _WHY
     )  # fmt: skip
@@ -44,13 +45,14 @@ def _line(option: str, size: int) -> str:
 def _whole_node(plan: Plan, policy: Policy, option: str, value: int | None) -> Verdict:
     limits = policy.limits.memory_without_gpus if option == "mem" else policy.limits.memory_per_gpu
     directives = request_of(plan).find(*MEMORY_OPTIONS)
-    lines = replace(directives, _line(option, limits.free))
+    most = human_memory(limits.justify)
+    reason = with_reason(directives, _line(option, limits.justify))
     return Verdict(
         "approve",
-        f"A memory size of 0 takes all memory of every node the job gets. {_WHY}",
+        f"A memory size of 0 takes the whole node's memory, and beyond {most} a person decides. {_WHY}",
         "whole node" if value is None else f"whole node, {human_memory(value)}",
-        human_memory(limits.justify),
-        f"{lines}\n{ask_reason([_line(option, limits.justify)])}",
+        most,
+        ways(replace(directives, _line(option, limits.free)), ("give your reason on the line", reason)),
         proof(directives),
     )
 
@@ -146,6 +148,12 @@ RULE = Rule(
             "all memory of the node",
             asks("#SBATCH --gpus=1", "#SBATCH --mem=0", gpus=1, memory_per_node=0, resources=Resources(gpus=1)),
             "approve",
+        ),
+        Example(
+            "memory that was not counted",
+            asks("#SBATCH --gpus=1", "#SBATCH --mem-per-cpu=4G", gpus=1, memory_per_cpu=4 * GIB),
+            "deny",
+            counted=False,
         ),
     ),
 )

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.policy.rules import findings
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
-from slurm_agent_tools.policy.rules.examples import asks, does
+from dataclasses import replace
+
+from slurm_agent_tools.model import Evidence, Finding, Plan
+from slurm_agent_tools.policy.rules import findings, mending
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, reading_of
+from slurm_agent_tools.policy.rules.examples import FILE, asks, does
 
 ID = "opaque-code"
 _WHY = "What cannot be read cannot be checked, so a person has to look at it."
+
+
+def _foreign() -> Plan:
+    """A script that no reader here understands."""
+    plan = asks("setenv MODE test", "./simulate")
+    reading = reading_of(plan)
+    text = reading.text.replace("/bin/bash", "/bin/tcsh")
+    finding = Finding(ID, "it is written for tcsh, which is not read", Evidence(FILE, 1, "#!/bin/tcsh"), "approve")
+    return replace(plan, reading=replace(reading, text=text, findings=(finding,)))
+
 
 RULE = Rule(
     id=ID,
@@ -19,7 +32,8 @@ RULE = Rule(
         ID,
         clean="Everything that the script runs could be read.",
         why=_WHY,
-        remedy="write the commands out in the script, or in a file of the project that the script runs.",
+        mend=mending.nothing,
+        advice="write the commands that it would run in its place, or into a file of the project and run that file.",
     ),
     passing=(Example("the usual shell hook", asks('eval "$(conda shell.bash hook)"'), "pass"),),
     failing=(
@@ -33,5 +47,6 @@ RULE = Rule(
             ),
             "approve",
         ),
+        Example("a script for another shell", _foreign(), "approve"),
     ),
 )

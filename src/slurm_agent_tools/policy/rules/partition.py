@@ -6,21 +6,14 @@ from collections.abc import Mapping
 
 from slurm_agent_tools.model import Partition, Plan, Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules.base import (
-    SCRIPTS,
-    Example,
-    Rule,
-    Verdict,
-    facts_of,
-    passed,
-    proof,
-    replace,
-    request_of,
-)
-from slurm_agent_tools.policy.rules.examples import CPU, HOUR, asks, live
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, facts_of, passed, proof, request_of
+from slurm_agent_tools.policy.rules.examples import CPU, HOUR, OLD, asks, live
 from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+from slurm_agent_tools.policy.rules.remedies import note, replace
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
+_LONG = "Such a job waits for ever."
+_PATIENCE = "Call get_status until a partition is up, then submit again."
 _WHY = "Slurm refuses a job for a partition that is not there and lets one for a closed partition wait for ever."
 
 
@@ -44,17 +37,23 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
 def _refused(plan: Plan, what: str, name: str | None) -> Verdict:
     partitions, stated = facts_of(plan).partitions, request_of(plan).find("partition")
     up = [partition for partition in partitions.values() if partition.state == "UP"]
-    best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources))
-    lines = [] if best is None else [f"#SBATCH --partition={best}"]
-    remedy = f"{replace(stated, *lines)}\nPartitions that are up: {_listed(partitions)}.".lstrip()
+    best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds)
+    remedy = _PATIENCE if best is None else replace(stated, f"#SBATCH --partition={best}")
+    remedy += f"\n{note(f'partitions that are up: {_listed(partitions)}.')}"
     return Verdict("deny", f"{what}. {_WHY}", name, _listed(partitions), remedy, proof(stated))
 
 
-def _best(up: list[Partition], *, gpus: bool) -> str | None:
+def _best(up: list[Partition], *, gpus: bool, seconds: int | None) -> str | None:
     """The partition to propose: one that fits the job, the default one before others."""
     fit = [partition for partition in up if bool(partition.gpus_per_node) == gpus] or up
-    ranked = sorted(fit, key=lambda partition: (not partition.default, partition.name))
+    ranked = sorted(fit, key=lambda p: (not _gives(p, seconds), not p.default, p.name))
     return ranked[0].name if ranked else None
+
+
+def _gives(partition: Partition, seconds: int | None) -> bool:
+    """Whether it gives this time."""
+    most = partition.max_time_seconds
+    return seconds is None or most is None or (seconds != UNLIMITED and seconds <= most)
 
 
 def _listed(partitions: Mapping[str, Partition]) -> str:
@@ -71,7 +70,7 @@ def _too_long(plan: Plan, chosen: list[Partition]) -> Verdict | None:
     if wanted != UNLIMITED and wanted <= most:
         return None
     shown = format_duration(most)
-    message = f"The time limit is more than the {shown} of this partition. Such a job waits for ever."
+    message = f"A time limit of {format_duration(wanted)} is more than the {shown} of this partition. {_LONG}"
     remedy = replace(request_of(plan).find("time"), f"#SBATCH --time={shown}")
     return Verdict("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
 
@@ -105,6 +104,23 @@ RULE = Rule(
             "deny",
         ),
         Example("no name and no default", asks("python train.py", live=live(partitions={"cpu": CPU})), "deny"),
+        Example(
+            "no limit in a partition that has one",
+            asks(
+                "#SBATCH --partition=cpu",
+                "#SBATCH --time=UNLIMITED",
+                partition="cpu",
+                time_limit=UNLIMITED,
+                resources=Resources(gpus=0, time_limit_seconds=UNLIMITED),
+                live=live(),
+            ),
+            "deny",
+        ),
+        Example(
+            "the only partition is down",
+            asks("#SBATCH --partition=old", partition="old", live=live(partitions={"old": OLD})),
+            "deny",
+        ),
     ),
     live=True,
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
+import re
 from collections.abc import Sequence
+from dataclasses import replace as replaced
 
 from slurm_agent_tools.model import Directive, Evidence, JobRequest, Plan
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, replace
+from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
 from slurm_agent_tools.policy.rules.examples import PROJECT, asks
+from slurm_agent_tools.policy.rules.remedies import replace
 from slurm_agent_tools.units import human_memory
 
 _WHY = "An agent's work stays inside its project and destroys nothing there."
@@ -18,7 +22,9 @@ _LOGS = {"output": "%x-%j.out", "error": "%x-%j.err"}
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
     if plan.tool == "save_result" and plan.path is None:
-        return Verdict("deny", f"No file is named. {_WHY}", remedy="Name a folder that the policy allows.")
+        listed = ", ".join(policy.write.save_result.folders) or "no folder"
+        message = f"save_result was given no file, and the policy lets it write into {listed}. {_WHY}"
+        return Verdict("deny", message, None, listed, _elsewhere(policy.write.save_result.folders))
     file = passed("No file is named.") if plan.path is None else _file(plan, plan.path, policy)
     if file.outcome != "pass" or plan.reading is None:
         return file
@@ -46,18 +52,30 @@ def _file(plan: Plan, path: str, policy: Policy) -> Verdict:
     shown = posixpath.relpath(real, plan.project) if inside(real, plan.project) else real
     listed = ", ".join(f"{folder}/" for folder in target.folders) or "no folder"
     if not any(inside(real, folder) and real != folder for folder in folders):
-        message = f"{plan.tool} may not write {shown}. {_WHY}"
-        return Verdict("deny", message, shown, listed, f"Write into {listed}.")
+        message = f"{plan.tool} may write into {listed} but not {shown}. {_WHY}"
+        return Verdict("deny", message, shown, listed, _elsewhere(target.folders))
     pattern = protected_by(real, plan.project, policy)
     if pattern is not None:
         message = f"{shown} is protected by `{pattern}`. {_WHY}"
-        return Verdict("deny", message, shown, pattern, "Choose another name.")
+        return Verdict("deny", message, shown, pattern, _renamed(real))
     if plan.path_exists:
-        return Verdict("deny", f"{shown} exists already. {_WHY}", shown, None, "Choose another name.")
+        return Verdict("deny", f"{shown} exists already. {_WHY}", shown, None, _renamed(real))
     if plan.size is not None and plan.size > most:
         message = f"{shown} would have {human_memory(plan.size)}, more than {human_memory(most)}. {_WHY}"
-        return Verdict("deny", message, plan.size, most, "Save less: name large files in it instead of their content.")
+        remedy = f"Save at most {human_memory(most)}: name large files in it instead of their content."
+        return Verdict("deny", message, plan.size, most, remedy)
     return passed(f"{shown} may be written.", shown, listed)
+
+
+def _elsewhere(folders: Sequence[str]) -> str:
+    """Another folder, where the policy names one."""
+    asked = "Ask a person: this policy names no folder that may be written."
+    return remedies.call_again("output_dir", folders[0]) if folders else asked
+
+
+def _renamed(path: str) -> str:
+    name = re.sub(r"\W+", "-", posixpath.splitext(posixpath.basename(path))[0]).strip("-")
+    return remedies.call_again("name", f"{name or 'result'}-2")
 
 
 def _script(plan: Plan, request: JobRequest, policy: Policy) -> Verdict:
@@ -96,7 +114,8 @@ def _expanded(value: str, request: JobRequest) -> str:
 
 def _outside(what: str, stated: Sequence[Directive], line: str, folders: str) -> Verdict:
     remedy = replace(stated, *([line] if line else []))
-    return Verdict("deny", f"{what} leaves the project. {_WHY}", what, folders, remedy, _proof(stated))
+    message = f"{what} lies outside {folders}. {_WHY}"
+    return Verdict("deny", message, what, folders, remedy, _proof(stated))
 
 
 def _proof(stated: Sequence[Directive]) -> list[Evidence]:
@@ -105,6 +124,12 @@ def _proof(stated: Sequence[Directive]) -> list[Evidence]:
 
 def _saves(path: str, **facts: int) -> Plan:
     return Plan("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
+
+
+def _generates(name: str, *, exists: bool = False) -> Plan:
+    path = f"{PROJECT}/scripts/slurm/generated/{name}"
+    plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1)
+    return replaced(plan, tool="generate_script", path=path, path_exists=exists, size=200)
 
 
 RULE = Rule(
@@ -123,6 +148,9 @@ RULE = Rule(
     ),
     failing=(
         Example("a result somewhere else", _saves("src/train.json"), "deny"),
+        Example("a result without a file", Plan("save_result", PROJECT, size=2000), "deny"),
+        Example("a script over a protected file", _generates("train.sbatch"), "deny"),
+        Example("a script that is there already", _generates("train.sh", exists=True), "deny"),
         Example("a result that is too large", _saves("results/all.json", size=50 * 2**20), "deny"),
         Example(
             "logs outside the project",
@@ -130,6 +158,7 @@ RULE = Rule(
             "deny",
         ),
         Example("a log over a protected file", asks("#SBATCH --output=Makefile", output="Makefile"), "deny"),
+        Example("an input from elsewhere", asks("#SBATCH --input=/etc/passwd", "python train.py"), "deny"),
         Example("another folder to run in", asks("#SBATCH --chdir=/etc", chdir="/etc"), "deny"),
     ),
     script=False,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from slurm_agent_tools.model import Plan
-from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.document import Policy, Sizes
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.units import human_memory
 
 _WHY = "Only what was read can be checked, and only what was checked is submitted."
-_REMEDY = "Name a batch script inside the project; generate_script writes one for a command."
+_REMEDY = "Call generate_script, which writes one for a command, then call again with its path."
 
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
@@ -20,12 +20,19 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     size = len(plan.reading.text.encode("utf-8", "surrogateescape"))
     if size > policy.sizes.script_bytes:
         shown, most = human_memory(size), human_memory(policy.sizes.script_bytes)
-        remedy = "Move data out of the script into files that it reads."
+        remedy = f"Shorten {plan.reading.path} to at most {most}: move data into files that it reads."
         return Verdict(
             "deny", f"The script has {shown}, more than {most}. {_WHY}", size, policy.sizes.script_bytes, remedy
         )
     return passed(f"{plan.reading.path} was read.")
 
+
+def _long() -> Plan:
+    """A script with data in it."""
+    return asks("python train.py", *["# 0.0731, 0.1182, 0.9077, 0.4410, 0.2265, 0.6698, 0.5023"] * 20)
+
+
+_SMALL = Sizes.model_construct(script_bytes=2**10, result_bytes=2**20)
 
 RULE = Rule(
     id="script-exists",
@@ -38,6 +45,7 @@ RULE = Rule(
     failing=(
         Example("a missing file", Plan("submit_job", PROJECT, problem=f"{FILE} does not exist"), "deny"),
         Example("no script at all", Plan("submit_job", PROJECT), "deny"),
+        Example("a script of more than 1K, where that is the limit", _long(), "deny", fields={"sizes": _SMALL}),
     ),
     script=False,
 )

@@ -10,13 +10,14 @@ from slurm_agent_tools.policy.rules.base import SUBMIT, Example, Rule, Verdict, 
 from slurm_agent_tools.policy.rules.examples import NOW, asks, live
 
 _WHY = "Who has not looked at the queue cannot know whether now is the time."
-_REMEDY = "Call get_status, read its recommendation, then submit again."
+_REMEDY = "Call get_status, follow its recommendation, then submit again."
 
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
     facts, most = facts_of(plan), policy.status_max_age_seconds
     if facts.status_read is None:
-        return Verdict("deny", f"get_status was not called before this submission. {_WHY}", None, most, _REMEDY)
+        message = f"get_status was not called in the {most} s before this submission. {_WHY}"
+        return Verdict("deny", message, None, most, _REMEDY)
     age = round((facts.now - facts.status_read).total_seconds())
     if age > most:
         message = f"get_status was last called {age} s ago, longer than {most} s. {_WHY}"

@@ -15,11 +15,11 @@ _ENDLESS = 10**9
 
 def _judge(plan: Plan, policy: Policy) -> Verdict:
     request = request_of(plan)
-    directives = request.find("time")
+    directives = request.find("time", "time-min")
     limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds
     if limit is None:
         line = _line(policy.defaults.time_limit)
-        return bands.unknown("Time limit", directives, line, "What cannot be counted is not submitted.")
+        return bands.unknown("Time limit", _show(policy.limits.time_limit.free), directives, line)
     value = _ENDLESS if limit == UNLIMITED else limit
     measure = bands.Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY)
     return bands.judge(measure, plan, policy)
@@ -73,5 +73,6 @@ RULE = Rule(
             asks("#SBATCH --time=UNLIMITED", time_limit=-1, resources=Resources(time_limit_seconds=-1)),
             "approve",
         ),
+        Example("a time that nobody stated", asks("python train.py"), "deny", counted=False),
     ),
 )
