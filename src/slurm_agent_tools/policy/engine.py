@@ -13,6 +13,7 @@ from slurm_agent_tools.policy.levels import VIOLATIONS, Level, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.base import Rule, reason_for
+from slurm_agent_tools.policy.rules.remedies import without_reasons
 from slurm_agent_tools.replies import DecisionShown, GrantShown, Outcome, PinShown, PolicyRef, RuleResult, Verdict
 
 _VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
@@ -78,6 +79,8 @@ def _levelled(result: RuleResult, level: Level | None, floor: Level | None, plan
         return result
     own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
     now = own if floor is None else harsher(own, floor)
+    if now in {"approve", "deny"} and result.remedy:
+        result = result.model_copy(update={"remedy": without_reasons(result.remedy)})
     if now == result.outcome:
         return result
     if now == "off":

@@ -131,6 +131,16 @@ def test_a_reason_is_not_enough_where_the_policy_wants_a_person():
     assert outcome(layered("rules: {memory-per-gpu: approve}"), "memory-per-gpu", made) == "approve"
 
 
+def test_a_reason_is_not_offered_where_it_is_not_enough():
+    made = asks("#SBATCH --mem-per-gpu=20G", gpus=1, memory_per_gpu=20 * GIB)
+    made = replace(made, resources=Resources(gpus=1, memory_per_gpu_bytes=20 * GIB))
+    for loaded, offered in ((load(shipped()), True), (layered("rules: {memory-per-gpu: deny}"), False)):
+        decision = decide(made, loaded, decision_id="d")
+        (remedy,) = [result.remedy or "" for result in decision.rules if result.id == "memory-per-gpu"]
+        assert ("justification" in remedy) is ("JUSTIFIED" in remedy) is offered
+        assert "#SBATCH --mem-per-gpu=16G" in remedy
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -38,6 +38,14 @@ def ways(first: str, *others: tuple[str, str]) -> str:
     return "\n".join([first, *(f"Or {lead}:\n{way}" for lead, way in others)])
 
 
+def without_reasons(remedy: str) -> str:
+    """The remedy without the ways that give a reason, for a policy to which no reason is enough."""
+    kept = [
+        way for way in re.split(r"\n(?=Or [^\n]*:\n)", remedy) if not re.match(r"Or give your reason[^\n]*:\n", way)
+    ]
+    return "\n".join(kept)
+
+
 def call_again(name: str, value: str) -> str:
     """The step that repeats the call with an argument."""
     return f'Call again with {name}="{value}".'
