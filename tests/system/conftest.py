@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from tests.system.faces import Place
 
 HERE = Path(__file__).parent
 
@@ -13,3 +15,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.system)
+
+
+@pytest.fixture
+def fresh(place: Place) -> Place:
+    """A project of its own with an empty ledger, and no job of the user in the queue."""
+    made = place.another()
+    made.slurm("scancel", f"--user={made.cluster.user}")
+    for _ in range(100):
+        if not made.slurm("squeue", "-h", "-t", "pending,running,completing", f"--user={made.cluster.user}"):
+            break
+        time.sleep(0.1)
+    (made.project / "logs/slurm").mkdir(parents=True, exist_ok=True)
+    made.own()
+    return made

@@ -21,20 +21,6 @@ LONG = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n#SBATCH --partition=
 ERAS = ["2026-07-28", "legacy"]
 
 
-@pytest.fixture
-def fresh(place: Place) -> Place:
-    """A project of its own, and no job of the user in the queue."""
-    made = place.another()
-    made.slurm("scancel", f"--user={made.cluster.user}")
-    for _ in range(100):
-        if not made.slurm("squeue", "-h", "-t", "pending,running,completing", f"--user={made.cluster.user}"):
-            break
-        time.sleep(0.1)
-    (made.project / "logs/slurm").mkdir(parents=True, exist_ok=True)
-    made.own()
-    return made
-
-
 def write(place: Place, *lines: str, name: str = "long.sh", head: str = LONG) -> str:
     (place.project / name).write_text(head + "\n".join(lines or ("sleep 30",)) + "\n")
     place.own()

@@ -10,12 +10,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.system import test_guard
 from tests.system.faces import Place, call
 from tests.system.test_guard import rules, submit, write
 from tests.system.test_outages import wrapper
-
-fresh = test_guard.fresh
 
 LINES = ("#SBATCH -p cpu --mem=2G -c2 --time=10 --nodes=1 --ntasks=1", "sleep 100")
 

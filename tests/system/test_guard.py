@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
-import time
 from pathlib import Path
 
 import pytest
 from tests.system.faces import Place, call
 
 HEAD = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n"
-
-
-@pytest.fixture
-def fresh(place: Place) -> Place:
-    """A project of its own with an empty ledger, and no job of the user in the queue."""
-    made = place.another()
-    made.slurm("scancel", f"--user={made.cluster.user}")
-    for _ in range(100):
-        if not made.slurm("squeue", "-h", "-t", "pending,running,completing", f"--user={made.cluster.user}"):
-            break
-        time.sleep(0.1)
-    (made.project / "logs/slurm").mkdir(parents=True, exist_ok=True)
-    made.own()
-    return made
 
 
 def write(place: Place, name: str, *lines: str) -> str:

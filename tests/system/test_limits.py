@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,19 +9,6 @@ import pytest
 from tests.system.faces import Place, at_terminal, call
 
 HEAD = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n#SBATCH --partition=cpu\n"
-
-
-@pytest.fixture
-def fresh(place: Place) -> Place:
-    made = place.another()
-    made.slurm("scancel", f"--user={made.cluster.user}")
-    for _ in range(100):
-        if not made.slurm("squeue", "-h", "-t", "pending,running,completing", f"--user={made.cluster.user}"):
-            break
-        time.sleep(0.1)
-    (made.project / "logs/slurm").mkdir(parents=True, exist_ok=True)
-    made.own()
-    return made
 
 
 def policy(place: Place, text: str) -> None:

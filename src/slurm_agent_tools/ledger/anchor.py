@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger.database import storage
 
 _HINT = "Check that the folder is writable and the disk is not full."
 
@@ -49,7 +50,7 @@ def submission_lock(folder: Path) -> Iterator[bool]:
 
     SQLite's own file lock, because it works wherever the ledger works.
     """
-    with _storage(folder):
+    with storage(folder):
         db = sqlite3.connect(folder / "submit-lock.sqlite3", timeout=0, isolation_level=None)
     try:
         try:
@@ -66,18 +67,10 @@ def submission_lock(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def _database(path: Path) -> Iterator[sqlite3.Connection]:
-    with _storage(path):
+    with storage(path):
         db = sqlite3.connect(path, timeout=10)
         try:
             with db:
                 yield db
         finally:
             db.close()
-
-
-@contextmanager
-def _storage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"cannot use {path}: {error}", hint=_HINT) from error

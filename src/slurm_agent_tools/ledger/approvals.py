@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from slurm_agent_tools.ledger.database import Database
 from slurm_agent_tools.ledger.records import Approval, Owner
-
-_COLUMNS = tuple(item.name for item in fields(Approval))
-_TIMES = ("created", "updated", "expires", "granted", "used", "declined")
+from slurm_agent_tools.ledger.rows import from_row, to_row
 
 
 class Approvals:
@@ -21,7 +18,7 @@ class Approvals:
 
     def ask(self, owner: Owner, approval: Approval) -> None:
         """Write the question down, so that a person can answer it."""
-        row = _to_row(approval) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
+        row = to_row(approval) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
         names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
         with self._db.change() as db:
             db.execute(f"INSERT INTO approvals ({names}) VALUES ({marks})", row)  # noqa: S608 - our own column names
@@ -29,7 +26,7 @@ class Approvals:
     def find(self, owner: Owner, approval_id: str) -> Approval | None:
         """One question of this user, from any project."""
         found = self._db.rows("SELECT * FROM approvals WHERE id = ? AND user = ?", (approval_id, owner.user))
-        return _from_row(found[0]) if found else None
+        return from_row(Approval, found[0]) if found else None
 
     def open(self, owner: Owner, plan_sha256: str | None = None) -> list[Approval]:
         """This caller's questions that were not used, declined or forgotten, newest first; for one plan if named."""
@@ -38,7 +35,7 @@ class Approvals:
             " AND declined IS NULL AND expires > ? AND (? IS NULL OR plan_sha256 = ?) ORDER BY created DESC",
             (owner.user, owner.project, owner.cluster, datetime.now(UTC).timestamp(), plan_sha256, plan_sha256),
         )
-        return [_from_row(row) for row in found]
+        return [from_row(Approval, row) for row in found]
 
     def declined(self, owner: Owner, plan_sha256: str, since: datetime) -> bool:
         """Whether a person said no to this plan since then."""
@@ -52,7 +49,7 @@ class Approvals:
     def update(self, approval: Approval, **changes: object) -> Approval:
         """Write changed fields and return it as it is now."""
         now = replace(approval, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
-        row = _to_row(now)
+        row = to_row(now)
         marks = ", ".join(f"{name} = :{name}" for name in row if name != "id")
         with self._db.change() as db:
             db.execute(f"UPDATE approvals SET {marks} WHERE id = :id", row)  # noqa: S608 - our own column names
@@ -67,19 +64,3 @@ class Approvals:
                 (now, now, approval.id),
             )
             return done.rowcount == 1
-
-
-def _to_row(approval: Approval) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(approval, name) for name in _COLUMNS}
-    for name in _TIMES:
-        moment = row[name]
-        row[name] = moment.timestamp() if isinstance(moment, datetime) else None
-    return row
-
-
-def _from_row(row: sqlite3.Row) -> Approval:
-    values = {name: row[name] for name in _COLUMNS}
-    for name in _TIMES:
-        if values[name] is not None:
-            values[name] = datetime.fromtimestamp(values[name], UTC)
-    return Approval(**values)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.approvals import Approvals
 from slurm_agent_tools.ledger.database import Database, storage
 from slurm_agent_tools.ledger.records import OPEN_PHASES, Owner, Submission
-
-_COLUMNS = tuple(item.name for item in fields(Submission))
-_TIMES = ("created", "updated", "analysed")
+from slurm_agent_tools.ledger.rows import from_row, to_row
 
 
 class Store:
@@ -52,7 +49,7 @@ class Store:
 
     def add(self, owner: Owner, submission: Submission) -> None:
         """Write the intent, before sbatch runs."""
-        record = _to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
+        record = to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
         names = ", ".join(record)
         marks = ", ".join(f":{name}" for name in record)
         with self._db.change() as db:
@@ -61,7 +58,7 @@ class Store:
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
         now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
-        row = _to_row(now)
+        row = to_row(now)
         marks = ", ".join(f"{name} = :{name}" for name in row if name != "token")
         with self._db.change() as db:
             db.execute(f"UPDATE submissions SET {marks} WHERE token = :token", row)  # noqa: S608 - our own column names
@@ -91,7 +88,7 @@ class Store:
             f" AND job_id IN ({marks}) ORDER BY created",
             (owner.user, owner.cluster, *ids),
         )
-        return [(row["project"], _from_row(row)) for row in rows]
+        return [(row["project"], from_row(Submission, row)) for row in rows]
 
     def note_drift(self, submission: Submission, found: str) -> bool:
         """Remember what a job was found to be; False when somebody else noted something meanwhile."""
@@ -114,7 +111,7 @@ class Store:
             " OR (phase = 'lost' AND updated >= ?)) ORDER BY created",
             (owner.user, owner.cluster, *OPEN_PHASES, since),
         )
-        return [_from_row(row) for row in rows]
+        return [from_row(Submission, row) for row in rows]
 
     def history(self, owner: Owner, limit: int = 200) -> list[Submission]:
         """Jobs that Slurm accepted from this caller, newest first."""
@@ -127,14 +124,14 @@ class Store:
             " AND phase NOT IN ('refused', 'lost', 'cancelled')",
             (owner.user, owner.cluster, since.timestamp()),
         )
-        return [_from_row(row) for row in rows]
+        return [from_row(Submission, row) for row in rows]
 
     def _owned(self, owner: Owner, rest: str, *values: object) -> list[Submission]:
         rows = self._db.rows(
             f"SELECT * FROM submissions WHERE user = ? AND project = ? AND cluster = ? {rest}",  # noqa: S608 - constants
             (owner.user, owner.project, owner.cluster, *values),
         )
-        return [_from_row(row) for row in rows]
+        return [from_row(Submission, row) for row in rows]
 
     # --- reads and results -----------------------------------------------------------------------------------
 
@@ -178,25 +175,6 @@ class Store:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def _to_row(submission: Submission) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(submission, name) for name in _COLUMNS}
-    for name in _TIMES:
-        moment = row[name]
-        row[name] = moment.timestamp() if isinstance(moment, datetime) else None
-    row["failed"] = None if submission.failed is None else int(submission.failed)
-    return row
-
-
-def _from_row(row: sqlite3.Row) -> Submission:
-    values = {name: row[name] for name in _COLUMNS}
-    for name in _TIMES:
-        if values[name] is not None:
-            values[name] = datetime.fromtimestamp(values[name], UTC)
-    if values["failed"] is not None:
-        values["failed"] = bool(values["failed"])
-    return Submission(**values)
 
 
 def _first(found: list[Submission]) -> Submission | None:

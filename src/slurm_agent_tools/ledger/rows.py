@@ -1,0 +1,36 @@
+"""Frozen records to rows of a table and back: times are seconds since 1970, flags are 0 and 1."""
+
+from __future__ import annotations
+
+import sqlite3
+import types
+import typing
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+_Record = TypeVar("_Record")
+
+
+def to_row(record: Any) -> dict[str, object]:
+    """A column for each field."""
+    row: dict[str, object] = {}
+    for item in fields(record):
+        value = getattr(record, item.name)
+        row[item.name] = value.timestamp() if isinstance(value, datetime) else value
+    return row
+
+
+def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
+    """The record of a row; other columns are left out."""
+    hints = typing.get_type_hints(kind)
+    return kind(**{item.name: _value(row[item.name], hints[item.name]) for item in fields(kind)})  # type: ignore[arg-type]
+
+
+def _value(value: Any, hint: Any) -> Any:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None:
+        return None
+    if datetime in kinds:
+        return datetime.fromtimestamp(value, UTC)
+    return bool(value) if bool in kinds else value
