@@ -259,8 +259,13 @@ async def test_both_faces_give_the_same_answer(fresh):
             over_cli = fresh.cli(tool, *words)[1]
             for body in (over_mcp, over_cli):
                 body.pop("as_of", None)
-                (body.get("decision") or {}).pop("id", None)
                 body.pop("idempotency_key", None)
+                decision = body.get("decision") or {}
+                decision.pop("id", None)
+                for rule in decision.get("rules", []):  # the seconds since get_status go on while this test runs
+                    if rule["id"] == "status-first" and rule["outcome"] == "pass":
+                        assert rule.pop("message").startswith("get_status was called ")
+                        assert 0 <= rule.pop("observed") < 60
             assert over_mcp == over_cli
 
 
