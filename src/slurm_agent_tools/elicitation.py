@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 from mcp.server.elicitation import render_elicitation_schema
@@ -24,10 +24,10 @@ _KEY = "approval"
 
 
 class Consent(BaseModel):
-    """What the person fills in: only the word yes approves."""
+    """What the person fills in: nothing is filled in before, and only true approves."""
 
-    approve: Literal["no", "yes"] = Field(
-        title="Submit exactly this?", description="yes submits this job once; anything else does not"
+    approve: bool = Field(
+        strict=True, title="Submit exactly this?", description="Yes submits this job, once; anything else does not"
     )
 
 
@@ -58,7 +58,7 @@ class Consultant:
                 result = await context.elicit(question.text, Consent)
             except ValueError:  # accepted without an answer, or with another one than was asked for
                 return "no"
-            return "yes" if result.action == "accept" and result.data.approve == "yes" else "no"
+            return "yes" if result.action == "accept" and result.data.approve else "no"
         return "timeout"
 
     def _answered(self, context: Context[Any, Any], question: Question) -> Answer:
@@ -70,7 +70,7 @@ class Consultant:
         if answer.action != "accept":
             return "no"
         try:
-            return "yes" if Consent.model_validate(answer.content).approve == "yes" else "no"
+            return "yes" if Consent.model_validate(answer.content).approve else "no"
         except ValidationError:
             return "no"
 

@@ -38,12 +38,12 @@ class Person:
         answer = self.answers.pop(0)
         if isinstance(answer, float):
             await anyio.sleep(answer)
-            return ElicitResult(action="accept", content={"approve": "yes"})
+            return YES
         return answer
 
 
-YES = ElicitResult(action="accept", content={"approve": "yes"})
-NO = ElicitResult(action="accept", content={"approve": "no"})
+YES = ElicitResult(action="accept", content={"approve": True})
+NO = ElicitResult(action="accept", content={"approve": False})
 DECLINE, DISMISS = ElicitResult(action="decline"), ElicitResult(action="cancel")
 
 
@@ -86,8 +86,8 @@ async def test_a_yes_submits_exactly_what_was_shown_and_counts_once(fresh: Place
 
 
 @pytest.mark.parametrize("mode", ERAS)
-@pytest.mark.parametrize("answer", [NO, DECLINE, DISMISS, ElicitResult(action="accept", content={"approve": "YES!"})])
-async def test_everything_but_the_word_yes_submits_nothing_and_leaves_a_script(
+@pytest.mark.parametrize("answer", [NO, DECLINE, DISMISS, ElicitResult(action="accept", content={"approve": "yes"})])
+async def test_everything_but_a_plain_yes_submits_nothing_and_leaves_a_script(
     fresh: Place, mode: str, answer: ElicitResult
 ):
     write(fresh)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools import cli
+from slurm_agent_tools.policy_commands import cases as policy_cases
 
 GOOD = "#!/bin/bash\n#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=16G --time=01:00:00\npython train.py\n"
 GREEDY = GOOD.replace("16G", "640G")
@@ -148,10 +149,18 @@ def test_a_file_that_holds_no_cases_is_an_error(text: str, project: Path) -> Non
     assert cli.main(["policy", "test"]) == 2
 
 
-def test_without_cases_of_its_own_a_project_runs_the_shipped_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_cases_of_its_own_a_project_runs_the_shipped_ones(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = policy_cases._shipped()
+    assert {"requests.yaml", "red-team.yaml", "honest.yaml"} <= {path.name for path in shipped.glob("*.yaml")}
+    (project / "shipped").mkdir()
+    (project / "shipped/requests.yaml").write_bytes((shipped / "requests.yaml").read_bytes())
+    monkeypatch.setattr(policy_cases, "_shipped", lambda: project / "shipped")
+    (project / "policies").mkdir()
+    (project / "policies/project.yaml").write_text("submissions: off\nlimits: {gpus: {free: 0}}\n")
     assert cli.main(["policy", "test"]) == 0
-    done = int(capsys.readouterr().out.split()[0])
-    assert done > 10
+    assert int(capsys.readouterr().out.split()[0]) > 10
 
 
 def test_a_rule_is_explained_with_its_place_in_the_policy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
