@@ -101,7 +101,8 @@ class Seat:
             pass
 
     async def _serve(self, started: asyncio.Lock) -> bool:
-        """One server's life; True when it was killed."""
+        """One server's life; True when it was killed. Only one that is up has a `pid`, and can be killed."""
+        self.pid = 0
         async with contextlib.AsyncExitStack() as stack:
             async with started:  # one at a time, so that a new child process is this one's
                 before = _servers()
@@ -192,7 +193,8 @@ class Crowd:
         """One submitter dies: mostly the one that is just submitting, else any."""
         await asyncio.sleep(after)
         aimed = {await self._submitting(rng.uniform(0, 0.2))} if rng.random() < 0.75 else None
-        ours = {process.pid for process in self.processes if process.returncode is None} | _servers()
+        servers = {seat.pid for seat in self.seats} & _servers()
+        ours = {process.pid for process in self.processes if process.returncode is None} | servers
         ours = ours if aimed is None else ours & aimed
         if ours:
             with contextlib.suppress(ProcessLookupError):
