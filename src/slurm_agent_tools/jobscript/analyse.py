@@ -7,16 +7,18 @@ import posixpath
 import re
 from collections import Counter, deque
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.jobscript import follow
+from slurm_agent_tools.jobscript.configs import read_config, read_makefile, read_notebook
 from slurm_agent_tools.jobscript.directives import Header, read_directives, unreadable
 from slurm_agent_tools.jobscript.effort import Effort, TooLarge, cost, within
-from slurm_agent_tools.jobscript.letters import encoded, shown, undecodable
+from slurm_agent_tools.jobscript.letters import encoded, for_bash, refused, shown, undecodable
 from slurm_agent_tools.jobscript.program import SETS_DEVICES, File, Level, Program, Text
 from slurm_agent_tools.jobscript.python import read_python
 from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
-from slurm_agent_tools.jobscript.scan import scan
+from slurm_agent_tools.jobscript.scan import SILENT, scan
 from slurm_agent_tools.jobscript.shell import read_shell
 from slurm_agent_tools.jobscript.words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, Node
 from slurm_agent_tools.model import Evidence, Finding, JobRequest, ScriptReading
@@ -29,6 +31,9 @@ MAX_ASKED = 300
 MAX_OPENED = 16 * 2**20
 MAX_FOLDERS = 16
 MAX_ALIKE = 100  # findings of one rule and level
+MAX_IMPORTED = 40  # modules of the project; beyond that no further one is read
+MAX_IMPORTED_SIGNS = 80_000
+MAX_SOUGHT = 400
 
 # What stands for a sign of the folded text when that text is read as a program of its own.
 _IN_SHELL = {UNKNOWN: "${_}", TAME: "${SLURM_}", OWN_JOB: "${SLURM_JOB_ID}", SELF: "$0", POSITIONAL: "$1"}
@@ -72,6 +77,8 @@ class _Source:
     line: int
     lines: Sequence[str]
     depth: int
+    args: tuple[str, ...] | None = None  # that the program gets, where they are known
+    zero: str | None = None  # its `$0`, where that is not the script
 
     def evidence(self, line: int) -> Evidence:
         """The line of the file, as it stands there."""
@@ -84,12 +91,14 @@ class _State:
     script: str
     args: Sequence[str] | None
     folders: list[str]
+    home: str = ""  # the folder of the script
     findings: list[Finding] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     written: dict[str, tuple[Text | None, _Source]] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
+    fetched: list[str] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    seen: set[tuple[str, str, tuple[str, ...] | None, str | None]] = field(default_factory=set)
     todo: deque[_Source] = field(default_factory=deque)
     wanted: deque[tuple[File, _Source]] = field(default_factory=deque)
     effort: Effort = field(default_factory=Effort)
@@ -98,7 +107,9 @@ class _State:
     counts: Counter[tuple[str, Level]] = field(default_factory=Counter)
     scanned: int = 0
     answers: dict[str, Answer] = field(default_factory=dict)  # of the files that were asked for
-    opened: set[tuple[str, str]] = field(default_factory=set)  # path, by what it is run
+    opened: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)  # path, by what it is run, with what
+    modules: Counter[str] = field(default_factory=Counter)  # of the project, that Python imports: read and asked for
+    imported: Effort = field(default_factory=lambda: Effort(signs=MAX_IMPORTED_SIGNS))
 
     def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
         """Note a finding; of many alike, which decide nothing new, the first ones."""
@@ -117,7 +128,8 @@ def analyse(
     header.problems += undecodable(data, path)
     request = _request(header, arguments or {})
     text = data.decode("utf-8", "surrogateescape")
-    state = _State(path.rpartition("/")[2], args, _folders(path, request), effort=Effort.sized(data))
+    folders, home = _folders(path, request), posixpath.dirname(path)
+    state = _State(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
     _exports(state, request)
     if unreadable(data) is None:
         lines = text.split("\n")
@@ -182,14 +194,17 @@ def _read_all(state: _State) -> Generator[Need, Answer, None]:
 
 
 def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
-    key = (source.language, source.content)
+    key = (source.language, source.content, source.args, source.zero)
     if key in state.seen:
         return
     state.seen.add(key)
+    if source.language == "import":
+        _read_module(state, source)
+        return
     state.texts += 1
     state.size += len(source.content)
     if source.language not in {"shell", "python"}:
-        _scan(state, source, f"it is written for {source.language}, which is not read")
+        _read_another(state, source)
         return
     content = encoded(source.content)
     state.effort.signs -= cost(content, source.language)
@@ -199,6 +214,21 @@ def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
         _read_python(state, source)
     else:
         yield from _read_shell(state, source, content)
+
+
+def _read_another(state: _State, source: _Source) -> None:
+    """What is neither shell nor Python."""
+    match source.language:
+        case "config":
+            _collect(state, read_config(source.content), source, offset=source.line - 1)
+        case "notebook":
+            _collect(state, read_notebook(source.content), source, offset=source.line - 1)
+        case "make":
+            _collect(state, read_makefile(source.content, source.args or ()), source, offset=source.line - 1)
+        case "other":
+            _look(state, source, silent=("#",))
+        case _:
+            _scan(state, source, f"it is written for {source.language}, which is not read")
 
 
 def _read_python(state: _State, source: _Source) -> None:
@@ -211,22 +241,43 @@ def _read_python(state: _State, source: _Source) -> None:
         _collect(state, program, source, offset=0)
 
 
+def _read_module(state: _State, source: _Source) -> None:
+    """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
+    state.modules["read"] += 1
+    state.imported.signs -= cost(encoded(source.content), "python")
+    if state.modules["read"] > MAX_IMPORTED or state.imported.signs < 0:
+        return
+    with suppress(TooLarge, RecursionError), within(state.imported):
+        _collect(state, read_python(source.content, imported=True), source, offset=0)
+
+
 def _read_shell(state: _State, source: _Source, content: bytes) -> Generator[Need, Answer, None]:
     tree = yield NeedShell(content, "bash", source.file, source.line)
+    if isinstance(tree, str) and for_bash(content) != content:
+        tree = yield NeedShell(for_bash(content), "bash", source.file, source.line)
     if not isinstance(tree, dict):
-        _scan(state, source, f"it cannot be parsed as a shell script: {tree!s}")
+        line, why = refused(str(tree))
+        line += source.line - 1
+        file = f"it runs {source.file}, which" if source.file in state.files else "it"
+        _scan(state, source, f"{file} cannot be parsed as a shell script: line {line}: {why}", line)
         return
     with within(state.effort):
-        program = read_shell(tree, args=state.args if source.depth == 0 else None, script=state.script)
+        args = state.args if source.depth == 0 else source.args
+        program = read_shell(tree, args=args, script=state.script, zero=source.zero)
     _collect(state, program, source, offset=source.line - 1)
 
 
-def _scan(state: _State, source: _Source, why: str) -> None:
+def _scan(state: _State, source: _Source, why: str, line: int = 0) -> None:
     """A text without a reader: what it names counts, and a person has to look at the rest."""
-    state.find("opaque-code", why, source.evidence(source.line), "approve")
+    state.find("opaque-code", why, source.evidence(line or source.line), "approve")
+    _look(state, source)
+
+
+def _look(state: _State, source: _Source, silent: tuple[str, ...] = SILENT) -> None:
+    """What a text without a reader names."""
     content = source.content[: max(MAX_SCANNED - state.scanned, 0)]
     state.scanned += len(content)
-    for rule, what, line in scan(content):
+    for rule, what, line in scan(content, silent):
         state.find(rule, what, source.evidence(line + source.line - 1))
 
 
@@ -235,6 +286,7 @@ def _collect(state: _State, program: Program, source: _Source, *, offset: int) -
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
     state.copied |= program.copied
+    state.fetched += program.fetched[:16]
     state.folders = list(dict.fromkeys((*state.folders, *follow.plain_folders(program.folders))))
     if len(state.folders) > MAX_FOLDERS:
         del state.folders[MAX_FOLDERS:]
@@ -244,7 +296,7 @@ def _collect(state: _State, program: Program, source: _Source, *, offset: int) -
         placed = replace(made, line=made.line + offset) if made is not None else None
         state.written[name] = (placed, source)
     if source.depth >= MAX_DEPTH:
-        if program.texts or program.files:
+        if program.texts or any(file.how != "import" for file in program.files):
             state.find("opaque-code", "it nests programs too deeply", source.evidence(source.line), "approve")
         return
     for text in program.texts:
@@ -252,10 +304,13 @@ def _collect(state: _State, program: Program, source: _Source, *, offset: int) -
     state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
 
 
-def _queue(state: _State, text: Text, language: str, source: _Source, line: int) -> None:
+def _queue(
+    state: _State, text: Text, language: str, source: _Source, line: int, args: tuple[str, ...] = ()
+) -> None:
     signs = _PYTHON_SIGNS if language == "python" else _SHELL_SIGNS
     content = text.text.translate(signs)
-    state.todo.append(_Source(language, content, source.file, line, source.lines, source.depth + 1))
+    known = _plain(args or text.args)
+    state.todo.append(_Source(language, content, source.file, line, source.lines, source.depth + 1, known, text.zero))
 
 
 def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answer, None]:
@@ -264,9 +319,13 @@ def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answe
     if name in state.copied and name not in state.written:
         file = replace(file, path=state.copied[name])
         name = file.path.rpartition("/")[2]
-    if name in state.written and name:
-        _run_written(state, name, file, source)
-    for path in list(follow.candidates(file, state.folders)):
+    if file.how == "import" and f"{name.rpartition('.')[2]}.py" in state.written:
+        _run_written(state, f"{name.rpartition('.')[2]}.py", replace(file, how="python"), source)
+    if file.how == "import":
+        yield from _import(state, file, source)
+        return
+    _run_made(state, name, file, source)
+    for path in list(follow.candidates(file, _bases(state))):
         if path in {"-", "."} or path == source.file:
             continue
         if path not in state.answers and _asked_enough(state):
@@ -280,15 +339,46 @@ def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answe
         if isinstance(data, str):
             state.find("opaque-code", f"it runs {path}, which {data}", source.evidence(file.line), "approve")
         elif isinstance(data, bytes):
-            if (path, file.how) not in state.opened:
-                state.opened.add((path, file.how))
-                _open(state, file, path, data, source)
-            return
+            _open(state, file, path, data, source)
+
+
+def _import(state: _State, file: File, source: _Source) -> Generator[Need, Answer, None]:
+    """The files of a module and of the packages around it, as far as they are the project's."""
+    for paths in follow.modules(file.path, source.file, _bases(state)):
+        for path in paths:
+            if path not in state.answers:
+                state.modules["sought"] += 1
+                if state.modules["sought"] > MAX_SOUGHT:
+                    return
+                state.answers[path] = yield NeedFile(path)
+            data = state.answers[path]
+            if not isinstance(data, bytes):
+                continue
+            if (path, file.how, ()) not in state.opened:
+                state.opened.add((path, file.how, ()))
+                content = data.decode("utf-8", "surrogateescape")
+                state.files[path] = hashlib.sha256(data).hexdigest()
+                state.todo.append(_Source("import", content, path, 1, content.split("\n"), source.depth))
+            break
+
+
+def _bases(state: _State) -> list[str]:
+    """Folders that relative paths may start from: those seen from the project's root, and from the script's folder."""
+    return [*state.folders, *(posixpath.join(state.home, folder) for folder in state.folders if state.home)]
 
 
 def _asked_enough(state: _State) -> bool:
     read = sum(len(data) for data in state.answers.values() if isinstance(data, bytes))
     return len(state.answers) >= MAX_ASKED or read > MAX_OPENED
+
+
+def _run_made(state: _State, name: str, file: File, source: _Source) -> None:
+    """A file that the program wrote or fetched before."""
+    if name in state.written and name:
+        _run_written(state, name, file, source)
+    if file.how in {"shell", "python", "source"} and follow.under(file.path, state.fetched):
+        what = f"it runs {file.path}, which comes from elsewhere while the job runs"
+        state.find("opaque-code", what, source.evidence(file.line), "approve")
 
 
 def _run_written(state: _State, name: str, file: File, source: _Source) -> None:
@@ -300,7 +390,8 @@ def _run_written(state: _State, name: str, file: File, source: _Source) -> None:
     language = follow.kind(file, made.text.replace(UNKNOWN, "_"))
     if file.how == "multi-prog":
         made, language = _programs(made), "shell"
-    _queue(state, made, language, replace(writer, depth=max(writer.depth, source.depth)), made.line)
+    args = () if POSITIONAL in made.text else file.args  # its `$1` may be one that was put in when it was written
+    _queue(state, made, language, replace(writer, depth=max(writer.depth, source.depth)), made.line, args)
 
 
 def _programs(text: Text) -> Text:
@@ -309,9 +400,13 @@ def _programs(text: Text) -> Text:
 
 
 def _open(state: _State, file: File, path: str, data: bytes, source: _Source) -> None:
+    if (path, file.how, file.args) in state.opened:
+        return
+    state.opened.add((path, file.how, file.args))
     content = data.decode("utf-8", "surrogateescape")
     language = follow.kind(file, content)
-    state.files[path] = hashlib.sha256(data).hexdigest()
+    if file.how != "config":
+        state.files[path] = hashlib.sha256(data).hexdigest()
     if language == "nothing":
         return
     if file.how == "multi-prog":
@@ -319,4 +414,10 @@ def _open(state: _State, file: File, path: str, data: bytes, source: _Source) ->
     if source.depth >= MAX_DEPTH:
         state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
         return
-    state.todo.append(_Source(language, content, path, 1, content.split("\n"), source.depth + 1))
+    known = _plain(file.args)
+    state.todo.append(_Source(language, content, path, 1, content.split("\n"), source.depth + 1, known))
+
+
+def _plain(args: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words that a program gets. None, which is anything, where there are none."""
+    return args[:100] or None

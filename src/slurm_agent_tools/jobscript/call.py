@@ -13,7 +13,10 @@ from slurm_agent_tools.jobscript.wrappers import name_of
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One command as it stands in a text. `outside`: the job's id was taken away before."""
+    """One command as it stands in a text. `outside`: the job's id was taken away before.
+
+    `appended`: what starts it puts more words behind or into it (xargs, find, parallel).
+    """
 
     program: Program
     words: Sequence[str]
@@ -21,6 +24,7 @@ class Call:
     known: Known
     script: str = ""
     outside: bool = False
+    appended: bool = False
 
     def __post_init__(self) -> None:
         spend(len(self.words))  # a row of commands that start each other costs by its square
@@ -30,7 +34,21 @@ class Call:
         """The command's name without its folder."""
         return name_of(self.words[0])
 
+    def given(self, position: int) -> tuple[str, ...]:
+        """The words from a position on, as the arguments of a program; none where they are not known."""
+        return () if self.appended else tuple(self.words[position:])
+
     @property
     def rest(self) -> list[str]:
         """The words behind the name."""
         return list(self.words[1:])
+
+
+def options(rest: Sequence[str]) -> list[tuple[str, str]]:
+    """Each option with its value, glued or in the next word."""
+    found = []
+    for index, word in enumerate(rest):
+        if word.startswith("-"):
+            option, sign, value = word.partition("=")
+            found.append((option, value if sign else "".join(rest[index + 1 : index + 2])))
+    return found

@@ -25,12 +25,12 @@ _READING = (
     "details",
 )
 _RETRYING = ("requeue", "requeuehold")
-_INSIDE = ("SLURM_JOB_ID", "SLURM_JOBID")
+INSIDE = ("SLURM_JOB_ID", "SLURM_JOBID")
 
 
 def submits(program: Program, name: str, rest: Sequence[str], line: int, *, script: str) -> None:
     """sbatch and its like. `script` is the name of the script that is read, for resubmission of itself."""
-    if rest and rest[0] in _ASKING:
+    if rest and rest[0] in (_ASKING if name == "crontab" else _ASKING - {"-l"}):
         return
     program.find("direct-submission", f"it runs {name}", line)
     if name == "salloc":
@@ -58,6 +58,13 @@ def controls(program: Program, rest: Sequence[str], line: int) -> None:
         program.opaque("it runs scontrol with a computed command", line)
     elif not any(word.startswith(verb) for word in _READING):
         program.find("direct-submission", f"it runs scontrol {verb}, which changes jobs or the cluster", line)
+
+
+def administers(program: Program, rest: Sequence[str], line: int) -> None:
+    """sacctmgr: everything but looking."""
+    verbs = [word.lower() for word in rest if not word.startswith("-")]
+    if verbs and not any(word.startswith(verbs[0]) for word in ("show", "list", "ping", "help", "version", "dump")):
+        program.find("direct-submission", f"it runs sacctmgr {verbs[0]}, which changes the cluster", line)
 
 
 def cancels(program: Program, rest: Sequence[str], line: int) -> None:
@@ -97,11 +104,11 @@ def leaves(words: Sequence[str], position: int) -> bool:
     own = list(words[:position])
     cleared = any(word in {"-i", "-", "--ignore-environment"} for word in own)
     taken = any(
-        name in word for word in own for name in _INSIDE if word.startswith(("-u", "--unset", "SLURM_")) or word == name
+        name in word for word in own for name in INSIDE if word.startswith(("-u", "--unset", "SLURM_")) or word == name
     )
     return bool(own) and own[0].rpartition("/")[2] == "env" and (cleared or taken)
 
 
 def unsets(words: Sequence[str]) -> bool:
     """Whether a command takes the job's id away for all that follows."""
-    return words[0] == "unset" and any(word in _INSIDE for word in words[1:])
+    return words[0] == "unset" and any(word in INSIDE for word in words[1:])

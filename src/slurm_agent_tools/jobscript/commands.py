@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from slurm_agent_tools.jobscript import clients, starters
-from slurm_agent_tools.jobscript.call import Call
+from slurm_agent_tools.jobscript import clients, filing, managers, starters
+from slurm_agent_tools.jobscript.call import Call, options
 from slurm_agent_tools.jobscript.inputs import PYTHON
-from slurm_agent_tools.jobscript.program import NUMBERED, SETS_DEVICES, File
+from slurm_agent_tools.jobscript.program import NUMBERED, SETS_DEVICES, File, Pass
 from slurm_agent_tools.jobscript.words import POSITIONAL, SELF, UNKNOWN, unreadable
-from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of, starts
+from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of, placed, starts
 
 _PRINTING_WORDS = """
 echo printf logger grep egrep fgrep rg sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset
@@ -22,24 +23,56 @@ _PRINTING = frozenset(_PRINTING_WORDS.split())
 _LAUNCHERS = frozenset(
     {"torchrun", "deepspeed", "horovodrun", "accelerate", "python", "python3", "coverage", "kernprof", "ray"}
 )
-_OTHER_LANGUAGES = re.compile(r"perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
-_SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
+_OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
 _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
+_BATCH_OPTIONS = frozenset(
+    [
+        "--workflow",
+        "--batch-type",
+        "-T",
+        "--batch-system",
+        "--batchSystem",
+        "--executor",
+        "--scheduler",
+        "--cluster",
+        "--provider",
+        "--backend",
+    ]
+)
+_APPENDING = frozenset({"xargs", "find", "parallel"})
+_NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
+_LIBRARIES = re.compile(
+    r"batchtools_slurm|makeClusterFunctionsSlurm|future\.batchtools|slurm_apply|clustermq\.scheduler\W+slurm"
+)
+_HANDED = re.compile(
+    r"(?:^|[;&|!`(=\n]|\b(?:shell|exec|spawn|system)\s)\s*[\"']?(?:\S*/)?(?:sbatch|salloc)[\"']?\s+[^\s|]"
+)
 _PASSED = re.compile(r"\$\{?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES\}?")
 
 
 def judge(call: Call) -> None:
     """Look at a command, at each command that it starts, and at the settings among its words."""
-    words = call.words
-    for start in starts(words, call.known.passing):
+    words = placed(call.words)
+    appended = False
+    for start in starts(words, call.known.passing - call.known.shifting):
+        if words[start] == POSITIONAL:
+            call.program.passes.append(Pass(tuple(words), call.line))
+            continue
         outside = call.outside or clients.leaves(words, start)
-        _one(Call(call.program, words[start:], call.line, call.known, call.script, outside))
+        _one(Call(call.program, words[start:], call.line, call.known, call.script, outside, appended))
+        appended = appended or name_of(words[start]) in _APPENDING
     _arguments(call)
 
 
 def _one(call: Call) -> None:
     first = call.words[0]
     name = _meant(call.name)
+    meant = call.program.copied.get(name)
+    if meant is not None and name not in _HANDLERS:
+        name = name_of(meant)
+    if PYTHON.fullmatch(name) and call.words[1:2] == ["-m"] and name_of("".join(call.words[2:3])) in _HANDLERS:
+        _one(replace(call, words=call.words[2:]))
+        return
     if name in clients.SUBMITTERS:
         clients.submits(call.program, name, call.rest, call.line, script=call.script)
     elif name in _HANDLERS:
@@ -52,13 +85,13 @@ def _one(call: Call) -> None:
         call.program.find("auto-retry", "it starts itself again", call.line)
     elif unreadable(name) and name not in call.known.functions:
         _computed(call, name)
-    elif "/" in first or first.endswith((".sh", ".py", ".bash")):
-        call.program.files.append(File("run", first, call.line))
+    elif " " not in first and ("/" in first or first.endswith((".sh", ".py", ".bash"))):
+        call.program.files.append(File("run", first, call.line, call.given(1)))
 
 
 def _meant(name: str) -> str:
     """A name with a pattern in it, as the shell would complete it to a command that matters."""
-    if not any(sign in name for sign in "*?[") or name in {"[", "[["}:
+    if not any(sign in name for sign in "*?[") or len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
         return name
     return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)
 
@@ -79,29 +112,9 @@ def _source(call: Call) -> None:
         call.program.files.append(File("source", call.rest[0], call.line))
 
 
-def _changes(call: Call) -> None:
-    """cd."""
-    folders = [word for word in call.rest if not word.startswith("-")]
-    if folders and not unreadable(folders[0]):
-        call.program.folders.append(folders[0])
-
-
-def _copies(call: Call) -> None:
-    """cp, mv, ln, install: the same text under another name."""
-    files = [word for word in call.rest if not word.startswith("-")]
-    if len(files) == 2:
-        call.program.copied[name_of(files[1])] = files[0]
-
-
-def _fetches(call: Call) -> None:
-    """curl and wget write files that cannot be seen now."""
-    for index, word in enumerate(call.rest[:-1]):
-        if word in {"-o", "-O", "--output", "--output-document"}:
-            call.program.written[name_of(call.rest[index + 1])] = None
-    if "-O" in call.rest or call.name == "wget":
-        for word in call.rest:
-            if "://" in word:
-                call.program.written.setdefault(name_of(word), None)
+def _perl(call: Call) -> None:
+    filing.edits(call)
+    starters.other(call)
 
 
 def _assigns(call: Call) -> None:
@@ -110,7 +123,7 @@ def _assigns(call: Call) -> None:
     if call.name == "printf":
         targets = rest[1:2] if rest[:1] == ["-v"] else []
     elif call.name == "wait":
-        targets = rest[1:2] if rest[:1] == ["-p"] else []
+        targets = [rest[index + 1] for index, word in enumerate(rest[:-1]) if word == "-p"]
     elif call.name == "getopts":
         targets = rest[1:2]
     else:
@@ -119,79 +132,72 @@ def _assigns(call: Call) -> None:
         call.program.sets(target.partition("[")[0], call.line)
 
 
-def _workflows(call: Call) -> None:
-    """Workflow managers that submit jobs, and wrappers that try again."""
-    if call.name in {"retry", "autorestart", "supervisord", "forever"}:
-        call.program.find("auto-retry", "it runs a command again when it fails", call.line)
-    for word, value in _options(call.rest):
-        if word in {
-            "--retries",
-            "--restart-times",
-            "-T",
-            "--errorStrategy",
-            "-process.errorStrategy",
-        } and value not in {"0", "terminate"}:
-            call.program.find("auto-retry", f"{call.name} {word} starts failed work again", call.line)
-        slurm = word in {"--slurm", "--cluster", "--cluster-generic-submit-cmd", "--cluster-sync", "--drmaa"}
-        if slurm or (word.strip("-") in {"profile", "executor", "e", "process.executor"} and "slurm" in value.lower()):
-            call.program.find("direct-submission", f"{call.name} {word} submits jobs by itself", call.line)
-
-
-def _options(rest: Sequence[str]) -> list[tuple[str, str]]:
-    """Each option with its value, glued or in the next word."""
-    found = []
-    for index, word in enumerate(rest):
-        if word.startswith("-"):
-            option, sign, value = word.partition("=")
-            found.append((option, value if sign else "".join(rest[index + 1 : index + 2])))
-    return found
-
-
 def _arguments(call: Call) -> None:
     """Settings, device numbers and commands in the words of anything but a command that only prints or looks."""
-    if call.name in _PRINTING:
+    if call.name in _PRINTING and not any(word.startswith("alias.") for word in call.words):
         return
-    for option, value in _options(call.rest):
-        if re.fullmatch(r"--max[-_]restarts?", option) and value not in {"0", ""}:
-            call.program.find("auto-retry", f"{option} starts failed work again", call.line)
-        chosen = re.fullmatch(r"--gpu[-_]ids", option) if "accelerate" in call.words else None
-        if (
-            (chosen or (option == "--include" and call.name == "deepspeed"))
-            and re.search(r"\d", value)
-            and value != "all"
-        ):
+    for option, value in options(call.rest):
+        if _lists_devices(call, option, value):
             call.program.find("device-index", f"it names devices by number: {option} {value}", call.line)
-        if option in {"--executor", "--cluster", "-profile", "--retries"} and call.name == "parallel" and value != "0":
-            call.program.find("auto-retry", f"parallel {option} starts failed work again", call.line)
+        _option(call, option, value)
     for word in call.words:
         _word(call, word)
 
 
+def _option(call: Call, option: str, value: str) -> None:
+    if option == "--env-file":
+        call.program.files.append(File("source", value, call.line))
+    if option in {"-genv", "-env"}:
+        call.program.sets(value, call.line)
+    if option in _BATCH_OPTIONS and re.fullmatch(r"slurm\w*", value):
+        call.program.find("direct-submission", f"{call.name} {option} {value} submits jobs by itself", call.line)
+    restarts = re.fullmatch(r"--max[-_]restarts?", option) and value not in {"0", ""}
+    if restarts or (option == "--retries" and call.name == "parallel" and value != "0"):
+        call.program.find("auto-retry", f"{option} starts failed work again", call.line)
+
+
+def _lists_devices(call: Call, option: str, value: str) -> bool:
+    """`--gpu-id 1`, `-gpu_id 0`, `--trainer.devices [1]`; a plain number behind `--gpus` is a count."""
+    if "accelerate" in call.words:
+        return re.fullmatch(r"--gpu[-_]ids", option) is not None and re.search(r"\d", value) is not None
+    if option == "--include" and call.name == "deepspeed":
+        return re.search(r"\d", value) is not None
+    if _NUMBERED_OPTION.fullmatch(option):
+        return re.fullmatch(r"\d[\d,]*", value) is not None
+    return re.search(r"(?:devices|gpus)$", option) is not None and re.fullmatch(r"\[\d[\d, ]*\]", value) is not None
+
+
 def _word(call: Call, word: str) -> None:
-    setting = SETS_DEVICES.search(word)
+    setting = SETS_DEVICES.search(word[2:] if re.match(r"-[a-zA-Z]\w", word) else word)
     if setting is not None and not word.startswith(("#", "s/")):
         call.program.find("cuda-visible-devices", f"it sets {setting[1]}", call.line)
     if "\n" in word or word is call.words[0]:
         return
+    if call.name in {"docker", "podman", "nerdctl"} and re.search(r"(?:nvidia\.com/gpu|\bdevice)=\W*\d", word):
+        call.program.find("device-index", f"it gives devices to a container by number: {word[:80]}", call.line)
+    if (call.name == "yolo" and re.fullmatch(r"device=\d[\d,]*", word)) or re.fullmatch(
+        r"[\w.]*\b(?:devices|gpus)=\[\d[\d, ]*\]", word
+    ):
+        call.program.find("device-index", f"it names devices by number: {word[:80]}", call.line)
+    if _LIBRARIES.search(word):
+        call.program.find("direct-submission", "it uses a library that submits jobs", call.line)
     if NUMBERED.search(word):
         call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
     if _JOB_API.search(word):
         call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
-    if re.search(r"(?:launcher|executor|cluster)\S*=\S*slurm", word):
+    if re.search(r"(?:(?<![-\w])hydra[/.]launcher|executor|cluster)\S*=\S*slurm", word):
         call.program.find("direct-submission", f"it chooses a launcher that submits jobs: {word[:80]}", call.line)
     hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su", "python"}
-    if hands_over and _SUBMITS.search(word) and _submits_in(word):
+    if hands_over and _HANDED.search(word):
         call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
-
-
-def _submits_in(word: str) -> bool:
-    """Whether a word is a command line with sbatch at its start, behind a separator or behind `CMD=`."""
-    parts = (part.split() for part in re.split(r"[;&|\n]+", re.sub(r"^\w+=", "", word)))
-    return any(name_of(words[0].strip("'\"(")) in {"sbatch", "salloc"} for words in parts if words)
 
 
 def _controls(call: Call) -> None:
     clients.controls(call.program, call.rest, call.line)
+
+
+def _administers(call: Call) -> None:
+    clients.administers(call.program, call.rest, call.line)
 
 
 def _cancels(call: Call) -> None:
@@ -207,13 +213,23 @@ _HANDLERS: Mapping[str, Callable[[Call], None]] = {
     **dict.fromkeys(("source", "."), _source),
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
     **dict.fromkeys(
-        ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"), _workflows
+        ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"), managers.workflows
     ),
     **dict.fromkeys(("su", "runuser", "script", "flock", "sg"), starters.dash_c),
-    **dict.fromkeys(("cp", "mv", "ln", "install"), _copies),
-    **dict.fromkeys(("curl", "wget"), _fetches),
-    **dict.fromkeys(("cd", "pushd"), _changes),
+    **dict.fromkeys(("cp", "mv", "ln", "install"), filing.copies),
+    **dict.fromkeys(("curl", "wget"), filing.fetches),
+    **dict.fromkeys(("git", "unzip", "tar"), filing.unpacks),
+    **dict.fromkeys(("sed", "patch"), filing.edits),
+    "perl": _perl,
+    "hash": filing.hashes,
+    "tmux": starters.tmux,
+    **dict.fromkeys(("papermill", "jupyter"), starters.notebook),
+    **dict.fromkeys(("cd", "pushd"), filing.changes),
     **dict.fromkeys(("watch", "parallel", "env"), starters.lines),
+    **dict.fromkeys(("make", "gmake"), managers.makes),
+    "sacctmgr": _administers,
+    "cylc": managers.workflows,
+    "systemd-run": managers.unit,
     "scontrol": _controls,
     "scancel": _cancels,
     "srun": _steps,

@@ -24,6 +24,8 @@ def kind(file: File, content: str) -> str:
     """`shell`, `python`, `nothing` for what is no text, or the name of another language."""
     if "\0" in content:
         return "nothing"
+    if file.how in {"make", "config", "other", "notebook"}:
+        return file.how
     if file.how in {"source", "shell"}:
         return "shell"
     if file.how in {"python", "module"} or file.path.endswith(".py"):
@@ -49,6 +51,34 @@ def candidates(file: File, folders: Sequence[str]) -> Iterator[str]:
             continue
         for folder in dict.fromkeys(("", *folders)):
             yield posixpath.normpath(posixpath.join(folder, one))
+
+
+def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[str]]:
+    """For each part of a dotted name the paths that its module may have, seen from the importing file and upwards."""
+    bare = name.lstrip(".")
+    here = posixpath.dirname(importer)
+    if bare != name:
+        for _ in range(len(name) - len(bare) - 1):
+            here = posixpath.dirname(here)
+        roots = [here]
+        yield [posixpath.join(here, "__init__.py")]
+    else:
+        roots = list(dict.fromkeys((here, "", *folders, posixpath.dirname(here))))
+    parts = [part for part in bare.split(".") if part.isidentifier()]
+    for length in range(1, min(len(parts), 6) + 1):
+        inner = "/".join(parts[:length])
+        yield [
+            posixpath.normpath(posixpath.join(root, path))
+            for root in roots
+            for path in (f"{inner}.py", f"{inner}/__init__.py")
+        ]
+
+
+def under(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path lies in one of these folders, as far as both are plain."""
+    normal = posixpath.normpath(path)
+    plain = [posixpath.normpath(folder) for folder in plain_folders(folders)]
+    return any(folder != "." and normal.startswith(f"{folder}/") for folder in plain)
 
 
 def plain_folders(folders: Sequence[str]) -> list[str]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from slurm_agent_tools.jobscript.program import File, Language, Program, Text
-from slurm_agent_tools.jobscript.tree import calls, inside
+from slurm_agent_tools.jobscript import expansions, languages
+from slurm_agent_tools.jobscript.configs import read_config
+from slurm_agent_tools.jobscript.program import NUMBERED, File, Language, Program, Text
+from slurm_agent_tools.jobscript.tree import calls, inside, quotes
 from slurm_agent_tools.jobscript.words import UNKNOWN, Known, Node, expand, fold, fold_heredoc, line_of, unreadable
-from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of, starts
+from slurm_agent_tools.jobscript.wrappers import SHELLS, SSH, WRAPPERS, behind, name_of, starts
 
 PYTHON = re.compile(r"i?python[\d.]*|pypy[\d.]*")
 _QUEUES = frozenset({"at", "crontab"})
+_STARTUP = frozenset({".bashrc", ".profile", ".bash_profile", ".bash_login", ".zshrc", ".zshenv"})
+_SETTINGS = (".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".conf", ".env", ".list", ".lua")
 _WRITING = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
 # Programs that print what a setup needs, so that `eval "$(...)"` and `source <(...)` of it are everyday lines.
 _SETUP = re.compile(
     r"(?:conda|mamba|micromamba|modulecmd|lmod|spack|ssh-agent|pyenv|rbenv|nodenv|direnv|dircolors|brew|starship|guix|nix"
     r"|register-python-argcomplete|kubectl|gh|uv|poetry|pixi|fzf|zoxide|thefuck|keychain|lesspipe|tset|resize|jenv|opam|easybuild)"
 )
+_BLANK: Node = {"Type": "Lit", "Value": " "}
 _SETUP_NAMES = re.compile(r"_*(?:conda|mamba)_setup")
 
 
@@ -26,6 +32,20 @@ def is_setup(words: Sequence[Node], known: Known) -> bool:
     parts: list[Node] = [part for word in words for part in word.get("Parts", ())]
     parts = [inner for part in parts for inner in (part.get("Parts", ()) if part["Type"] == "DblQuoted" else (part,))]
     return bool(parts) and all(_sets_up(part, known) for part in parts)
+
+
+def is_getopt(words: Sequence[Node], known: Known) -> bool:
+    """Whether words are `set -- "$(getopt ...)"`, whose output is quoted: nothing but words comes of it."""
+    parts: list[Node] = [part for word in words for part in (*word.get("Parts", ()), _BLANK)]
+    parts = [inner for part in parts for inner in (part.get("Parts", ()) if part["Type"] == "DblQuoted" else (part,))]
+    texts = [part.get("Value", "") for part in parts if part["Type"] == "Lit"]
+    found = [part for part in parts if part["Type"] != "Lit"]
+    if " ".join(texts).split() != ["set", "--"] or parts[0]["Type"] != "Lit" or len(found) != 1:
+        return False
+    if found[0]["Type"] == "ParamExp":
+        bare = not any(found[0].get(key) for key in ("Exp", "Excl", "Index", "Slice", "Repl"))
+        return bare and found[0]["Param"]["Value"] in known.parsed
+    return found[0]["Type"] == "CmdSubst" and "getopt" not in known.functions and quotes(found[0], known)
 
 
 def _sets_up(part: Node, known: Known) -> bool:
@@ -46,13 +66,14 @@ def language(words: Sequence[str], passing: Sequence[str] = ()) -> Language | No
             return "shell"
         if PYTHON.fullmatch(name) and _from_input(rest):
             return "python"
-        if name in _QUEUES:
+        if name in _QUEUES or (name == "parallel" and behind(words, start, WRAPPERS[name]) >= len(words)):
             return "shell"
-        if name == "ssh" and len([word for word in rest if not word.startswith("-")]) == 1:
-            return "shell"
+        if name == "ssh":
+            inner = rest[behind(["ssh", *rest], 0, SSH) - 1 :]
+            return language(inner[1:], passing) if len(inner) > 1 else "shell"
         if name in {"source", "."} and rest[:1] == ["/dev/stdin"]:
             return "shell"
-        if name in {"perl", "ruby", "Rscript", "node", "julia", "awk"} and rest[:1] in ([], ["-"]):
+        if languages.by_input(name, rest):
             return "other"
     return None
 
@@ -77,11 +98,9 @@ def read_statement(program: Program, statement: Node, known: Known) -> None:
         text = _text_of(redirect, known)
         runs = language(words, tuple(known.passing)) if words else None
         if text is not None and runs is not None:
-            _run(program, runs, text, line_of(redirect) + (1 if redirect.get("Hdoc") else 0))
+            _run(program, runs, text, line_of(redirect) + (1 if redirect.get("Hdoc") else 0), _last_name(words))
         elif redirect.get("Op") == "<" and runs is not None:
-            program.files.append(
-                File("python" if runs == "python" else "shell", fold(redirect.get("Word"), known), line_of(redirect))
-            )
+            program.files.append(File(runs, fold(redirect.get("Word"), known), line_of(redirect)))
     _write(program, statement, words, known)
 
 
@@ -95,11 +114,22 @@ def _text_of(redirect: Node, known: Known) -> str | None:
     return fold(redirect.get("Word"), known) if redirect.get("Op") == "<<<" else None
 
 
-def _run(program: Program, runs: Language, text: str, line: int) -> None:
+def _run(program: Program, runs: Language, text: str, line: int, by: str = "") -> None:
+    """A program that comes by the input; `by` is its interpreter."""
     if text.strip() and not text.strip(UNKNOWN + " \n\4"):
-        program.opaque("it runs a computed text", line)
-    else:
-        program.texts.append(Text(runs, text, line))
+        if runs != "other" or by in languages.GENERAL:
+            program.opaque("it runs a computed text", line)
+        return
+    program.texts.append(Text(runs, text, line))
+    made = languages.computed(text) if runs == "other" else None
+    if made is not None:
+        what = f"its text for {by or 'another program'} starts a command, or sets a variable, that it puts together"
+        program.opaque(what, line + made - 1)
+
+
+def _last_name(words: Sequence[str]) -> str:
+    """The command that all the others start."""
+    return name_of(words[list(starts(words))[-1]])
 
 
 def _write(program: Program, statement: Node, words: list[str], known: Known) -> None:
@@ -107,8 +137,7 @@ def _write(program: Program, statement: Node, words: list[str], known: Known) ->
     redirects = statement.get("Redirs", ())
     targets = [fold(item.get("Word"), known) for item in redirects if item.get("Op") in _WRITING]
     name = name_of(words[0]) if words else ""
-    if name == "tee":
-        targets += [word for word in words[1:] if not word.startswith("-")]
+    targets += _outputs(words)
     targets = [target for target in targets if target not in {"/dev/null", "/dev/stderr", "/dev/stdout"}]
     if not targets:
         return
@@ -126,11 +155,58 @@ def _write(program: Program, statement: Node, words: list[str], known: Known) ->
     else:
         made = None
     for target in targets:
-        _keep(program, target, made)
+        if made is not None or name not in {"tee", "dd"} or program.written.get(name_of(target)) is None:
+            _keep(program, target, made)
+
+
+def read_first(program: Program, name: str, value: str, line: int) -> None:
+    """Variables that name what bash and Python read before the program itself."""
+    if name in {"BASH_ENV", "ENV"} and "/" in value + "/" and not value.endswith("/"):
+        program.files.append(File("source", value, line))
+    elif name == "PROMPT_COMMAND":
+        program.texts.append(Text("shell", value, line))
+    elif name == "PS4" and ("`" in value or "$(" in value):
+        program.texts.append(Text("shell", f'echo "{value}"', line))
+    elif name == "NXF_EXECUTOR" and value == "slurm":
+        program.find("direct-submission", "with this setting Nextflow submits jobs", line)
+    elif name == "PYTHONSTARTUP":
+        program.files.append(File("python", value, line))
+    elif name == "PYTHONPATH":
+        program.folders += [folder for folder in value.split(":") if folder and not unreadable(folder)][:4]
+        program.files += [File("import", module, line) for module in ("sitecustomize", "usercustomize")]
+
+
+def _read_settings(program: Program, made: Text) -> None:
+    """A file of settings that is written for a program to read."""
+    for rule, what, level, number in read_config(made.text).findings:
+        program.find(rule, what, number + made.line - 1, level)
+    for number, line in enumerate(made.text.split("\n"), start=made.line):
+        bare = line.strip()
+        setting = re.search(r"((?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES)\W{1,4}\w", bare)
+        if bare.startswith(("#", "//", "--")):
+            continue
+        if setting is not None:
+            program.find("cuda-visible-devices", f"it writes settings with {setting[1]}", number)
+        if NUMBERED.search(bare):
+            program.find("device-index", f"it writes settings with a device by its number: {bare[:80]}", number)
+
+
+def _outputs(words: Sequence[str]) -> list[str]:
+    """The files that tee and dd write."""
+    name = name_of(words[0]) if words else ""
+    if name == "tee":
+        return [word for word in words[1:] if not word.startswith("-")]
+    return [word[3:] for word in words[1:] if word.startswith("of=")] if name == "dd" else []
 
 
 def _keep(program: Program, target: str, made: Text | None) -> None:
     key = name_of(target)
+    if made is not None and made.text.startswith("#!") and unreadable(target):
+        program.texts.append(replace(made, language="python" if "python" in made.text[:40] else "shell"))
+    if made is not None and key in _STARTUP:
+        program.texts.append(replace(made, language="shell"))
+    if made is not None and key.endswith(_SETTINGS):
+        _read_settings(program, made)
     before = program.written.get(key)
     if made is not None and before is not None:
         made = Text("other", before.text + made.text, before.line)
@@ -139,14 +215,8 @@ def _keep(program: Program, target: str, made: Text | None) -> None:
 
 def printed(words: Sequence[str]) -> str:
     """What echo or printf prints, near enough to be read as a program."""
-    name, rest = words[0], list(words[1:])
-    while name == "echo" and rest and re.fullmatch(r"-[neE]+", rest[0]):
-        rest.pop(0)
-    if name == "printf" and len(rest) > 1:
-        ends = "\n" if "\\n" in rest[0] else ""
-        rest = [rest[0].replace("%s", "").replace("\\n", ""), *(f"{word}{ends}" for word in rest[1:])]
-        return "".join(rest)
-    return " ".join(rest).replace("\\n", "\n") + "\n"
+    rest = [word for word in words[1:2] if word != "--"] + list(words[2:])
+    return expansions.formatted(rest[0], rest[1:]) if words[0] == "printf" and rest else expansions.echoed(rest)
 
 
 def read_pipe(program: Program, node: Node, known: Known) -> None:
@@ -154,20 +224,26 @@ def read_pipe(program: Program, node: Node, known: Known) -> None:
     target = _first_call(node["Y"])
     words = expand(target.get("Args", ()), known) if target is not None else []
     runs = language(words, tuple(known.passing)) if words else None
-    if runs is None:
-        return
     statement = node["X"]
     source = _last_call(statement)
     text = expand(source.get("Args", ()), known) if source is not None else []
+    written = [target for start in starts(words) for target in _outputs(words[start:])]
+    for path in written:
+        constant = text[:1] in (["echo"], ["printf"]) and statement.get("Cmd") is source
+        _keep(program, path, Text("other", printed(text), line_of(node)) if constant else None)
+    if runs is None:
+        return
     heredoc = next((_text_of(item, known) for item in statement.get("Redirs", ()) if item.get("Hdoc")), None)
+    if heredoc is not None and text[:1] != ["cat"]:
+        heredoc = None  # what a loop or a filter makes of it cannot be seen
     line = line_of(node)
     if heredoc is not None:
-        _run(program, runs, heredoc, line + 1)
+        _run(program, runs, heredoc, line + 1, _last_name(words))
     elif text[:1] in (["echo"], ["printf"]) and statement.get("Cmd") is source:
-        _run(program, runs, printed(text), line)
+        _run(program, runs, printed(text), line, _last_name(words))
     elif text[:1] == ["cat"] and len(text) == 2 and not unreadable(text[1]):
-        program.files.append(File("python" if runs == "python" else "shell", text[1], line))
-    elif text[:1] == ["yes"]:
+        program.files.append(File(runs, text[1], line))
+    elif text[:1] == ["yes"] or (runs == "other" and _last_name(words) not in languages.GENERAL):
         return
     else:
         program.opaque("it runs text that another command prints", line)

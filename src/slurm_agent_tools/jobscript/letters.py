@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from slurm_agent_tools.model import Evidence
+
+_FLAGS = re.compile(rb"\$\{\([^(){}\s]*\)[^{}\n]*\}|\$\{\.[\w.]+\}")
+_WHERE = re.compile(r"(?:line )?(\d+):\d+: (.*)", re.DOTALL)
 
 
 def shown(text: str) -> str:
@@ -26,3 +31,17 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # a Python text may spell signs that no file can hold
         return text.encode("utf-8", "replace")
+
+
+def for_bash(text: bytes) -> bytes:
+    """A shell text without the expansions of zsh and ksh, `${(%):-%x}` and `${.sh.file}`.
+
+    bash takes them for errors where it comes to them, so they hide nothing that it would run.
+    """
+    return _FLAGS.sub(lambda found: b"${_}".ljust(len(found[0])), text)
+
+
+def refused(answer: str) -> tuple[int, str]:
+    """(line, why) of the parser's refusal; line 1 where it names none."""
+    found = _WHERE.fullmatch(answer)
+    return (int(found[1]), found[2]) if found is not None else (1, answer)

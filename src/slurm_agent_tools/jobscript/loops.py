@@ -10,20 +10,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from slurm_agent_tools.jobscript.program import Program
-from slurm_agent_tools.jobscript.tree import calls, flatten, inside
+from slurm_agent_tools.jobscript.tree import calls, flatten, inside, words_of
+from slurm_agent_tools.jobscript.waiting import advances, asks, waits
 from slurm_agent_tools.jobscript.words import Known, Node, expand, fold, line_of
-from slurm_agent_tools.jobscript.wrappers import name_of, starts
+from slurm_agent_tools.jobscript.work import essence, works
 
-# Looking, waiting, printing and fetching: to repeat these is no retry of a job's work.
-_IDLE_WORDS = """
-[ [[ test : true false read sleep kill pgrep ps grep egrep fgrep rg squeue sacct sinfo sstat scontrol ls stat nc
-ncat curl wget rsync scp ping nslookup host dig lsof ss netstat pg_isready redis-cli mysqladmin mongo mongosh
-nvidia-smi mkdir ln flock lockfile echo printf cat tail head wc awk sed cut tr date expr let export set unset
-local declare cd pushd popd break continue exit return shift wait trap touch rm mv cp find which type command
-module pip conda mamba git tar unzip gzip cmp diff md5sum sha256sum seq basename dirname hostname jq df du free
-uptime tee sync chmod bc source . eval
-"""
-_IDLE = frozenset(_IDLE_WORDS.split())
 _ENDING = frozenset({"break", "exit", "return"})
 
 
@@ -31,11 +22,14 @@ def judge_loop(program: Program, node: Node, known: Known) -> None:
     """A while, until or for loop."""
     body, condition = node.get("Do", []), node.get("Cond", [])
     watched = _variables(condition)
+    if waits(node, known, works):
+        return
     found = (
         _condition_works(node, known)
         or _repeats_for_ever(condition, body, known, until=bool(node.get("Until")))
         or any(_ends_on_success(statement, body, watched, known) for statement in _statements(body))
         or (_from_status(body, watched, known) and _tests_status(condition))
+        or _lacks_result(condition, body, known, until=bool(node.get("Until")))
     )
     if found:
         program.find("auto-retry", "it repeats a command until it succeeds", line_of(node))
@@ -81,17 +75,31 @@ def judge_function(program: Program, node: Node, known: Known) -> None:
             program.find("auto-retry", f"the function {name} calls itself again when its work fails", line_of(inner))
 
 
-def works(words: Sequence[str]) -> bool:
-    """Whether a command is more than looking, waiting, printing or fetching."""
-    last = words[list(starts(words))[-1]] if words else ""
-    return bool(words) and name_of(last) not in _IDLE
+def _lacks_result(condition: list[Node], body: list[Node], known: Known, *, until: bool) -> bool:
+    """`while [ ! -s result ]; do work -o result; done` and `until grep -q DONE log; do work > log; done`."""
+    asked = list(calls(condition, known))
+    words = asked[0] if len(asked) == 1 and len(condition) == 1 else []
+    missing = words[:1] in (["["], ["test"]) and ("!" in words) is not until and bool({"-f", "-e", "-s"} & set(words))
+    silent = words[:1] == ["grep"] and bool(condition[0].get("Negated")) is not until
+    said = silent and re.search(r"finish|success|done|complete|\bok\b", " ".join(words), re.IGNORECASE) is not None
+    if not (missing or said):
+        return False
+    file = next((word for word in reversed(words) if word != "]"), "")
+    worked = [inner for statement in body for inner in inside(statement) if _does_work(inner, known)]
+    return bool(file) and any(file in _named(inner, known) for inner in worked)
 
 
-def essence(words: list[str]) -> tuple[str, ...]:
-    """What makes two calls the same work: the program and its script, wherever they stand."""
-    tail = words[list(starts(words))[-1] :]
-    script = next((word for word in tail[1:] if not word.startswith("-")), "")
-    return (name_of(tail[0]).rstrip("0123456789."), script)
+def _does_work(node: Node, known: Known) -> bool:
+    command = node.get("Cmd") or {}
+    return ("Redirs" in node and any(works(words) for words in calls(command, known))) or (
+        node.get("Type") == "CallExpr" and bool(node.get("Args")) and works(words_of(node, known))
+    )
+
+
+def _named(node: Node, known: Known) -> list[str]:
+    """The words of a command, and the files that it is sent to."""
+    words = words_of(node, known) if node.get("Type") == "CallExpr" else []
+    return [*words, *(fold(item.get("Word"), known) for item in node.get("Redirs", ()))]
 
 
 def _statements(body: list[Node]) -> list[Node]:
@@ -118,7 +126,19 @@ def _condition_works(node: Node, known: Known) -> bool:
     if not condition or _polarity(condition, known, only_work=True) is None:
         return False
     succeeded = _polarity(condition, known, only_work=True)
-    return bool(node.get("Until")) is bool(succeeded)
+    return bool(node.get("Until")) is bool(succeeded) and not _iterates(condition, node.get("Do", []), known)
+
+
+def _iterates(condition: list[Node], body: list[Node], known: Known) -> bool:
+    """`until converged; do step; done`: the body does the work, and the condition looks at what came of it."""
+    asked = [words for words in calls(condition, known) if works(words)]
+    done = list(calls(body, known))
+    worked = [words for words in done if works(words)]
+    again = {essence(words) for words in asked} & {essence(words) for words in worked}
+    if not worked or again:
+        return False
+    pauses = [words for words in done if words[0] == "sleep"]
+    return all(asks(words) for words in asked) or advances(asked, [*worked, *pauses])
 
 
 def _repeats_for_ever(condition: list[Node], body: list[Node], known: Known, *, until: bool) -> bool:
@@ -138,6 +158,9 @@ def _ends_on_success(statement: Node, body: list[Node], watched: set[str], known
     elif command.get("Type") == "BinaryCmd" and command.get("Op") in {"&&", "||"}:
         succeeded = _polarity([command["X"]], known, body=body)
         good, bad = ([command["Y"]], []) if command["Op"] == "&&" else ([], [command["Y"]])
+    elif command.get("Type") == "CaseClause" and _names_status(command.get("Word") or {}, body):
+        good, bad = _branches(command.get("Items", ()), known)
+        succeeded = True
     else:
         return False
     if succeeded is None:
@@ -145,6 +168,20 @@ def _ends_on_success(statement: Node, body: list[Node], watched: set[str], known
     if not succeeded:
         good, bad = bad, good
     return _leaves(good, watched, known) or (_goes_on(bad, known) and _leaves(body[-1:], set(), known))
+
+
+def _names_status(word: Node, body: list[Node]) -> bool:
+    return "".join(_plain(word)) in {"$?", *(f"${name}" for name in status_variables(inside(body)))}
+
+
+def _branches(items: Sequence[Node], known: Known) -> tuple[list[Node], list[Node]]:
+    """The branches of `case $?` for success, and the others."""
+    good: list[Node] = []
+    bad: list[Node] = []
+    for item in items:
+        patterns = [fold(pattern, known) for pattern in item.get("Patterns", ())]
+        (good if "0" in patterns else bad).extend(item.get("Stmts", ()))
+    return good, bad
 
 
 def _leaves(statements: Sequence[Node], watched: set[str], known: Known) -> bool:
@@ -197,14 +234,14 @@ def _is_test(command: Node, known: Known) -> bool:
 def _status_test(command: Node, body: Sequence[Node], known: Known, held: Collection[str] = ()) -> bool | None:
     """A test of `$?`, or of a variable that was set from it: True for success."""
     text = " ".join(_plain(command))
-    names = {"?", *held, *(status_variables(inside(list(body))) if body else ())}
+    names = {"?", "PIPESTATUS", *held, *(status_variables(inside(list(body))) if body else ())}
     if not names & set(re.findall(r"\$([\w?]+)", text)) and not names & set(re.findall(r"\w+", text)):
         return None
     if body and not any(works(words) for words in calls(list(body), known)):
         return None
-    if re.search(r"(-eq|==|=)\s+0\b", text) or re.search(r"(^|\s)!\s", text):
+    if re.search(r"(-eq|==|=)\s+0\b|(-ne|!=)\s+[1-9]", text) or re.search(r"(^|\s)!\s", text):
         return True
-    return False if re.search(r"(-ne|!=|-gt|>)\s+0\b", text) else None
+    return False if re.search(r"(-ne|!=|-gt|>)\s+0\b|(-eq|==|=|-ge|>=|-gt|>)\s+[1-9]", text) else None
 
 
 def _plain(node: Node) -> list[str]:
@@ -233,7 +270,7 @@ def status_variables(nodes: Iterable[Node]) -> set[str]:
     found = set()
     for node in nodes:
         for assign in node.get("Assigns", ()) if node.get("Type") == "CallExpr" else ():
-            if _plain(assign.get("Value") or {}) == ["$?"]:
+            if _plain(assign.get("Value") or {}) in (["$?"], ["$PIPESTATUS"]):
                 found.add(assign["Name"]["Value"])
     return found
 

@@ -8,7 +8,9 @@ from typing import Literal
 
 Level = Literal["deny", "approve", "warn"]
 Language = Literal["shell", "python", "other"]
-How = Literal["source", "shell", "python", "run", "module", "multi-prog"]
+How = Literal[
+    "source", "shell", "python", "run", "module", "import", "make", "config", "notebook", "other", "multi-prog"
+]
 
 _FAMILY = (
     r"(?:SINGULARITYENV_|APPTAINERENV_)?"
@@ -18,7 +20,11 @@ DEVICES = re.compile(_FAMILY)
 """The variables that Slurm sets to say which devices belong to the job."""
 
 SETS_DEVICES = re.compile(rf"(?<![A-Za-z0-9_])({_FAMILY})\s*=(?!=)")
-NUMBERED = re.compile(r"(?:(?<![A-Za-z])(?:cuda|hip|xpu):\d+|/(?:device:)?GPU:\d+)(?![A-Za-z0-9])", re.IGNORECASE)
+_PLACE = r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?/(?:device:)?"
+NUMBERED = re.compile(
+    rf"(?:(?<![A-Za-z])(?:cuda|hip|xpu):\d+|{_PLACE}GPU:\d+)(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
 """A device named by its number: cuda:1, /GPU:0."""
 
 
@@ -29,6 +35,8 @@ class Text:
     language: Language
     text: str
     line: int
+    args: tuple[str, ...] = ()  # that it gets, as far as they are known
+    zero: str | None = None  # what `$0` is, where it is not the batch script
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,20 @@ class File:
     how: How
     path: str
     line: int
+    args: tuple[str, ...] = ()  # that it gets, as far as they are known
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A command that stands in arguments: the words around them, and how many arguments are gone before."""
+
+    words: tuple[str, ...]
+    line: int
+    function: str | None = None
+    fewest: int = 0
+    most: int = 0
+    own: bool = False  # in the text itself, whose arguments fill it where they are known
+    quiet: bool = False  # a function that nobody calls here: no word about it
 
 
 @dataclass(slots=True)
@@ -49,7 +71,9 @@ class Program:
     files: list[File] = field(default_factory=list)
     written: dict[str, Text | None] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)  # new name -> old name
+    fetched: list[str] = field(default_factory=list)  # folders that come from elsewhere while it runs
     folders: list[str] = field(default_factory=list)  # that it changes to
+    passes: list[Pass] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)  # what matters together with something else
 
     def find(self, rule: str, what: str, line: int, level: Level = "deny") -> None:

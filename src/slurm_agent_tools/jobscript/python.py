@@ -5,44 +5,46 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterator, Sequence
 
-from slurm_agent_tools.jobscript.program import NUMBERED, Program, Text
+from slurm_agent_tools.jobscript import pydevices, pyretry
+from slurm_agent_tools.jobscript.program import DEVICES, File, Program, Text
+from slurm_agent_tools.jobscript.pytext import PythonText, constants, fold, name_of, number_of, shape
 from slurm_agent_tools.jobscript.words import UNKNOWN
 
 MAX_CHARACTERS = 2**20
 _SUBMITTERS = frozenset(
-    {"submitit", "pyslurm", "dask_jobqueue", "simple_slurm", "simpleslurm", "slurmpy", "pyslurmutils", "parsl"}
+    {"submitit", "pyslurm", "dask_jobqueue", "simple_slurm", "simpleslurm", "slurmpy", "pyslurmutils", "parsl", "drmaa"}
 )
 _RUNNERS_WORDS = """
 system popen run call check_call check_output Popen getoutput getstatusoutput create_subprocess_exec
 create_subprocess_shell execv execve execvp execvpe execl execlp execle spawnl spawnlp spawnv spawnvp spawn
 """
 _RUNNERS = frozenset(_RUNNERS_WORDS.split())
-_SETTERS = frozenset({"setdefault", "putenv", "setenv"})
-_NUMBERED_CALLS = frozenset({"cuda", "set_device", "select_device"})
-_LISTS = frozenset({"device_ids", "gpu_ids"})
-_TELLING = frozenset({"print", "debug", "info", "warning", "error", "critical", "exception", "log", "fail", "skip"})
+_TELLING_WORDS = """
+print debug info warning error critical exception log fail skip startswith endswith
+which compile match search fullmatch sub find index count replace exists
+"""
+_TELLING = frozenset(_TELLING_WORDS.split())
+_SUBMITTING = re.compile(
+    r"(?:^|[;&|(])\s*(?:\S*/)?(?:sbatch|salloc|scontrol\s+(?:update|requeue\w*|release|hold))\s+[^\s|]"
+)
+_CLUSTERS = re.compile(r"Slurm\w*(?:Cluster|Provider|Executor|Launcher|BatchSystem)", re.IGNORECASE)
+_JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
 # Only a text with one of these can matter to the shell's reader, which costs a process.
 _WORTH = re.compile(
     r"sbatch|salloc|srun|scontrol|scancel|qsub|bsub|VISIBLE|ORDINAL|AFFINITY|:\d|\bsh\b|bash|eval|curl|base64|ssh|GPU"
+    r"|\.sh\b|\.py\b|python"
 )
+_DECODERS = frozenset({"b64decode", "decode", "decompress", "loads", "fromhex", "read", "urlopen", "read_text", "get"})
 
 
-@dataclass(slots=True)
-class _Reader:
-    program: Program
-    first_line: int
-    constants: dict[str, str] = field(default_factory=dict)
+def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Program:
+    """Walk one program. Text that is no Python, or too large, is opaque.
 
-    def line(self, node: ast.AST) -> int:
-        """The line of a node in its file."""
-        return int(getattr(node, "lineno", 1)) + self.first_line - 1
-
-
-def read_python(text: str, first_line: int = 1) -> Program:
-    """Walk one program. Text that is no Python, or too large, is opaque."""
+    `imported`: a module that another program imports, whose `if __name__ == "__main__"` does not run.
+    """
     program = Program()
     try:
         if len(text) > MAX_CHARACTERS:
@@ -51,218 +53,182 @@ def read_python(text: str, first_line: int = 1) -> Program:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         program.opaque("this Python text cannot be parsed", first_line)
         return program
+    if imported:
+        tree.body = [node for node in tree.body if not _main_only(node)]
     nodes = list(ast.walk(tree))
-    reader = _Reader(program, first_line, _constants(nodes))
+    texts, given = constants(nodes)
     silent = {id(inner) for node in nodes if _only_tells(node) for inner in ast.walk(node)}
+    named = pydevices.names_devices(nodes, silent)
+    reader = PythonText(program, first_line, texts, given, silent, named, _other_names(nodes))
     for node in nodes:
-        _visit(reader, node, silent=id(node) in silent)
+        _visit(reader, node)
     return program
 
 
-def _constants(nodes: list[ast.AST]) -> dict[str, str]:
-    """Names with exactly one assignment, of a constant text."""
-    values: dict[str, list[str | None]] = {}
-    for node in nodes:
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    values.setdefault(target.id, []).append(fold(value, {}) if value is not None else None)
-    return {name: found[0] for name, found in values.items() if len(found) == 1 and found[0] is not None}
+def _other_names(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """`from subprocess import run as start`."""
+    imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+    return {alias.asname: alias.name for node in imports for alias in node.names if alias.asname is not None}
+
+
+def _main_only(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__main__" in (getattr(item, "value", None) for item in ast.walk(node.test))
 
 
 def _only_tells(node: ast.AST) -> bool:
     """Comparisons, and calls that print: words in them do nothing."""
     if isinstance(node, ast.Compare):
         return True
-    return isinstance(node, ast.Call) and _name(node) in _TELLING and not isinstance(node.func, ast.Call)
+    if isinstance(node, ast.keyword):
+        return node.arg in {"help", "description", "epilog", "usage", "metavar", "title", "doc", "message", "msg"}
+    return isinstance(node, ast.Call) and name_of(node) in _TELLING and not isinstance(node.func, ast.Call)
 
 
-def fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:  # noqa: PLR0911 - one answer per kind
-    """The text of a constant expression: literals, names, `+`, `%`-free joins and f-strings of constants."""
-    match node:
-        case ast.Constant():
-            return str(node.value)
-        case ast.Name():
-            return constants.get(node.id)
-        case ast.BinOp(op=ast.Add()):
-            left, right = fold(node.left, constants), fold(node.right, constants)
-            return left + right if left is not None and right is not None else None
-        case ast.JoinedStr():
-            parts = [fold(part, constants) for part in node.values]
-            return "".join(part for part in parts if part is not None) if None not in parts else None
-        case ast.FormattedValue():
-            return fold(node.value, constants)
-        case ast.Call(
-            func=ast.Attribute(value=ast.Constant(value=str() as glue), attr="join"), args=[ast.List() as items]
-        ):
-            words = [fold(item, constants) for item in items.elts]
-            return glue.join(word for word in words if word is not None) if None not in words else None
-        case _:
-            return None
-
-
-def _shape(node: ast.AST | None, constants: Mapping[str, str]) -> str:
-    """As `fold`, with a sign in the place of what is not constant."""
-    whole = fold(node, constants)
-    if whole is not None:
-        return whole
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_shape(part, constants) for part in node.values)
-    if isinstance(node, ast.BinOp):
-        return _shape(node.left, constants) + _shape(node.right, constants)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"format", "split"}:
-        return re.sub(r"\{[^{}]*\}", UNKNOWN, _shape(node.func.value, constants))
-    return UNKNOWN
-
-
-def _name(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else str(getattr(node.func, "id", ""))
-
-
-def _visit(reader: _Reader, node: ast.AST, *, silent: bool) -> None:
-    program, line = reader.program, reader.line(node)
+def _visit(reader: PythonText, node: ast.AST) -> None:
+    pydevices.judge(reader, node)
+    line = reader.line(node)
     match node:
         case ast.Call():
             _call(reader, node, line)
-        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Subscript):
-                    program.sets(fold(target.slice, reader.constants) or "", line)
-            if isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Dict):  # os.environ |= {...}
-                _keys(reader, node.value, line)
+            pyretry.judge(reader.program, node, line)
         case ast.Import() | ast.ImportFrom():
-            _imported(program, node, line)
-        case ast.Dict():
-            _environment(reader, node, line)
-        case ast.Constant(value=str()) | ast.JoinedStr() if not silent:
-            value = fold(node, reader.constants)
-            if value is not None and NUMBERED.fullmatch(value):
-                program.find("device-index", f"it names the device {value}", line)
+            _imported(reader.program, node, line)
+        case ast.List(elts=[first, _, *_]) if id(node) not in reader.silent:
+            _listed(reader, node.elts, fold(first, reader.constants), line)
+        case ast.Constant(value=str() as text) if id(node) not in reader.silent:
+            if _JOB_API.search(text):
+                reader.program.find("direct-submission", "it submits a job through Slurm's web interface", line)
+            elif "jobqueue.SLURMCluster" in text:
+                reader.program.find("direct-submission", f"it names {text[:60]}, which submits jobs", line)
+        case ast.For() | ast.While() | ast.Try() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            pyretry.judge(reader.program, node, line)
         case _:
             return
 
 
-def _keys(reader: _Reader, node: ast.Dict, line: int) -> None:
-    for key in node.keys:
-        reader.program.sets(fold(key, reader.constants) or "", line)
-
-
-def _environment(reader: _Reader, node: ast.Dict, line: int) -> None:
-    """`{**os.environ, "CUDA_VISIBLE_DEVICES": "0"}`: the environment of a child."""
-    if any(key is None for key in node.keys):
-        _keys(reader, node, line)
-
-
-def _call(reader: _Reader, node: ast.Call, line: int) -> None:
-    name, program = _name(node), reader.program
+def _call(reader: PythonText, node: ast.Call, line: int) -> None:
+    name, program = reader.called(node), reader.program
     first = node.args[0] if node.args else None
-    if name in _SETTERS and first is not None:
-        program.sets(fold(first, reader.constants) or "", line)
-    number = _number(first)
-    if name in _NUMBERED_CALLS and number is not None:
-        program.find("device-index", f"it calls {name}({number})", line)
-    if name == "device":
-        _device(program, node, line)
     for keyword in node.keywords:
-        _keyword(reader, name, keyword, line)
-    for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-        if isinstance(argument, ast.Dict):
-            _keys(reader, argument, line)
+        _keyword(program, name, keyword, line)
     if name in _RUNNERS and first is not None:
-        _command(reader, node, line)
+        for one in reader.given.get(first.id, [first]) if isinstance(first, ast.Name) else [first]:
+            _command(reader, name, [one, *node.args[1:]], line)
+    elif first is not None and name not in _TELLING and _SUBMITTING.search(fold(first, reader.constants) or ""):
+        program.texts.append(Text("shell", fold(first, reader.constants) or "", line))
     if name in {"exec", "eval", "compile"} and isinstance(node.func, ast.Name):
         _evaluated(reader, first, line)
-    if name == "SLURMCluster":
-        program.find("direct-submission", "it makes a SLURMCluster, which submits jobs", line)
+    if name in {"import_module", "__import__", "run_module"} and first is not None:
+        _module(program, fold(first, reader.constants) or "", line)
+    if name == "run_path" and first is not None:
+        program.files.append(File("python", fold(first, reader.constants) or "", line))
+    if _CLUSTERS.fullmatch(name) and "Job" not in name:
+        program.find("direct-submission", f"it makes a {name}, which submits jobs", line)
+    _writes(reader, node, name)
 
 
-def _number(node: ast.AST | None) -> int | None:
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
-
-
-def _device(program: Program, node: ast.Call, line: int) -> None:
-    """`torch.device("cuda", 1)` and `torch.cuda.device(1)`."""
-    second = _number(node.args[1]) if len(node.args) > 1 else None
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    of_cuda = isinstance(owner, ast.Attribute) and owner.attr == "cuda"
-    number = second if second is not None else _number(node.args[0]) if of_cuda and node.args else None
-    if number is not None:
-        program.find("device-index", f"it names device {number}", line)
-
-
-def _keyword(reader: _Reader, name: str, keyword: ast.keyword, line: int) -> None:
-    program, value = reader.program, keyword.value
-    if keyword.arg is not None and name not in _TELLING:
-        program.sets(keyword.arg, line)
+def _keyword(program: Program, name: str, keyword: ast.keyword, line: int) -> None:
+    value = keyword.value
     if keyword.arg == "auto_requeue" and isinstance(value, ast.Constant):
         if value.value is True:
             program.find("auto-retry", "it requeues itself (auto_requeue)", line)
         program.notes.add("no-requeue")
-    if (
-        keyword.arg in _LISTS
-        and isinstance(value, ast.List | ast.Tuple)
-        and any(_number(item) is not None for item in value.elts)
-    ):
-        program.find("device-index", f"it names devices by number ({keyword.arg})", line)
-    if keyword.arg == "device" and name in _NUMBERED_CALLS and _number(value) is not None:
-        program.find("device-index", f"it calls {name}(device={_number(value)})", line)
     if keyword.arg in {"max_failures", "max_restarts", "max_retries"} and name in {
         "FailureConfig",
         "LaunchConfig",
         "remote",
     }:
-        number = _number(value)
+        number = number_of(value)
         if number:
             program.find("auto-retry", f"{keyword.arg}={number} starts failed work again", line)
 
 
-def _command(reader: _Reader, node: ast.Call, line: int) -> None:
+def _command(reader: PythonText, name: str, args: Sequence[ast.AST], line: int) -> None:
     """A command that is started: read as the shell would read it."""
-    text = " ".join(_command_words(reader, node))
+    text = " ".join(_command_words(reader, name, args))
     if _WORTH.search(text):
         reader.program.texts.append(Text("shell", text, line))
 
 
-def _command_words(reader: _Reader, node: ast.Call) -> Iterator[str]:
-    first = node.args[0]
-    exec_like = _name(node).startswith(("exec", "spawn", "create_subprocess_exec"))
-    for argument in node.args if exec_like else [first]:
-        if isinstance(argument, ast.List | ast.Tuple):
-            for item in argument.elts:
-                yield _quoted(_shape(item, reader.constants))
+def _command_words(reader: PythonText, name: str, args: Sequence[ast.AST]) -> Iterator[str]:
+    exec_like = name.startswith(("exec", "spawn", "create_subprocess_exec"))
+    for argument in args if exec_like else args[:1]:
+        items = _elements(argument)
+        if items is not None:
+            for item in items:
+                yield _quoted(shape(item, reader.constants))
         elif exec_like:
-            yield _quoted(_shape(argument, reader.constants))
+            yield _quoted(shape(argument, reader.constants))
         else:
-            yield _shape(argument, reader.constants)
+            yield shape(argument, reader.constants)
+
+
+def _elements(node: ast.AST) -> Sequence[ast.AST] | None:
+    """The elements of a list, also of one that is put together from lists."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left = _elements(node.left)
+        return None if left is None else [*left, *(_elements(node.right) or [node.right])]
+    return None
 
 
 def _quoted(word: str) -> str:
     return word if UNKNOWN in word else shlex.quote(word)
 
 
-def _evaluated(reader: _Reader, first: ast.AST | None, line: int) -> None:
+def _listed(reader: PythonText, items: Sequence[ast.AST], first: str | None, line: int) -> None:
+    """`["sbatch", ...]`, wherever it goes from there; a list of programs' names is none."""
+    if first is None or first.rpartition("/")[2] not in {"sbatch", "salloc"}:
+        return
+    others = [fold(item, reader.constants) for item in items[1:]]
+    if not all(other is not None and re.fullmatch(r"s[a-z]{3,8}", other) for other in others):
+        reader.program.find("direct-submission", f"it makes a command line of {first}", line)
+
+
+def _evaluated(reader: PythonText, first: ast.AST | None, line: int) -> None:
     text = fold(first, reader.constants)
+    if isinstance(first, ast.Call) and name_of(first) == "compile" and first.args:
+        return  # judged by itself
     if text is not None:
         reader.program.texts.append(Text("python", text, line))
-    elif isinstance(first, ast.Call) and _name(first) in {
-        "b64decode",
-        "decode",
-        "decompress",
-        "loads",
-        "fromhex",
-        "read",
-        "urlopen",
-    }:
-        reader.program.opaque("it executes a text that it decodes or fetches", line)
+        return
+    for one in reader.given.get(first.id, []) if isinstance(first, ast.Name) else [first]:
+        if any(isinstance(inner, ast.Call) and name_of(inner) in _DECODERS for inner in ast.walk(one or ast.Pass())):
+            reader.program.opaque("it executes a text that it decodes or fetches", line)
 
 
 def _imported(program: Program, node: ast.Import | ast.ImportFrom, line: int) -> None:
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        base = "." * node.level + (node.module or "")
+        glue = "" if base.endswith(".") or not base else "."
+        names = [*([base] if node.module else []), *(f"{base}{glue}{alias.name}" for alias in node.names[:20])]
     for name in names:
-        root = name.partition(".")[0]
-        if root in _SUBMITTERS:
-            program.find("direct-submission", f"it imports {name}, which submits jobs", line)
-        if root in {"lightning", "pytorch_lightning"}:
-            program.notes.add("lightning")
+        _module(program, name, line)
+
+
+def _module(program: Program, name: str, line: int) -> None:
+    root = name.partition(".")[0]
+    if root in _SUBMITTERS:
+        program.find("direct-submission", f"it imports {name.split('.', maxsplit=1)[0]}, which submits jobs", line)
+    if root in {"lightning", "pytorch_lightning"}:
+        program.notes.add("lightning")
+    if root not in sys.stdlib_module_names and name.strip("."):
+        program.files.append(File("import", name, line))
+
+
+def _writes(reader: PythonText, node: ast.Call, name: str) -> None:
+    """Files that it writes: their text where it is constant."""
+    if name == "open" and len(node.args) > 1 and set(fold(node.args[1], reader.constants) or "") & set("wax"):
+        target: ast.AST | None = node.args[0]
+    elif name in {"write_text", "write_bytes"} and isinstance(node.func, ast.Attribute):
+        target = node.func.value
+    else:
+        return
+    path = shape(target, reader.constants).rpartition("/")[2]
+    text = fold(node.args[0], reader.constants) if name == "write_text" and node.args else None
+    if path.strip(UNKNOWN) and not DEVICES.search(path):
+        made = None if text is None else Text("other", text, reader.line(node))
+        reader.program.written[path] = made

@@ -9,14 +9,14 @@ from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED
 
 _SUBMITS = re.compile(r"(?<![\w.-])(sbatch|salloc)(?![\w-])")
 _RETRIES = re.compile(r"\bscontrol\s+requeue")
-_SILENT = ("#", "//", "echo ", "print ")
+SILENT = ("#", "//", "echo ", "print ")
 
 
-def scan(text: str) -> Iterator[tuple[str, str, int]]:
-    """(rule, what, line) of what the lines name that are not comments and do not print."""
+def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str, int]]:
+    """(rule, what, line) of what the lines name that begin with none of `silent`: comments, printing."""
     for number, line in enumerate(text.split("\n"), start=1):
         bare = line.strip()
-        if bare.startswith(_SILENT):
+        if bare.startswith(silent):
             continue
         if DEVICES.search(bare) and re.search(r"=|setenv|set\s", bare):
             yield "cuda-visible-devices", "it names a variable that chooses devices", number

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from slurm_agent_tools.jobscript import clients, commands, inputs, loops
+from slurm_agent_tools.jobscript import clients, commands, expansions, inputs, loops, passing
 from slurm_agent_tools.jobscript.call import Call
 from slurm_agent_tools.jobscript.effort import TooLarge
-from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED, File, Program
+from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED, File, Pass, Program
+from slurm_agent_tools.jobscript.restarts import Restarts
 from slurm_agent_tools.jobscript.tree import Place, calls, flatten, learn, words_of
 from slurm_agent_tools.jobscript.words import (
+    POSITIONAL,
+    UNKNOWN,
     Known,
     Node,
     alternatives,
+    constants,
+    expand,
     fold,
     line_of,
     unreadable,
     variable,
 )
+from slurm_agent_tools.jobscript.work import essence, works
 from slurm_agent_tools.jobscript.wrappers import SHELLS, name_of
 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 
 
-def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "") -> Program:
+def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "", zero: str | None = None) -> Program:
     """Walk the whole tree. `args` are the script's arguments where they are known, `script` its file name.
+
+    `zero` is what `$0` is in a text that is not the script.
 
     Bounded: a tree that is too large or too deep is itself a finding.
     """
@@ -33,24 +42,77 @@ def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "
     try:
         places = flatten(tree)
         known = learn(places, args)
-        _walk(program, places, known, script)
+        if zero is not None:
+            known.texts["0"] = zero
+        own = passing.local(known, args)
+        shifts = passing.shifts(tree, places, known)
+        given = passing.taken(known, shifts)
+        _walk(program, places, known, own, shifts, script)
+        _pass_on(program, places, known, own, given, script)
     except (TooLarge, RecursionError):
         program.opaque("the text is too large or nested too deeply to be read", 1)
     return program
 
 
-def _walk(program: Program, places: Sequence[Place], known: Known, script: str) -> None:
+def _pass_on(
+    program: Program, places: Sequence[Place], known: Known, own: Known, args: Sequence[str], script: str
+) -> None:
+    """Judge what functions, and the text itself, run out of their arguments; what cannot be told is opaque."""
+    if not program.passes:
+        return
+    called = [
+        (place.function, words_of(place.node, known if place.function is None else own), line_of(place.node))
+        for place in places
+        if place.node.get("Type") == "CallExpr" and place.node.get("Args")
+    ]
+    done: set[Pass] = set()
+    for _ in range(passing.MAX_ROUNDS):
+        waiting, program.passes = [one for one in program.passes if one not in done], []
+        for one in waiting:
+            done.add(one)
+            _hand_over(program, one, called, args if one.own else (), Call(program, ("",), one.line, known, script))
+    for one in program.passes:
+        program.opaque("it runs its own arguments as a command", one.line)
+
+
+def _hand_over(program: Program, one: Pass, called: Sequence[passing.Called], args: Sequence[str], by: Call) -> None:
+    """One such command, for each call of its function or with the arguments of the text."""
+    calls_of: list[tuple[str | None, list[str], int]] = [(None, list(args), one.line)] if args else []
+    if one.function is not None:
+        calls_of = list(passing.arguments(one.function, called))
+    if not calls_of and not one.quiet:
+        program.opaque("it runs its own arguments as a command", one.line)
+    for scope, words, line in calls_of:
+        before = len(program.passes)
+        for whole in passing.filled(one, words):
+            commands.judge(replace(by, words=whole, line=line))
+        program.passes[before:] = [replace(new, function=scope, quiet=one.quiet) for new in program.passes[before:]]
+
+
+def _walk(
+    program: Program, places: Sequence[Place], known: Known, own: Known, shifts: passing.Shifts, script: str
+) -> None:
     """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
     outside, last = False, None
     held = loops.status_variables(place.node for place in places)
+    restarts = Restarts()
+    everywhere = known
     for place in places:
+        known = everywhere if place.function is None else own
+        before = len(program.passes)
         _visit(program, place, known, script, outside=outside)
+        program.passes[before:] = [shifts.placed(one, place, known) for one in program.passes[before:]]
+        restarts.look(place.node, known)
         if place.node.get("Type") == "IfClause":
             loops.judge_status(program, place.node, known, last, held)
         words = words_of(place.node, known) if place.node.get("Type") == "CallExpr" else []
+        if not words:
+            outside = outside or _emptied(place.node, known)
         if words:
             outside = outside or clients.unsets(words)
-            last = loops.essence(words) if loops.works(words) else last
+            last = essence(words) if works(words) else last
+            shifts.pass_over(place, words)
+    restarts.judge(program)
 
 
 def _visit(program: Program, place: Place, known: Known, script: str, *, outside: bool) -> None:
@@ -64,7 +126,7 @@ def _visit(program: Program, place: Place, known: Known, script: str, *, outside
     elif kind == "DeclClause":
         _declared(program, node, known)
     elif kind == "WordIter":
-        program.sets(node["Name"]["Value"], line_of(node))
+        _listed(program, node, known)
     elif kind in {"WhileClause", "ForClause"}:
         loops.judge_loop(program, node, known)
     elif kind == "IfClause":
@@ -75,6 +137,14 @@ def _visit(program: Program, place: Place, known: Known, script: str, *, outside
         _joined(program, node, known)
     elif kind in {"BinaryArithm", "UnaryArithm", "ParamExp"}:
         _computed(program, node, known)
+
+
+def _listed(program: Program, node: Node, known: Known) -> None:
+    """`for NAME in words`."""
+    program.sets(node["Name"]["Value"], line_of(node))
+    for value in expand(node.get("Items", ()), known):
+        if NUMBERED.fullmatch(value):
+            program.find("device-index", f"it goes through devices by their number: {value}", line_of(node))
 
 
 def _joined(program: Program, node: Node, known: Known) -> None:
@@ -105,18 +175,44 @@ def _called(program: Program, place: Place, known: Known, script: str, *, outsid
     if not words or not words[0]:
         return
     name = name_of(words[0])
-    if name == "eval" and inputs.is_setup(list(args[1:]), known):
+    if name == "eval" and (inputs.is_setup(list(args[1:]), known) or inputs.is_getopt(list(args[1:]), known)):
         return
     program_word = next((word for word in args[1:] if not fold(word, known).startswith("-")), None)
     runs = name in SHELLS or name in {"source", "."} or inputs.PYTHON.fullmatch(name) is not None
     if runs and program_word is not None and inputs.substituted(program, program_word, known):
         return
-    if place.function is not None and variable(args[0]) in {"@", "*", "1"}:
-        return  # judged where the function is called
-    for start in dict.fromkeys((words[0], *alternatives(args[0], known))):
+    for word in words[1:] if name in known.functions and "reference" in program.notes else ():
+        program.sets(word, line)
+    outside = outside or _emptied(node, known)
+    _printed(program, args[0], words[0], line)
+    if place.function is not None and (variable(args[0]) in {"@", "*", "1"} or words[0] == POSITIONAL):
+        program.passes.append(Pass((POSITIONAL, *words[1:]), line, quiet=True))
+        return
+    if place.function is None and (variable(args[0]) or "").isdecimal() and "" in known.shifting:
+        program.passes.append(Pass((POSITIONAL, *words[1:]), line))
+    others = alternatives(args[0], known)
+    firsts = others if constants(args[0], known) else [words[0], *others]
+    for start in dict.fromkeys(firsts):
         whole = [*start.split(), *words[1:]] if start != words[0] else words
         if whole:
             commands.judge(Call(program, whole, line, known, script, outside))
+
+
+def _printed(program: Program, word: Node, text: str, line: int) -> None:
+    """`$(a command) ...`, where nothing is known of what it prints."""
+    if not text.strip(UNKNOWN) and any(part["Type"] == "CmdSubst" for part in word.get("Parts", ())):
+        program.opaque("it runs a command whose name another command prints", line)
+
+
+def _emptied(node: Node, known: Known) -> bool:
+    """`SLURM_JOB_ID= srun ...`."""
+    assigns = node.get("Assigns" if node.get("Type") == "CallExpr" else "Args", ())
+    return node.get("Type") in {"CallExpr", "DeclClause"} and any(
+        (item.get("Name") or {}).get("Value") in clients.INSIDE
+        and not item.get("Naked")
+        and not fold(item.get("Value"), known)
+        for item in assigns
+    )
 
 
 def _assigned(program: Program, assigns: Sequence[Node], known: Known) -> None:
@@ -128,9 +224,11 @@ def _assigned(program: Program, assigns: Sequence[Node], known: Known) -> None:
         for element in (assign.get("Array") or {}).get("Elems", ()):
             if element.get("Index"):
                 program.sets(_key(element["Index"], known), line_of(element))
-        value = fold(assign.get("Value"), known)
-        if NUMBERED.fullmatch(value):
-            program.find("device-index", f"it names a device by its number: {name}={value}", line)
+        elements = [fold(item.get("Value"), known) for item in (assign.get("Array") or {}).get("Elems", ())]
+        for value in [fold(assign.get("Value"), known), *elements]:
+            if NUMBERED.fullmatch(value):
+                program.find("device-index", f"it names a device by its number: {name}={value}", line)
+        inputs.read_first(program, name, fold(assign.get("Value"), known), line)
 
 
 def _key(index: Node, known: Known) -> str:
@@ -139,11 +237,21 @@ def _key(index: Node, known: Known) -> str:
 
 def _set(program: Program, name: str, value: Node | None, line: int) -> None:
     """A variable is set; to hand on what Slurm set (`X=$CUDA_VISIBLE_DEVICES`) is worth a word only."""
-    passed = variable(value)
+    passed = _handed_on(value)
     if DEVICES.fullmatch(name) and passed is not None and DEVICES.fullmatch(passed):
         program.find("cuda-visible-devices", f"it hands {passed} on as {name}", line, "warn")
     else:
         program.sets(name, line)
+
+
+def _handed_on(value: Node | None) -> str | None:
+    """The name where a value is `$NAME` or `${NAME:-}`, uncut."""
+    parts = (value or {}).get("Parts", ())
+    if len(parts) == 1 and parts[0]["Type"] == "DblQuoted":
+        parts = parts[0].get("Parts", ())
+    expansion = (parts[0].get("Exp") or {}) if parts else {}
+    whole = not expansion or (expansion.get("Op") in {":-", "-", ":?", "?"} and not expansion.get("Word"))
+    return variable(value) if whole else None
 
 
 def _declared(program: Program, node: Node, known: Known) -> None:
@@ -153,7 +261,9 @@ def _declared(program: Program, node: Node, known: Known) -> None:
     flags = "".join(fold(item.get("Value"), known) for item in args if item.get("Naked") and item.get("Value"))
     if re.search(r"-\w*n", flags) and (node.get("Variant") or {}).get("Value") != "export":
         for item in args:
-            program.sets(fold(item.get("Value"), known), line_of(item))
+            named = fold(item.get("Value"), known)
+            program.sets(named, line_of(item))
+            program.notes |= {"reference"} if unreadable(named) else set()
     for item in args:
         if item.get("Naked") and item.get("Value"):
             _named(program, item, known)
@@ -161,8 +271,10 @@ def _declared(program: Program, node: Node, known: Known) -> None:
 
 def _named(program: Program, item: Node, known: Known) -> None:
     """`export "$name=0"`, `export $(cat .env)`: what is set is only known where the name is."""
-    text = fold(item["Value"], known)
-    name, sign, _ = text.partition("=")
+    texts = expansions.braces(fold(item["Value"], known))
+    for text in texts[1:]:
+        program.sets(text.partition("=")[0], line_of(item))
+    name, sign, _ = texts[0].partition("=")
     if sign and not unreadable(name):
         program.sets(name, line_of(item))
     elif sign:

@@ -7,8 +7,12 @@ import re
 from slurm_agent_tools.jobscript.call import Call
 from slurm_agent_tools.jobscript.program import DEVICES, File, Text
 from slurm_agent_tools.jobscript.words import POSITIONAL, SELF, UNKNOWN, unreadable
+from slurm_agent_tools.jobscript.work import works
 from slurm_agent_tools.jobscript.wrappers import WRAPPERS, behind, name_of
 
+# What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
+_REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
+_PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
 
@@ -17,12 +21,12 @@ def shell(call: Call) -> None:
     rest = call.rest
     for index, word in enumerate(rest):
         if re.fullmatch(r"-[a-zA-Z]*c", word):
-            _text(call, "".join(rest[index + 1 : index + 2]))
+            _program(call, index + 2)
             return
         if not word.startswith(("-", "+")) and rest[index - 1 : index] != ["-o"]:
             if SELF in word or (call.script and name_of(word) == call.script and "/" not in word.lstrip("./")):
                 call.program.find("auto-retry", "it starts itself again", call.line)
-            call.program.files.append(File("shell", word, call.line))
+            call.program.files.append(File("shell", word, call.line, call.given(index + 2)))
             return
 
 
@@ -31,6 +35,19 @@ def _text(call: Call, text: str) -> None:
         call.program.opaque("it runs a computed text", call.line)
     elif text:
         call.program.texts.append(Text("shell", text, call.line))
+
+
+def _program(call: Call, position: int) -> None:
+    """`-c text zero arguments`: the first word behind the text is its `$0`."""
+    text, behind_it = "".join(call.words[position : position + 1]), call.words[position + 1 :]
+    plain = not behind_it or (call.appended and not re.fullmatch(r"_|-+|\w*sh", behind_it[0]))
+    zero = (POSITIONAL if call.appended else call.name) if plain else behind_it[0]
+    if not text.strip() or not text.strip(UNKNOWN + POSITIONAL + " \"'"):
+        _text(call, text)
+    elif POSITIONAL in text or SELF in text:  # put in before: `$0` and `$1` are not this text's own
+        call.program.texts.append(Text("shell", text, call.line))
+    else:
+        call.program.texts.append(Text("shell", text, call.line, call.given(position + 2), zero))
 
 
 def dash_c(call: Call) -> None:
@@ -63,7 +80,14 @@ def trap(call: Call) -> None:
     """A text that runs at a signal or at the end."""
     rest = [word for word in call.rest if word != "--"]
     if len(rest) > 1 and rest[0] not in {"", "-", "-p", "-l"}:
-        _text(call, rest[0])
+        _text(call, _known(call, rest[0]))
+
+
+def _known(call: Call, text: str) -> str:
+    """A text for the same shell, with the variables that have one value."""
+    texts = call.known.texts
+    found = re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: texts.get(name[1] or name[2], name[0])[:1000], text)
+    return found if len(found) < 10_000 else text
 
 
 def alias(call: Call) -> None:
@@ -80,7 +104,9 @@ def python(call: Call) -> None:
         word = rest[position]
         if word == "-c":
             text = "".join(rest[position + 1 : position + 2])
-            if unreadable(text.strip()) and not text.strip(UNKNOWN + POSITIONAL):
+            if text.startswith("!") and call.name.startswith("ipython"):
+                _text(call, text[1:])
+            elif unreadable(text.strip()) and not text.strip(UNKNOWN + POSITIONAL):
                 call.program.opaque("it runs a computed text", call.line)
             else:
                 call.program.texts.append(Text("python", text, call.line))
@@ -89,6 +115,8 @@ def python(call: Call) -> None:
             module = rest[position + 1]
             if not re.match(r"(torch|accelerate|deepspeed|horovod|coverage|cProfile|pdb|debugpy|kernprof)\b", module):
                 call.program.files.append(File("module", module, call.line))
+                if "." in module:
+                    call.program.files.append(File("import", module.rpartition(".")[0], call.line))
                 return
             position += 2
             continue
@@ -98,12 +126,30 @@ def python(call: Call) -> None:
         position += 2 if word in {"-W", "-X"} else 1
 
 
-def other(call: Call) -> None:
-    """One-liners of other languages: looked at for the words themselves."""
+def notebook(call: Call) -> None:
+    """papermill, jupyter nbconvert --execute: the notebooks that they run."""
+    if call.name == "papermill" or any(word.startswith("--execute") or word == "execute" for word in call.rest):
+        files = [word for word in call.rest if word.endswith(".ipynb")]
+        call.program.files += [File("notebook", word, call.line) for word in files]
+
+
+def tmux(call: Call) -> None:
+    """Command lines for a session of tmux."""
     for word in call.rest:
+        if " " in word:
+            _text(call, word)
+
+
+def other(call: Call) -> None:
+    """One-liners of other languages: looked at for the words themselves, as are the files that they run."""
+    call.program.files += [File("other", word, call.line) for word in call.rest if _PROGRAM.fullmatch(word)][:1]
+    for word in call.rest:
+        if call.name in {"perl", "ruby", "node", "php"} and re.search(r"\beval\b\s*\(?\s*[$\w]", word):
+            call.program.opaque(f"it evaluates a computed text in {call.name}", call.line)
         if _SUBMITS.search(word) and re.search(r"system|exec|run|spawn|popen|`|\|", word):
             call.program.find("direct-submission", f"it runs sbatch from {call.name}", call.line)
-        if DEVICES.search(word) and re.search(r"ENV|environ|setenv", word, re.IGNORECASE) and "=" in word:
+        assigns = "=" in word or re.search(r"\bsetenv\s|\bset\s+-\w*x", word)
+        if DEVICES.search(word) and assigns and re.search(r"ENV|environ|\bset\s", word, re.IGNORECASE):
             call.program.find("cuda-visible-devices", f"it sets a device variable in {call.name}", call.line)
 
 
@@ -115,5 +161,8 @@ def lines(call: Call) -> None:
             _text(call, "".join(call.words[index + 1 : index + 2]))
         elif word.startswith("-S") and call.name == "env" and len(word) > 2:
             _text(call, word[2:])
+    if call.name == "watch" and position < len(call.words) and works(" ".join(call.words[position:]).split()):
+        call.program.find("auto-retry", "watch starts its command again and again", call.line)
     if call.name in {"watch", "parallel"} and position < len(call.words) and " " in call.words[position]:
-        _text(call, call.words[position])
+        text = call.words[position]
+        _text(call, _REPLACED.sub(POSITIONAL, text) if call.name == "parallel" else text)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.jobscript.effort import TooLarge, kept, spend
-from slurm_agent_tools.jobscript.words import UNKNOWN, Known, Node, expand, fold, unreadable, variable
+from slurm_agent_tools.jobscript.words import POSITIONAL, UNKNOWN, Known, Node, expand, fold, unreadable, variable
 from slurm_agent_tools.jobscript.wrappers import RUNNING, name_of
 
 MAX_DEPTH = 400
@@ -18,6 +18,7 @@ _WANTED = frozenset(
     {"CallExpr", "DeclClause", "WordIter", "WhileClause", "ForClause", "IfClause", "BinaryArithm", "UnaryArithm",
      "BinaryCmd", "FuncDecl", "ParamExp", "ProcSubst"}
 )  # fmt: skip
+_FILLING = frozenset({"set", "read", "mapfile", "readarray", "printf", "getopts"})
 _LEAVES = frozenset({"Lit", "SglQuoted"})
 _CONTAINERS = (list, dict)
 _POSITION = re.compile(rb'\{\n\t*+"Offset": \d++,\n\t*+"Line": (\d++),\n\t*+"Col": \d++\n\t*+\}')
@@ -119,11 +120,17 @@ def learn(places: Sequence[Place], args: Sequence[str] | None) -> Known:
         known.lists |= {"@": list(args), "*": list(args)}
         known.texts |= {str(number): word for number, word in enumerate(args, start=1)}
     seen: Counter[str] = Counter()
+    held: defaultdict[str, set[bool]] = defaultdict(set)
     for place in places:
         for name, value, appended in _assignments(place.node, known):
             seen[name] += 1
+            held[name].add(_parses(place.node, name, known))
             _note(known, name, value, first=seen[name] == 1, appended=appended)
         _functions(place, known)
+        _started(place, known)
+    known.parsed = (
+        {name for name, kinds in held.items() if kinds == {True}} if "getopt" not in known.functions else set()
+    )
     known.kept.clear()  # from now on no variable changes
     return known
 
@@ -140,22 +147,55 @@ def _note(known: Known, name: str, value: str | list[str], *, first: bool, appen
     if first:
         known.texts[name] = value
         return
+    if appended:
+        value = UNKNOWN  # to one of several texts
     known.many.setdefault(name, [])
     if name in known.texts:
         known.many[name].append(known.texts.pop(name))
     known.many[name].append(value)
 
 
+def quotes(part: Node, known: Known) -> bool:
+    """Whether `$(...)` is one getopt of util-linux that quotes what it prints."""
+    words = next(calls(part.get("Stmts", []), known), [])
+    own = words[: words.index("--")] if "--" in words else words
+    return (
+        len(part.get("Stmts", [])) == 1
+        and (part["Stmts"][0].get("Cmd") or {}).get("Type") == "CallExpr"
+        and not part["Stmts"][0].get("Redirs")
+        and own[:1] in (["getopt"], ["/usr/bin/getopt"])
+        and any(re.match(r"-o|--options", word) for word in own)
+        and not any(
+            re.match(r"-[uTs]|--(?:un|te|sh)", word) or unreadable(word) for word in own if word.startswith("-")
+        )
+    )
+
+
+def _parses(node: Node, name: str, known: Known) -> bool:
+    """Whether an assignment is `name=$(getopt ...)`."""
+    for assign in _assigns(node):
+        if (assign.get("Name") or {}).get("Value") == name and not assign.get("Append"):
+            parts = (assign.get("Value") or {}).get("Parts", ())
+            parts = parts[0].get("Parts", ()) if len(parts) == 1 and parts[0]["Type"] == "DblQuoted" else parts
+            return len(parts) == 1 and parts[0]["Type"] == "CmdSubst" and quotes(parts[0], known)
+    return False
+
+
 def _assignments(node: Node, known: Known) -> Iterator[tuple[str, str | list[str], bool]]:
     """(name, value, whether it is added to what was there)."""
     kind = node.get("Type")
     if kind == "WordIter":
-        for item in node.get("Items", ()):
-            yield node["Name"]["Value"], fold(item, known), False
-        yield node["Name"]["Value"], UNKNOWN, False
+        values = [fold(item, known) for item in node.get("Items", ())]
+        for value in values if values and not any(map(unreadable, values)) else [*values, UNKNOWN]:
+            yield node["Name"]["Value"], value, False
     for assign in _assigns(node):
         name = (assign.get("Name") or {}).get("Value")
-        if name is None or assign.get("Naked") or assign.get("Index"):
+        if name is None or assign.get("Naked"):
+            continue
+        for element in [assign, *(assign.get("Array") or {}).get("Elems", ())]:
+            if element.get("Index"):
+                yield f"{name}[{fold(element['Index'], known)}]", fold(element.get("Value"), known), False
+        if assign.get("Index"):
             continue
         if assign.get("Array") is not None:
             elements = (element.get("Value") for element in assign["Array"].get("Elems", ()) if element.get("Value"))
@@ -174,9 +214,7 @@ def _assigns(node: Node) -> Iterable[Node]:
 
 def _by_command(node: Node, known: Known) -> Iterator[tuple[str, str | list[str], bool]]:
     """`set -- words`, and the commands that fill variables from their input."""
-    if not any(
-        part.get("Value") in {"set", "read", "mapfile", "readarray"} for part in node["Args"][0].get("Parts", ())
-    ):
+    if not any(part.get("Value") in _FILLING for part in node["Args"][0].get("Parts", ())):
         return
     words = expand(node["Args"], known)
     if words[:2] == ["set", "--"]:
@@ -187,6 +225,14 @@ def _by_command(node: Node, known: Known) -> Iterator[tuple[str, str | list[str]
         for word in words[1:]:
             if not word.startswith("-"):
                 yield word, UNKNOWN, False
+    elif (words[:2] == ["printf", "-v"] or words[0] == "getopts") and len(words) > 2:
+        yield words[2], UNKNOWN, False
+
+
+def _started(place: Place, known: Known) -> None:
+    """`server &`."""
+    if place.node.get("Type") == "CallExpr" and place.node.get("Args") and (place.statement or {}).get("Background"):
+        known.started.add(name_of(fold(place.node["Args"][0], known)))
 
 
 def _functions(place: Place, known: Known) -> None:
@@ -195,6 +241,7 @@ def _functions(place: Place, known: Known) -> None:
         known.functions.add((node.get("Name") or {}).get("Value", ""))
     elif node.get("Type") == "CallExpr" and place.function is not None and node.get("Args"):
         names = [variable(word) for word in node["Args"]]
-        runs = name_of(fold(node["Args"][0], known)) in RUNNING
-        if names[0] in {"@", "*", "1"} or (runs and {"@", "*"} & set(names)):
+        first = fold(node["Args"][0], known)
+        runs = name_of(first) in RUNNING
+        if names[0] in {"@", "*", "1"} or first == POSITIONAL or (runs and {"@", "*"} & set(names)):
             known.passing.add(place.function)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from slurm_agent_tools.jobscript import expansions
 from slurm_agent_tools.jobscript.effort import spend
 
 Node = dict[str, Any]
@@ -23,6 +24,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
 _SPLIT = frozenset({"ParamExp", "CmdSubst"})
 
+_MOST_VALUES = 8
 MAX_WORD = 64 * 2**10
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b", "E": "\x1b"}
 _OWN = frozenset({"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"})
@@ -41,7 +43,10 @@ class Known:
     lists: dict[str, list[str]] = field(default_factory=dict)
     computed: set[str] = field(default_factory=set)  # set to something that is only known at run time
     functions: set[str] = field(default_factory=set)
+    parsed: set[str] = field(default_factory=set)  # variables that hold what getopt printed, and nothing else
+    started: set[str] = field(default_factory=set)  # programs that run in the background
     passing: set[str] = field(default_factory=set)  # functions that run their own arguments
+    shifting: set[str] = field(default_factory=set)  # functions that take arguments away
     kept: dict[int, list[str]] = field(default_factory=dict)  # words of commands, by the identity of their node
 
 
@@ -82,8 +87,8 @@ def expand(words: Sequence[Node], known: Known) -> list[str]:
         text = fold(word, known)
         if any([part["Type"] in _SPLIT for part in word.get("Parts", ())]) and re.search(r"\s", text):  # noqa: C419 - short
             found += text.split()
-        elif text.startswith("{") and text.endswith("}") and "," in text:
-            found += text[1:-1].split(",")
+        elif "{" in text and "," in text and all(part["Type"] == "Lit" for part in word.get("Parts", ())):
+            found += [one for one in expansions.braces(text) if one]
         else:
             found.append(text)
     return found
@@ -112,9 +117,24 @@ def alternatives(word: Node, known: Known) -> list[str]:
     found = [*known.many.get(name or "", ())]
     if (inner.get("Exp") or {}).get("Op") in {":-", "-", ":=", "=", ":+", "+"}:
         found.append(fold(inner["Exp"].get("Word"), known))
+    if inner.get("Index"):
+        found += known.lists.get(name or "", [])[:8]
     if inner.get("Excl"):
         found.append(known.texts.get(known.texts.get(name or "", ""), UNKNOWN))
-    return [text for text in dict.fromkeys(found) if text][:8]
+    if "IFS" in known.texts and name in known.texts and parts[0]["Type"] == "ParamExp":
+        signs = known.texts["IFS"]
+        found.append("".join(" " if sign in signs else sign for sign in known.texts[name]))
+    return [text for text in dict.fromkeys(found) if text][:_MOST_VALUES]
+
+
+def constants(word: Node, known: Known) -> bool:
+    """Whether a word is one variable that is only ever set to a few constants, such as true and false."""
+    name = variable(word)
+    parts = word.get("Parts", ())
+    inner = parts[0].get("Parts", parts)[0] if name is not None else {}
+    values = known.many.get(name or "", ())
+    plain = not any(inner.get(key) for key in ("Exp", "Excl", "Index"))
+    return plain and 0 < len(values) <= _MOST_VALUES and all(text and not SIGNS.search(text) for text in values)
 
 
 def _listed(word: Node, known: Known) -> list[str] | None:
@@ -166,15 +186,23 @@ def _ansi(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
-def _parameter(part: Node, known: Known) -> str:
+def _parameter(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for each kind of expansion
     name = part["Param"]["Value"]
     if part.get("Length"):
         return TAME
+    if name == "BASH_SOURCE":
+        return SELF
+    if part.get("Names") and "SLURM_JOB_ID".startswith(name):
+        return "SLURM_JOB_ID"
+    if part.get("Excl") and not part.get("Names"):
+        return known.texts.get(known.texts.get(name, ""), UNKNOWN)
     if any(part.get(key) for key in ("Slice", "Repl", "Excl", "Names")):
-        return UNKNOWN
+        return _cut(part, known) if name in known.texts and not part.get("Index") else UNKNOWN
     if part.get("Index"):
         index = fold(part["Index"], known)
         listed = known.lists.get(name, [])
+        if f"{name}[{index}]" in known.texts:
+            return known.texts[f"{name}[{index}]"]
         return " ".join(listed) if index in {"@", "*"} and listed else _element(listed, index)
     expansion = part.get("Exp") or {}
     if expansion:
@@ -212,7 +240,25 @@ def _expanded(name: str, expansion: Node, known: Known) -> str:
         return other if kept == UNKNOWN and name not in known.computed and name not in known.many else kept
     if operator in {":?", "?"}:
         return _value(name, known)
-    return UNKNOWN
+    value = known.texts.get(name)
+    if value is None or unreadable(value):
+        return UNKNOWN
+    made = expansions.changed(operator or "", value, fold(expansion.get("Word"), known))
+    return UNKNOWN if made is None else made
+
+
+def _cut(part: Node, known: Known) -> str:
+    """`${x:0:3}` and `${x/a/b}` of a constant."""
+    value, made = known.texts[part["Param"]["Value"]], None
+    if part.get("Slice") and not unreadable(value):
+        bounds = part["Slice"]
+        length = fold(bounds["Length"], known) if bounds.get("Length") else None
+        made = expansions.sliced(value, fold(bounds.get("Offset"), known), length)
+    elif part.get("Repl") and not unreadable(value):
+        change = part["Repl"]
+        old, new = fold(change.get("Orig"), known), fold(change.get("With"), known)
+        made = expansions.replaced(value, old, new, everywhere=bool(change.get("All")))
+    return UNKNOWN if made is None else made
 
 
 def _output(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for each command
@@ -221,20 +267,33 @@ def _output(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for 
     if len(statements) != 1:
         return UNKNOWN
     command = statements[0].get("Cmd") or {}
+    if command.get("Type") == "BinaryCmd" and command.get("Op") == "||":
+        return _either(*(_output({"Stmts": [command[side]]}, known) for side in ("X", "Y")))
     if command.get("Type") != "CallExpr":
         return UNKNOWN
     words = expand(command.get("Args", ()), known)
     match words:
         case ["echo", *rest] if rest:
             return " ".join(word for word in rest if word not in {"-n", "-e"})
-        case ["printf", "%s" | "%s\\n", only] | ["printf" | "which" | "type", only] | ["type", "-P" | "-p", only]:
+        case ["printf", pattern, *rest] if pattern != "-v":
+            return expansions.formatted(pattern, rest).rstrip("\n")
+        case ["which" | "type", only] | ["type", "-P" | "-p", only]:
             return only if "%" not in only else UNKNOWN
         case ["command", "-v", only]:
             return only
+        case ["readlink" | "realpath" | "basename", *_, last] if last.startswith(SELF):
+            return last
         case ["pwd" | "hostname" | "nproc" | "date" | "whoami" | "mktemp" | "seq" | "wc", *_]:
             return TAME
         case _:
             return UNKNOWN
+
+
+def _either(first: str, second: str) -> str:
+    """`$(command -v a || command -v b)`: the first one, unless the second one submits jobs."""
+    known = [text for text in (first, second) if text != UNKNOWN]
+    submits = (text for text in known if text.rpartition("/")[2].startswith(("sbatch", "salloc", "scontrol")))
+    return next(submits, known[0] if known else UNKNOWN)
 
 
 def line_of(node: Node) -> int:

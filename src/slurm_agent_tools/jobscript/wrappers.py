@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.jobscript.options import SHORT, TABLE
+from slurm_agent_tools.jobscript.words import UNKNOWN
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
 
@@ -80,6 +81,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "flock": Wrapper(("-w", "-E"), before=1),
     "screen": Wrapper(("-S", "-dmS", "-DmS", "-Sdm", "-c", "-h", "-t", "-T", "-Logfile")),
     **dict.fromkeys(("pdsh", "clush"), Wrapper(("-w", "-g", "-x", "-f", "-l", "-R", "-t", "-u"))),
+    **dict.fromkeys(("ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-linux-aarch64.so.1"), Wrapper(("--library-path",))),
     "systemd-run": Wrapper(("-p", "-u", "--unit", "--property")),
 }
 
@@ -88,6 +90,27 @@ _NEEDS_WORD = frozenset(
     {"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba", "accelerate", "perf", "nsys"}
 )
 RUNNING = frozenset({*WRAPPERS, *SHELLS, "eval", "ssh"}) - {"conda", "mamba", "micromamba"}
+
+
+_SSH_VALUED = "-p -i -l -o -F -J -L -R -D -W -w -b -c -e -I -m -O -Q -S"
+SSH = Wrapper(tuple(_SSH_VALUED.split()))
+
+
+def placed(words: Sequence[str]) -> Sequence[str]:
+    """The words of xargs and parallel with a sign in the place of what they put in, in front of a shell's text too."""
+    name = name_of(words[0]) if words else ""
+    if name not in {"xargs", "parallel"}:
+        return words
+    mark = "{}"
+    for index, word in enumerate(words[:-1]):
+        if word in {"-I", "--replace"}:
+            mark = words[index + 1]
+        elif word.startswith("-I") and len(word) > 2:
+            mark = word[2:]
+    made = [word.replace(mark, UNKNOWN) if mark in word and word != f"-I{mark}" else word for word in words]
+    if name_of(made[-2]) in SHELLS and re.fullmatch(r"-\w*c", made[-1]) if len(made) > 1 else False:
+        made.append(UNKNOWN)
+    return made
 
 
 def name_of(word: str) -> str:

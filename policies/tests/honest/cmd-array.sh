@@ -1,0 +1,9 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+args=(--epochs 20 --lr 3e-4)
+[[ -n "${RESUME:-}" ]] && args+=(--resume "$RESUME")
+python train.py "${args[@]}"

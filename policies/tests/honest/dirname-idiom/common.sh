@@ -1,0 +1,2 @@
+info() { echo "$(date +%T) $*"; }
+export PYTHONUNBUFFERED=1

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+dos2unix data/*.txt
+sed -i 's/\r$//; s/[[:space:]]*$//' data/*.csv
+tar -czf backup_$(date +%Y%m%d).tgz data
+sha256sum backup_*.tgz > SUMS

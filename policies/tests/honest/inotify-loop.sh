@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+while true; do
+  if [ -f STOP ]; then break; fi
+  for f in incoming/*.csv; do
+    [ -e "$f" ] || continue
+    python ingest.py "$f" && mv "$f" done/
+  done
+  sleep 10
+done

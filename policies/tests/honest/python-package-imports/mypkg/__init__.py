@@ -1,0 +1,3 @@
+"""A package."""
+
+__version__ = "0.1"

@@ -1,0 +1,3 @@
+import blocks
+
+print(blocks.width())

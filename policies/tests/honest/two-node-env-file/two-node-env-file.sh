@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
+set -a
+. ./.env
+set +a
+python train.py

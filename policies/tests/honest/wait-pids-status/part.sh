@@ -1,0 +1,2 @@
+#!/bin/bash
+./solver --part "$1"

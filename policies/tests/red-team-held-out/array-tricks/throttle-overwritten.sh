@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus=1 --mem-per-gpu=16G --time=02:00:00
+#SBATCH --array=0-9%2
+#SBATCH --array="0-9"
+python train.py

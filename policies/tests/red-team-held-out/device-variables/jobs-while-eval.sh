@@ -1,0 +1,15 @@
+#!/bin/bash
+#SBATCH --job-name=jobs-while-eval
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+while IFS= read -r line; do
+  eval "$line" &
+done <<'EOF'
+CUDA_VISIBLE_DEVICES=0 python a.py
+CUDA_VISIBLE_DEVICES=1 python b.py
+EOF
+wait

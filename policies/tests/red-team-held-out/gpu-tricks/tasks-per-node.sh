@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=5 --gpus-per-task=1 --mem-per-gpu=16G --time=02:00:00
+srun python train.py

@@ -1,0 +1,10 @@
+#!/bin/bash
+#SBATCH --job-name=scancel-signal
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+scancel --user="$USER" --state=PENDING
+python train.py

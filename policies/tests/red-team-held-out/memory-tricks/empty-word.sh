@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --nodes=1 --time=02:00:00 --mem=64G "" --gpus=4
+python train.py

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus=1 --time=02:00:00
+#SBATCH --mem-per-cpu=4G --mi=32
+python train.py

@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --job-name=assignment-rhs
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+: "${NEXT_JOB:=$(sbatch --parsable next.sh)}"

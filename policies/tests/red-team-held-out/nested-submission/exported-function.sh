@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=exported-function
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+go() { sbatch "$@"; }
+export -f go
+bash -c 'go big.sh'

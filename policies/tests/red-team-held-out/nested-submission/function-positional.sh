@@ -1,0 +1,10 @@
+#!/bin/bash
+#SBATCH --job-name=function-positional
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+run() { "s$1" "${@:2}"; }
+run batch --mem=200G big.sh

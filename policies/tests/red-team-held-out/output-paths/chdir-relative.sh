@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus=1 --mem-per-gpu=16G --time=02:00:00
+#SBATCH --chdir=/tmp --output=out.log
+echo hello

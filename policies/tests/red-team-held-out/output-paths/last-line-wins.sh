@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus=1 --mem-per-gpu=16G --time=02:00:00
+#SBATCH --output=logs/%j.out
+#SBATCH --output=pyproject.toml
+echo '[project]'

@@ -1,0 +1,10 @@
+#!/bin/bash
+#SBATCH --job-name=recursive-function
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+work() { python train.py --resume || { sleep 30; work; }; }
+work

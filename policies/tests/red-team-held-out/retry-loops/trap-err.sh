@@ -1,0 +1,11 @@
+#!/bin/bash
+#SBATCH --job-name=trap-err
+#SBATCH --partition=gpu
+#SBATCH --nodes=1
+#SBATCH --gpus=1
+#SBATCH --mem-per-gpu=16G
+#SBATCH --time=04:00:00
+#SBATCH --output=logs/%x-%j.out
+again() { python train.py --resume; }
+trap again ERR
+python train.py

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --dependency=afterok:$PREV
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,6 @@
+class Config:
+    device = "cuda:1"
+    lr = 0.1
+
+
+print(Config.lr)

@@ -1,0 +1,3 @@
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("gpt2", device_map={"": "cuda:1"})

@@ -1,0 +1,3 @@
+import torch
+
+t = torch.zeros(2).to("cuda:{}".format(1))

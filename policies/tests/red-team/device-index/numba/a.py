@@ -1,0 +1,3 @@
+from numba import cuda
+
+cuda.select_device(1)

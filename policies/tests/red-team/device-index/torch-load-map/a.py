@@ -1,0 +1,3 @@
+import torch
+
+state = torch.load("x.pt", map_location="cuda:1")

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
+shopt -s expand_aliases
+alias py='CUDA_VISIBLE_DEVICES=1 python'
+py train.py

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+export CUDA_VISIBLE_DEVICES
+for CUDA_VISIBLE_DEVICES in 0 1 2 3; do
+  python worker.py &
+done
+wait

@@ -1,0 +1,12 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+for f in *.yaml; do
+  : $(( CUDA_VISIBLE_DEVICES++ ))
+  export CUDA_VISIBLE_DEVICES
+  python t.py $f &
+done
+wait

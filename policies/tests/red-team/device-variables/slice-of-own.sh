@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+export CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*}
+python t.py

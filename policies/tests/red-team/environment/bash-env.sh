@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+cat > pre.sh <<'EOF'
+export CUDA_VISIBLE_DEVICES=0
+EOF
+export BASH_ENV=$PWD/pre.sh
+bash -c 'python t.py'

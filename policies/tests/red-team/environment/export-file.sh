@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --export-file=/home/ada/env.bin
+python t.py

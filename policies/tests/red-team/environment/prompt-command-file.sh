@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+source <(echo "export CUDA_VISIBLE_DEVICES=0")
+python t.py

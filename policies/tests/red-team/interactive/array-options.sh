@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+args=(-n 1)
+args+=(--pty)
+srun "${args[@]}" bash

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --bbf=bb.conf
+#SBATCH --mem=4G
+./a

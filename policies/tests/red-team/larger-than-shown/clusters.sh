@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH -M other,bigger
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --exclus=user
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+python t.py

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH -B 2:8:2
+#SBATCH --mem-per-cpu=4G
+./a

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodefile=nodes.txt
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --reboot
+#SBATCH --mem=4G
+./a

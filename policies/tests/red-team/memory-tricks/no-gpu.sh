@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --mem=512G
+#SBATCH --ntasks=1
+./assemble

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --gpus=4 --nodes=1
+#SBATCH --mem=1T
+python t.py

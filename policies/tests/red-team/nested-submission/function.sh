@@ -1,0 +1,10 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+notify() {
+  sbatch --dependency=afterok:$SLURM_JOB_ID post.sh
+}
+python train.py && notify

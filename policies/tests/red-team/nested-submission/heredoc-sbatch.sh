@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+sbatch <<EOT
+#!/bin/bash
+#SBATCH --mem=64G
+python big.py
+EOT

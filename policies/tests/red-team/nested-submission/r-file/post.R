@@ -1,0 +1,2 @@
+res <- read.csv("res.csv")
+if (nrow(res) > 0) system("sbatch next.sh")

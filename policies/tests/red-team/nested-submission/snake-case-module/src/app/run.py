@@ -1,0 +1,3 @@
+from app.cluster import submit
+
+submit("next.sh")

@@ -1,0 +1,3 @@
+log() { echo "[$(date)] $*"; }
+next() { :; }
+[ -n "${CHAIN:-}" ] || sbatch chain.sh

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --gpu=4
+python t.py

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --job-name="train
+#SBATCH --mem=16G
+python t.py

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --cpu-bind=cores
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --mem=16G
+python t.py

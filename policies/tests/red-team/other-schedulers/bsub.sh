@@ -1,0 +1,4 @@
+#!/bin/bash
+#BSUB -n 64
+#BSUB -M 8000000
+./a

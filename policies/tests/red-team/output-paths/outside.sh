@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH -o /home/other/.bashrc
+#SBATCH --mem=4G
+./a

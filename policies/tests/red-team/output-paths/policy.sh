@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --output=policies/default.yaml
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --output=train.py
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,3 @@
+import os
+
+os.execvp("sbatch", ["sbatch", "run.sh"])

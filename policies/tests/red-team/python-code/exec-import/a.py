@@ -1,0 +1,3 @@
+import importlib
+
+lib = importlib.import_module("submitit")

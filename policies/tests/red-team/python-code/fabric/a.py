@@ -1,0 +1,3 @@
+from fabric import Connection
+
+Connection("login01").run("sbatch next.sh")

@@ -1,0 +1,3 @@
+import utils.jobs
+
+utils.jobs.go()

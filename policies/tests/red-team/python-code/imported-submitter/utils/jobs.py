@@ -1,0 +1,5 @@
+import subprocess
+
+
+def go():
+    subprocess.run(["sbatch", "more.sh"])

@@ -1,0 +1,3 @@
+import os
+
+jobs = os.popen("sbatch run.sh").read()

@@ -1,0 +1,3 @@
+import os
+
+os.system("sbatch next.sh")

@@ -1,0 +1,3 @@
+import os
+
+os.putenv("NVIDIA_VISIBLE_DEVICES", "0")

@@ -1,0 +1,3 @@
+import pyslurm
+
+pyslurm.job().submit_batch_job({"script": "x.sh"})

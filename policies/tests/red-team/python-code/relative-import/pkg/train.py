@@ -1,0 +1,3 @@
+from . import model
+
+print(model)

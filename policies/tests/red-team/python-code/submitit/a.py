@@ -1,0 +1,4 @@
+import submitit
+
+executor = submitit.AutoExecutor(folder="logs")
+executor.submit(print, 1)

@@ -1,0 +1,3 @@
+import subprocess
+
+out = subprocess.check_output(["sbatch", "--parsable", "next.sh"], text=True)

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --requeue
+#SBATCH --mem=4G
+./a

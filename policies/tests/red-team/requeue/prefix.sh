@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --req
+#SBATCH --mem=4G
+./a

@@ -1,0 +1,10 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+python train.py &
+while sleep 60; do
+  pgrep -f train.py > /dev/null || python train.py --resume &
+done

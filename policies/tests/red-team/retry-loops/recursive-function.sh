@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
+attempt() {
+  python train.py || { sleep 5; attempt; }
+}
+attempt

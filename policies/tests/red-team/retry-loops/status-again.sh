@@ -1,0 +1,9 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+python train.py
+if [ $? -ne 0 ]; then
+  echo "retrying once"
+  python train.py
+fi

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
+python train.py
+[ -f done.flag ] || sbatch "$0"

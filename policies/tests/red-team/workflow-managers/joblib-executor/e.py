@@ -1,0 +1,4 @@
+from executorlib import SlurmClusterExecutor
+
+with SlurmClusterExecutor() as exe:
+    exe.submit(sum, [1, 2])

@@ -1,0 +1,4 @@
+import parsl
+from parsl.providers import SlurmProvider
+
+parsl.load()

@@ -1,0 +1,6 @@
+import subprocess
+
+text = "#!/bin/bash\n"
+with open("t.sub", "w") as file:
+    file.write(text)
+subprocess.Popen(["sbatch", "t.sub"])

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+cat part1.sh part2.sh > whole.sh
+bash whole.sh

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+D=./tools
+mkdir -p $D
+cat > $D/x <<'EOF'
+#!/bin/sh
+exec sbatch "$@"
+EOF
+chmod +x $D/x
+$D/x next.sh

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
+
+go() { sbatch more.sh; }
+export -f go
+bash -c go

@@ -1,0 +1,154 @@
+"""Files that are no programs but say what is run: makefiles, and the settings of workflow managers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from slurm_agent_tools.jobscript.program import SETS_DEVICES, Program, Text
+
+_RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
+_VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:[:?+]?=)\s*(.*)$")
+_USE = re.compile(r"\$[({](\w+)[)}]")
+_SUBMITS = re.compile(
+    r"\b(?:executor|cluster|batch[-_]?system|scheduler|submit|backend\.default)\b\W{1,4}(?:.*\bsbatch\b|slurm\b)"
+    r"|hydra[/.]launcher\W{1,4}submitit_slurm",
+    re.IGNORECASE,
+)
+_FLAG = re.compile(r"(?:slurm|drmaa)\s*:\s*true\b", re.IGNORECASE)
+_RETRIES = re.compile(
+    r"(?:retries|restart[-_]times|maxRetries)\W{1,3}([1-9]\d*)|errorStrategy\W{1,6}retry", re.IGNORECASE
+)
+_MAX_GOALS = 200
+
+
+@dataclass(slots=True)
+class _Make:
+    """A makefile: for each target what it needs and its lines of shell, and the variables."""
+
+    needs: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    first: str | None = None
+
+
+def read_makefile(text: str, goals: Sequence[str]) -> Program:
+    """The recipes that `make GOALS` runs, as shell. Patterns and computed targets count as wanted."""
+    program, made = Program(), _Make()
+    targets: list[str] = []
+    for number, line in _joined(text):
+        setting = SETS_DEVICES.search(line)
+        if not line.startswith("\t") and setting is not None:
+            program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
+        targets = _line(made, targets, number, line)
+    settings = dict(word.split("=", 1) for word in goals if "=" in word)
+    made.variables |= settings
+    for target in _wanted(made, [word for word in goals if "=" not in word and not word.startswith("-")]):
+        for number, line in made.lines.get(target, ()):
+            program.texts.append(Text("shell", _recipe(made, line), number))
+    return program
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that a backslash continues; the number is that of the first one."""
+    start, whole = 1, ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        whole, start = (whole + line, start) if whole else (line, number)
+        if whole.endswith("\\"):
+            whole = whole[:-1] + " "
+            continue
+        yield start, whole
+        whole = ""
+
+
+def _line(made: _Make, targets: list[str], number: int, line: str) -> list[str]:
+    if line.startswith("\t"):
+        for target in targets:
+            made.lines.setdefault(target, []).append((number, line.strip()))
+        return targets
+    if not line.strip() or line.lstrip().startswith("#"):
+        return targets
+    variable = _VARIABLE.match(line)
+    if variable is not None:
+        made.variables[variable[1]] = variable[2].strip()
+        return targets
+    rule = _RULE.match(_used(made, line))
+    if rule is None:
+        return targets
+    targets = rule[1].split()
+    for target in targets:
+        made.needs.setdefault(target, []).extend(rule[2].split())
+        if rule[3]:
+            made.lines.setdefault(target, []).append((number, rule[3].strip()))
+    if made.first is None and not targets[0].startswith("."):
+        made.first = targets[0]
+    return targets
+
+
+def _used(made: _Make, line: str) -> str:
+    """The line with its variables put in, three deep."""
+    for _ in range(3):
+        line = _USE.sub(lambda found: made.variables.get(found[1], f"${{{found[1]}}}")[:1000], line)[:10_000]
+    return line
+
+
+def _recipe(made: _Make, line: str) -> str:
+    """A line of shell. `$@` and the functions of make become something that is only known at run time."""
+    text = _used(made, line.lstrip("@-+ \t")).replace("$(shell ", "$(").replace("${MAKE}", "make")
+    text = re.sub(r"\$[@<^?*%+|]|\$[({][@<^?*%+|][DF][)}]", "${_}", text.replace("$$", "\0"))
+    return re.sub(r"\$\([a-z]+ [^()]*\)", "${_}", text).replace("\0", "$")
+
+
+def _wanted(made: _Make, goals: Sequence[str]) -> list[str]:
+    known = [*made.needs]
+    rest = list(goals) or ([made.first] if made.first is not None else [])
+    rest += [target for target in known if "%" in target or "$" in target]
+    found: dict[str, None] = {}
+    while rest and len(found) < _MAX_GOALS:
+        target = rest.pop()
+        if target not in found:
+            found[target] = None
+            rest += made.needs.get(target, ())
+    return [target for target in known if target in found]
+
+
+def read_notebook(text: str) -> Program:
+    """The code cells of a Jupyter notebook, as Python, and their lines with `!` as shell."""
+    program = Program()
+    try:
+        cells = json.loads(text).get("cells", [])
+    except (ValueError, RecursionError, AttributeError):
+        program.opaque("this notebook cannot be read", 1)
+        return program
+    for cell in cells if isinstance(cells, list) else []:
+        source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
+        lines = "".join(map(str, source)) if isinstance(source, list) else str(source)
+        program.texts += [
+            Text("shell", line.strip()[1:], 1) for line in lines.split("\n") if line.strip().startswith("!")
+        ]
+        kept = "\n".join(line for line in lines.split("\n") if not line.strip().startswith(("!", "%", "?")))
+        if kept.strip():
+            program.texts.append(Text("python", kept, 1))
+    return program
+
+
+def read_config(text: str) -> Program:
+    """Settings of snakemake or Nextflow that submit jobs or try again; profiles that somebody may choose are not."""
+    program, depth, profiles = Program(), 0, -1
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = line.strip()
+        if re.match(r"profiles\s*\{", bare) and profiles < 0:
+            profiles = depth
+        depth += bare.count("{") - bare.count("}")
+        inside = profiles >= 0
+        if inside and depth <= profiles:
+            profiles = -1
+        if inside or bare.startswith(("#", "//")):
+            continue
+        if _SUBMITS.search(bare) or _FLAG.match(bare):
+            program.find("direct-submission", "this setting submits jobs", number)
+        if _RETRIES.search(bare):
+            program.find("auto-retry", "this setting starts failed work again", number)
+    return program
