@@ -13,7 +13,8 @@ from typing import Any
 
 from slurm_agent_tools import process
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.jobscript.analyse import Answer, NeedFile, NeedShell, analyse
+from slurm_agent_tools.jobscript.analyse import analyse
+from slurm_agent_tools.jobscript.progress import Answer, NeedFile, NeedShell
 from slurm_agent_tools.jobscript.tree import load
 from slurm_agent_tools.model import ScriptReading
 from slurm_agent_tools.slurm.runner import Files

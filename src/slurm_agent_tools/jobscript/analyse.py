@@ -5,23 +5,23 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections import Counter, deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from slurm_agent_tools.jobscript import follow
 from slurm_agent_tools.jobscript.configs import read_config, read_makefile, read_notebook
 from slurm_agent_tools.jobscript.directives import Header, read_directives, unreadable
 from slurm_agent_tools.jobscript.effort import Effort, TooLarge, cost, within
 from slurm_agent_tools.jobscript.letters import encoded, for_bash, refused, shown, undecodable
-from slurm_agent_tools.jobscript.program import SETS_DEVICES, File, Level, Program, Text
+from slurm_agent_tools.jobscript.program import SETS_DEVICES, File, Program, Text
+from slurm_agent_tools.jobscript.progress import Answer, Need, NeedFile, NeedShell, Source, State
 from slurm_agent_tools.jobscript.python import read_python
 from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
 from slurm_agent_tools.jobscript.scan import SILENT, scan
 from slurm_agent_tools.jobscript.shell import read_shell
-from slurm_agent_tools.jobscript.words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, Node
-from slurm_agent_tools.model import Evidence, Finding, JobRequest, ScriptReading
+from slurm_agent_tools.jobscript.words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
+from slurm_agent_tools.model import JobRequest, ScriptReading
 
 MAX_DEPTH = 4
 MAX_TEXTS = 60
@@ -30,9 +30,7 @@ MAX_SCANNED = 2**20
 MAX_ASKED = 300
 MAX_OPENED = 16 * 2**20
 MAX_FOLDERS = 16
-MAX_ALIKE = 100  # findings of one rule and level
 MAX_IMPORTED = 40  # modules of the project; beyond that no further one is read
-MAX_IMPORTED_SIGNS = 80_000
 MAX_SOUGHT = 400
 
 # What stands for a sign of the folded text when that text is read as a program of its own.
@@ -44,80 +42,7 @@ _LARGE = (
 )
 _PYTHON_SIGNS = dict.fromkeys(_SHELL_SIGNS, "_")
 
-
-@dataclass(frozen=True, slots=True)
-class NeedShell:
-    """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`."""
-
-    text: bytes
-    dialect: str
-    file: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class NeedFile:
-    """Read this file of the project. The answer is its bytes, None when it is none, or why it cannot be read."""
-
-    path: str
-
-
-Need = NeedShell | NeedFile
-Answer = Node | str | bytes | None
 Reading = Generator[Need, Answer, ScriptReading]
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A text to be read: part of `file`, whose lines are `lines`, from line `line` on."""
-
-    language: str
-    content: str
-    file: str
-    line: int
-    lines: Sequence[str]
-    depth: int
-    args: tuple[str, ...] | None = None  # that the program gets, where they are known
-    zero: str | None = None  # its `$0`, where that is not the script
-
-    def evidence(self, line: int) -> Evidence:
-        """The line of the file, as it stands there."""
-        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
-        return Evidence(self.file, line, shown(text[:300]))
-
-
-@dataclass(slots=True)
-class _State:
-    script: str
-    args: Sequence[str] | None
-    folders: list[str]
-    home: str = ""  # the folder of the script
-    findings: list[Finding] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    written: dict[str, tuple[Text | None, _Source]] = field(default_factory=dict)
-    copied: dict[str, str] = field(default_factory=dict)
-    fetched: list[str] = field(default_factory=list)
-    notes: set[str] = field(default_factory=set)
-    seen: set[tuple[str, str, tuple[str, ...] | None, str | None]] = field(default_factory=set)
-    todo: deque[_Source] = field(default_factory=deque)
-    wanted: deque[tuple[File, _Source]] = field(default_factory=deque)
-    effort: Effort = field(default_factory=Effort)
-    texts: int = 0
-    size: int = 0
-    counts: Counter[tuple[str, Level]] = field(default_factory=Counter)
-    scanned: int = 0
-    answers: dict[str, Answer] = field(default_factory=dict)  # of the files that were asked for
-    opened: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)  # path, by what it is run, with what
-    modules: Counter[str] = field(default_factory=Counter)  # of the project, that Python imports: read and asked for
-    imported: Effort = field(default_factory=lambda: Effort(signs=MAX_IMPORTED_SIGNS))
-
-    def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
-        """Note a finding; of many alike, which decide nothing new, the first ones."""
-        self.counts[rule, level] += 1
-        if self.counts[rule, level] == MAX_ALIKE:
-            what = f"{what}, and there are more lines like it"
-        if self.counts[rule, level] <= MAX_ALIKE:
-            self.findings.append(Finding(rule, shown(what), place, level))
 
 
 def analyse(
@@ -129,11 +54,11 @@ def analyse(
     request = _request(header, arguments or {})
     text = data.decode("utf-8", "surrogateescape")
     folders, home = _folders(path, request), posixpath.dirname(path)
-    state = _State(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
+    state = State(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
     _exports(state, request)
     if unreadable(data) is None:
         lines = text.split("\n")
-        state.todo.append(_Source(follow.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
+        state.todo.append(Source(follow.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
     _signals(state, request)
     return ScriptReading(
@@ -162,14 +87,14 @@ def _folders(path: str, request: JobRequest) -> list[str]:
     return [folder for folder in (posixpath.dirname(path), request.chdir or "") if folder]
 
 
-def _exports(state: _State, request: JobRequest) -> None:
+def _exports(state: State, request: JobRequest) -> None:
     for directive in request.find("export"):
         setting = SETS_DEVICES.search(directive.value or "")
         if setting is not None:
             state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)
 
 
-def _signals(state: _State, request: JobRequest) -> None:
+def _signals(state: State, request: JobRequest) -> None:
     """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
     if "lightning" not in state.notes or "no-requeue" in state.notes:
         return
@@ -179,9 +104,9 @@ def _signals(state: _State, request: JobRequest) -> None:
             state.find("auto-retry", what, directive.evidence)
 
 
-def _read_all(state: _State) -> Generator[Need, Answer, None]:
+def _read_all(state: State) -> Generator[Need, Answer, None]:
     """Texts first, then the files that they run, until nothing is left or it is too much."""
-    last: _Source | None = None
+    last: Source | None = None
     while state.todo or state.wanted:
         if state.todo:
             last = state.todo.popleft()
@@ -193,7 +118,7 @@ def _read_all(state: _State) -> Generator[Need, Answer, None]:
             yield from _follow(state, *state.wanted.popleft())
 
 
-def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
+def _read_text(state: State, source: Source) -> Generator[Need, Answer, None]:
     key = (source.language, source.content, source.args, source.zero)
     if key in state.seen:
         return
@@ -216,7 +141,7 @@ def _read_text(state: _State, source: _Source) -> Generator[Need, Answer, None]:
         yield from _read_shell(state, source, content)
 
 
-def _read_another(state: _State, source: _Source) -> None:
+def _read_another(state: State, source: Source) -> None:
     """What is neither shell nor Python."""
     match source.language:
         case "config":
@@ -231,7 +156,7 @@ def _read_another(state: _State, source: _Source) -> None:
             _scan(state, source, f"it is written for {source.language}, which is not read")
 
 
-def _read_python(state: _State, source: _Source) -> None:
+def _read_python(state: State, source: Source) -> None:
     try:
         with within(state.effort):
             program = read_python(source.content, source.line)
@@ -241,7 +166,7 @@ def _read_python(state: _State, source: _Source) -> None:
         _collect(state, program, source, offset=0)
 
 
-def _read_module(state: _State, source: _Source) -> None:
+def _read_module(state: State, source: Source) -> None:
     """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
     state.modules["read"] += 1
     state.imported.signs -= cost(encoded(source.content), "python")
@@ -251,7 +176,7 @@ def _read_module(state: _State, source: _Source) -> None:
         _collect(state, read_python(source.content, imported=True), source, offset=0)
 
 
-def _read_shell(state: _State, source: _Source, content: bytes) -> Generator[Need, Answer, None]:
+def _read_shell(state: State, source: Source, content: bytes) -> Generator[Need, Answer, None]:
     tree = yield NeedShell(content, "bash", source.file, source.line)
     if isinstance(tree, str) and for_bash(content) != content:
         tree = yield NeedShell(for_bash(content), "bash", source.file, source.line)
@@ -267,13 +192,13 @@ def _read_shell(state: _State, source: _Source, content: bytes) -> Generator[Nee
     _collect(state, program, source, offset=source.line - 1)
 
 
-def _scan(state: _State, source: _Source, why: str, line: int = 0) -> None:
+def _scan(state: State, source: Source, why: str, line: int = 0) -> None:
     """A text without a reader: what it names counts, and a person has to look at the rest."""
     state.find("opaque-code", why, source.evidence(line or source.line), "approve")
     _look(state, source)
 
 
-def _look(state: _State, source: _Source, silent: tuple[str, ...] = SILENT) -> None:
+def _look(state: State, source: Source, silent: tuple[str, ...] = SILENT) -> None:
     """What a text without a reader names."""
     content = source.content[: max(MAX_SCANNED - state.scanned, 0)]
     state.scanned += len(content)
@@ -281,7 +206,7 @@ def _look(state: _State, source: _Source, silent: tuple[str, ...] = SILENT) -> N
         state.find(rule, what, source.evidence(line + source.line - 1))
 
 
-def _collect(state: _State, program: Program, source: _Source, *, offset: int) -> None:
+def _collect(state: State, program: Program, source: Source, *, offset: int) -> None:
     for rule, what, level, line in program.findings:
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
@@ -304,16 +229,14 @@ def _collect(state: _State, program: Program, source: _Source, *, offset: int) -
     state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
 
 
-def _queue(
-    state: _State, text: Text, language: str, source: _Source, line: int, args: tuple[str, ...] = ()
-) -> None:
+def _queue(state: State, text: Text, language: str, source: Source, line: int, args: tuple[str, ...] = ()) -> None:
     signs = _PYTHON_SIGNS if language == "python" else _SHELL_SIGNS
     content = text.text.translate(signs)
     known = _plain(args or text.args)
-    state.todo.append(_Source(language, content, source.file, line, source.lines, source.depth + 1, known, text.zero))
+    state.todo.append(Source(language, content, source.file, line, source.lines, source.depth + 1, known, text.zero))
 
 
-def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answer, None]:
+def _follow(state: State, file: File, source: Source) -> Generator[Need, Answer, None]:
     """A file that the program runs: one that it wrote itself, and those of the project that it may mean."""
     name = file.path.rpartition("/")[2]
     if name in state.copied and name not in state.written:
@@ -342,7 +265,7 @@ def _follow(state: _State, file: File, source: _Source) -> Generator[Need, Answe
             _open(state, file, path, data, source)
 
 
-def _import(state: _State, file: File, source: _Source) -> Generator[Need, Answer, None]:
+def _import(state: State, file: File, source: Source) -> Generator[Need, Answer, None]:
     """The files of a module and of the packages around it, as far as they are the project's."""
     for paths in follow.modules(file.path, source.file, _bases(state)):
         for path in paths:
@@ -358,21 +281,21 @@ def _import(state: _State, file: File, source: _Source) -> Generator[Need, Answe
                 state.opened.add((path, file.how, ()))
                 content = data.decode("utf-8", "surrogateescape")
                 state.files[path] = hashlib.sha256(data).hexdigest()
-                state.todo.append(_Source("import", content, path, 1, content.split("\n"), source.depth))
+                state.todo.append(Source("import", content, path, 1, content.split("\n"), source.depth))
             break
 
 
-def _bases(state: _State) -> list[str]:
+def _bases(state: State) -> list[str]:
     """Folders that relative paths may start from: those seen from the project's root, and from the script's folder."""
     return [*state.folders, *(posixpath.join(state.home, folder) for folder in state.folders if state.home)]
 
 
-def _asked_enough(state: _State) -> bool:
+def _asked_enough(state: State) -> bool:
     read = sum(len(data) for data in state.answers.values() if isinstance(data, bytes))
     return len(state.answers) >= MAX_ASKED or read > MAX_OPENED
 
 
-def _run_made(state: _State, name: str, file: File, source: _Source) -> None:
+def _run_made(state: State, name: str, file: File, source: Source) -> None:
     """A file that the program wrote or fetched before."""
     if name in state.written and name:
         _run_written(state, name, file, source)
@@ -381,7 +304,7 @@ def _run_made(state: _State, name: str, file: File, source: _Source) -> None:
         state.find("opaque-code", what, source.evidence(file.line), "approve")
 
 
-def _run_written(state: _State, name: str, file: File, source: _Source) -> None:
+def _run_written(state: State, name: str, file: File, source: Source) -> None:
     made, writer = state.written[name]
     if made is None:
         what = f"it runs {name}, which is made while the job runs"
@@ -399,7 +322,7 @@ def _programs(text: Text) -> Text:
     return replace(text, text=re.sub(r"(?m)^\s*[\d,*-]+\s+", "", text.text))
 
 
-def _open(state: _State, file: File, path: str, data: bytes, source: _Source) -> None:
+def _open(state: State, file: File, path: str, data: bytes, source: Source) -> None:
     if (path, file.how, file.args) in state.opened:
         return
     state.opened.add((path, file.how, file.args))
@@ -415,7 +338,7 @@ def _open(state: _State, file: File, path: str, data: bytes, source: _Source) ->
         state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
         return
     known = _plain(file.args)
-    state.todo.append(_Source(language, content, path, 1, content.split("\n"), source.depth + 1, known))
+    state.todo.append(Source(language, content, path, 1, content.split("\n"), source.depth + 1, known))
 
 
 def _plain(args: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -9,7 +9,8 @@ from slurm_agent_tools.jobscript.program import File, Program, Text
 from slurm_agent_tools.jobscript.words import OWN_JOB, SELF, TAME, unreadable
 from slurm_agent_tools.jobscript.wrappers import WRAPPERS, behind
 
-SUBMITTERS = frozenset({"sbatch", "salloc", "qsub", "bsub", "msub", "scrontab", "crontab", "at", "strigger"})
+_SUBMITTING = "sbatch salloc qsub bsub msub scrontab crontab at strigger qlaunch condor_submit"
+SUBMITTERS = frozenset(_SUBMITTING.split())
 _ASKING = frozenset({"--help", "-h", "--version", "-V", "--usage", "-l", "--list"})
 _READING = (
     "show",
@@ -35,6 +36,7 @@ def submits(program: Program, name: str, rest: Sequence[str], line: int, *, scri
     program.find("direct-submission", f"it runs {name}", line)
     if name == "salloc":
         program.find("interactive", "it runs salloc, which waits for a terminal", line)
+    rest = [program.copied.get(word.rpartition("/")[2], word) for word in rest]
     if any(SELF in word or (script and word.rpartition("/")[2] == script) for word in rest):
         program.find("auto-retry", "it submits itself again", line)
     if any("afternotok" in word or "afterany" in word for word in rest):

@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from slurm_agent_tools.jobscript import clients, filing, managers, starters
 from slurm_agent_tools.jobscript.call import Call, options
@@ -25,20 +26,11 @@ _LAUNCHERS = frozenset(
 )
 _OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
 _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
-_BATCH_OPTIONS = frozenset(
-    [
-        "--workflow",
-        "--batch-type",
-        "-T",
-        "--batch-system",
-        "--batchSystem",
-        "--executor",
-        "--scheduler",
-        "--cluster",
-        "--provider",
-        "--backend",
-    ]
-)
+_BATCH_WORDS = """
+--workflow --batch-type -T --batch-system --batchSystem --executor --scheduler --cluster --provider --backend --with
+"""
+_BATCH_OPTIONS = frozenset(_BATCH_WORDS.split())
+_CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "resume", "top", "reboot"})
 _APPENDING = frozenset({"xargs", "find", "parallel"})
 _NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
 _LIBRARIES = re.compile(
@@ -142,6 +134,19 @@ def _arguments(call: Call) -> None:
         _option(call, option, value)
     for word in call.words:
         _word(call, word)
+    _mentioned(call)
+
+
+def _mentioned(call: Call) -> None:
+    """Another Slurm command with arguments among the words of a program that nothing is known of: it may start it."""
+    if call.name in _HANDLERS or call.name in call.known.functions:
+        return
+    for word, after in pairwise(call.rest):
+        client = name_of(word)
+        if client in {"sbatch", "salloc"} or (client == "scontrol" and after in _CHANGES):
+            call.program.find(
+                "direct-submission", f"it gives {client} to {call.name[:40]}, which may start it", call.line, "approve"
+            )
 
 
 def _option(call: Call, option: str, value: str) -> None:
@@ -149,7 +154,7 @@ def _option(call: Call, option: str, value: str) -> None:
         call.program.files.append(File("source", value, call.line))
     if option in {"-genv", "-env"}:
         call.program.sets(value, call.line)
-    if option in _BATCH_OPTIONS and re.fullmatch(r"slurm\w*", value):
+    if option in _BATCH_OPTIONS and re.fullmatch(r"slurm\w*(?::.*)?", value):
         call.program.find("direct-submission", f"{call.name} {option} {value} submits jobs by itself", call.line)
     restarts = re.fullmatch(r"--max[-_]restarts?", option) and value not in {"0", ""}
     if restarts or (option == "--retries" and call.name == "parallel" and value != "0"):
@@ -163,7 +168,7 @@ def _lists_devices(call: Call, option: str, value: str) -> bool:
     if option == "--include" and call.name == "deepspeed":
         return re.search(r"\d", value) is not None
     if _NUMBERED_OPTION.fullmatch(option):
-        return re.fullmatch(r"\d[\d,]*", value) is not None
+        return re.fullmatch(r"\d[\d,]*", value) is not None and value != "0"  # many a program's word for its only one
     return re.search(r"(?:devices|gpus)$", option) is not None and re.fullmatch(r"\[\d[\d, ]*\]", value) is not None
 
 

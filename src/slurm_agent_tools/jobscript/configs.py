@@ -39,15 +39,18 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
     program, made = Program(), _Make()
     targets: list[str] = []
     for number, line in _joined(text):
-        setting = SETS_DEVICES.search(line)
+        setting = SETS_DEVICES.search(re.sub(r"\s*[:?+]+=", "=", line))
         if not line.startswith("\t") and setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
         targets = _line(made, targets, number, line)
     settings = dict(word.split("=", 1) for word in goals if "=" in word)
     made.variables |= settings
+    recipes: dict[int, str] = {}
     for target in _wanted(made, [word for word in goals if "=" not in word and not word.startswith("-")]):
-        for number, line in made.lines.get(target, ()):
-            program.texts.append(Text("shell", _recipe(made, line), number))
+        recipes |= {number: _recipe(made, line) for number, line in made.lines.get(target, ())}
+    if recipes:  # one text, each line where it stands in the file
+        whole = "\n".join(recipes.get(number, "") for number in range(1, max(recipes) + 1))
+        program.texts.append(Text("shell", whole, 1))
     return program
 
 
@@ -98,7 +101,9 @@ def _recipe(made: _Make, line: str) -> str:
     """A line of shell. `$@` and the functions of make become something that is only known at run time."""
     text = _used(made, line.lstrip("@-+ \t")).replace("$(shell ", "$(").replace("${MAKE}", "make")
     text = re.sub(r"\$[@<^?*%+|]|\$[({][@<^?*%+|][DF][)}]", "${_}", text.replace("$$", "\0"))
-    return re.sub(r"\$\([a-z]+ [^()]*\)", "${_}", text).replace("\0", "$")
+    for _ in range(4):
+        text = re.sub(r"\$[({](?:[a-z]+ )[^(){}]*[)}]", "${_}", text)
+    return text.replace("\0", "$")
 
 
 def _wanted(made: _Make, goals: Sequence[str]) -> list[str]:
@@ -122,15 +127,18 @@ def read_notebook(text: str) -> Program:
     except (ValueError, RecursionError, AttributeError):
         program.opaque("this notebook cannot be read", 1)
         return program
+    shell: list[str] = []
+    python: list[str] = []
     for cell in cells if isinstance(cells, list) else []:
         source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
-        lines = "".join(map(str, source)) if isinstance(source, list) else str(source)
-        program.texts += [
-            Text("shell", line.strip()[1:], 1) for line in lines.split("\n") if line.strip().startswith("!")
-        ]
-        kept = "\n".join(line for line in lines.split("\n") if not line.strip().startswith(("!", "%", "?")))
-        if kept.strip():
-            program.texts.append(Text("python", kept, 1))
+        lines = ("".join(map(str, source)) if isinstance(source, list) else str(source)).split("\n")
+        if lines[0].startswith("%%"):
+            shell += lines[1:] if re.match(r"%%(?:bash|sh|script)", lines[0]) else []
+            continue
+        shell += [found[1] for line in lines if (found := re.match(r"\s*(?:[\w, ]+=\s*)?!(.*)", line)) is not None]
+        python += [re.sub(r"^(\s*)(?:[\w, ]+=\s*)?[!%?].*", r"\1pass", line) for line in lines]
+    program.texts += [Text("shell", "\n".join(shell), 1)] if shell else []
+    program.texts += [Text("python", "\n".join(python), 1)] if python else []
     return program
 
 

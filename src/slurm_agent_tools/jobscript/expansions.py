@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 
 MAX_PATTERN = 200
+MAX_MADE = 2**18
 _FORMAT = re.compile(r"%(%|[-+ 0#]*\d{0,3}(?:\.\d{1,3})?(?:[sbqcdiuxXo]|\([^)]*\)T))")
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "r": "\r", "a": "\a", "e": "\x1b", '"': '"', "'": "'"}
 
@@ -20,9 +21,11 @@ def escaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
-def formatted(pattern: str, words: Sequence[str]) -> str:
-    """What printf prints; the format is used again until no word is left."""
+def formatted(pattern: str, words: Sequence[str]) -> str | None:
+    """What printf prints; the format is used again until no word is left. None where that is too much."""
     pattern = escaped(pattern)
+    if len(pattern) * (len(words) + 1) > MAX_MADE:
+        return None
     rest, out = iter(words), []
     count = sum(1 for found in _FORMAT.finditer(pattern) if found[1] != "%")
     left = len(words)
@@ -49,7 +52,7 @@ def echoed(words: Sequence[str]) -> str:
 def braces(text: str, most: int = 64) -> list[str]:
     """`a{b,c}d` spread out; other texts as they are."""
     found = [text]
-    for _ in range(8):
+    for _ in range(8 if len(text) <= MAX_PATTERN * 5 else 0):
         spread = [one for item in found for one in _spread(item)][:most]
         if spread == found:
             break
@@ -103,6 +106,6 @@ def sliced(value: str, offset: str, length: str | None) -> str | None:
 
 def replaced(value: str, pattern: str, word: str, *, everywhere: bool) -> str | None:
     """`${x/pattern/word}` with a pattern that is plain text."""
-    if not pattern or any(sign in pattern for sign in "*?["):
+    if not pattern or any(sign in pattern for sign in "*?[") or len(value) * (len(word) + 1) > MAX_MADE:
         return None
     return value.replace(pattern, word) if everywhere else value.replace(pattern, word, 1)

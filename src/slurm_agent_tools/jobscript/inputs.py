@@ -167,8 +167,8 @@ def read_first(program: Program, name: str, value: str, line: int) -> None:
         program.texts.append(Text("shell", value, line))
     elif name == "PS4" and ("`" in value or "$(" in value):
         program.texts.append(Text("shell", f'echo "{value}"', line))
-    elif name == "NXF_EXECUTOR" and value == "slurm":
-        program.find("direct-submission", "with this setting Nextflow submits jobs", line)
+    elif name in {"NXF_EXECUTOR", "SNAKEMAKE_PROFILE"} and "slurm" in value:
+        program.find("direct-submission", f"with {name}={value} jobs are submitted", line)
     elif name == "PYTHONSTARTUP":
         program.files.append(File("python", value, line))
     elif name == "PYTHONPATH":
@@ -216,7 +216,10 @@ def _keep(program: Program, target: str, made: Text | None) -> None:
 def printed(words: Sequence[str]) -> str:
     """What echo or printf prints, near enough to be read as a program."""
     rest = [word for word in words[1:2] if word != "--"] + list(words[2:])
-    return expansions.formatted(rest[0], rest[1:]) if words[0] == "printf" and rest else expansions.echoed(rest)
+    if words[0] != "printf" or not rest:
+        return expansions.echoed(rest)
+    made = expansions.formatted(rest[0], rest[1:])
+    return UNKNOWN if made is None else made
 
 
 def read_pipe(program: Program, node: Node, known: Known) -> None:

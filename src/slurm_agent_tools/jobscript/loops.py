@@ -39,8 +39,10 @@ def judge_chain(program: Program, node: Node, known: Known) -> None:
     """`work || work` and `if ! work; then work; fi`: the same command a second time."""
     if node.get("Type") == "BinaryCmd" and node.get("Op") == "||":
         first, second = node["X"], node["Y"]
-    elif node.get("Type") == "IfClause" and _polarity(node.get("Cond", []), known) is False:
-        first, second = node["Cond"], node.get("Then", [])
+    elif node.get("Type") == "IfClause":
+        failed = _polarity(node.get("Cond", []), known) is False
+        first, second = node["Cond"], node.get("Then", []) if failed else (node.get("Else") or {}).get("Then", [])
+        first = first if failed or _polarity(first, known) else []
     else:
         return
     before = [essence(words) for words in calls(first, known) if works(words)]
@@ -251,6 +253,8 @@ def _plain(node: Node) -> list[str]:
             return _plain(node.get("X") or {})
         case "BinaryTest" | "BinaryArithm":
             return [*_plain(node["X"]), node.get("Op", ""), *_plain(node["Y"])]
+        case "BinaryCmd":
+            return [*_plain(node["X"].get("Cmd") or {}), node.get("Op", ""), *_plain(node["Y"].get("Cmd") or {})]
         case "UnaryTest" | "UnaryArithm":
             return [node.get("Op", ""), *_plain(node["X"])]
         case "CallExpr":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from slurm_agent_tools.jobscript.program import DEVICES, NUMBERED
@@ -49,14 +50,21 @@ def judge(reader: PythonText, node: ast.AST) -> None:
                 _stored(reader, target, node.value, line)
         case ast.Dict() if id(node) not in reader.silent:
             for key, value in zip(node.keys, node.values, strict=True):
-                _sets(reader, key, value, line)
-        case ast.Subscript(value=ast.Call() as listing) if name_of(listing) in _LISTINGS:
+                if not _reads(value):
+                    _sets(reader, key, value, line)
+        case ast.Subscript(value=ast.Call() | ast.Name() as listing) if _lists(reader, listing):
             if (number_of(node.slice) or 0) > 0:
                 reader.program.find("device-index", f"it takes device {number_of(node.slice)} of all", line)
         case ast.Constant(value=str()) | ast.JoinedStr() | ast.BinOp() if id(node) not in reader.silent:
             _named(reader, node, line)
         case _:
             return
+
+
+def _lists(reader: PythonText, node: ast.Call | ast.Name) -> bool:
+    """A list of all devices, or the name of one."""
+    given = [node] if isinstance(node, ast.Call) else reader.given.get(node.id, [])
+    return any(isinstance(one, ast.Call) and name_of(one) in _LISTINGS for one in given)
 
 
 def _named(reader: PythonText, node: ast.AST, line: int) -> None:
@@ -79,15 +87,15 @@ def _sets(reader: PythonText, key: ast.AST | None, value: ast.AST | None, line: 
     name = fold(key, reader.constants) or ""
     if not DEVICES.fullmatch(name):
         return
-    words = ast.walk(value) if value is not None else ()
-    read = any(isinstance(word, ast.Constant) and DEVICES.fullmatch(str(word.value)) for word in words)
-    level = "warn" if read and isinstance(value, ast.Subscript | ast.Call) and not _cuts(value) else "deny"
+    level = "warn" if value is not None and _reads(value) else "deny"
     reader.program.find("cuda-visible-devices", f"it sets {name}", line, level)  # type: ignore[arg-type]
 
 
-def _cuts(value: ast.AST) -> bool:
-    """`os.environ[...].split(",")[0]` is no longer what Slurm set."""
-    return any(isinstance(inner, ast.Call) and name_of(inner) in {"split", "join"} for inner in ast.walk(value))
+def _reads(value: ast.AST) -> bool:
+    """`os.environ["CUDA_VISIBLE_DEVICES"]`; `os.environ[...].split(",")[0]` is no longer what Slurm set."""
+    inner = list(ast.walk(value)) if isinstance(value, ast.Subscript | ast.Call) else []
+    cuts = any(isinstance(one, ast.Call) and name_of(one) in {"split", "join"} for one in inner)
+    return not cuts and any(isinstance(one, ast.Constant) and DEVICES.fullmatch(str(one.value)) for one in inner)
 
 
 def _call(reader: PythonText, node: ast.Call, line: int) -> None:
@@ -103,6 +111,8 @@ def _call(reader: PythonText, node: ast.Call, line: int) -> None:
     if name == "setitem" and len(node.args) == 3:
         _sets(reader, node.args[1], node.args[2], line)
     number = reader.number(first)
+    if name == "set_device" and re.fullmatch(r"[gxn]pu:\d+", fold(first, reader.constants) or ""):
+        program.find("device-index", f"it calls {name}({fold(first, reader.constants)})", line)
     if name in _NUMBERED_CALLS and number is not None:
         program.find("device-index", f"it calls {name}({number})", line)
     if name in {"device", "Device"}:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from slurm_agent_tools.jobscript.effort import spend
 from slurm_agent_tools.jobscript.program import Program
-from slurm_agent_tools.jobscript.words import MAX_WORD, UNKNOWN
+from slurm_agent_tools.jobscript.words import UNKNOWN
 
+MAX_CONSTANT = 4096
 # Methods of a constant text whose result is as constant.
 _METHODS = frozenset({"lower", "upper", "strip", "lstrip", "rstrip", "replace", "title", "capitalize", "removeprefix"})
 _KEPT = frozenset({"decode", "encode", "str", "which", "quote", "Path", "expanduser", "expandvars", "fspath", "intern"})
@@ -20,7 +23,8 @@ _KEPT = frozenset({"decode", "encode", "str", "which", "quote", "Path", "expandu
 def fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:
     """The text of a constant expression: literals, names, joins, formats and slices of constants, decoded bytes."""
     text = _fold(node, constants)
-    return text if text is None or len(text) <= MAX_WORD else None
+    spend(1 if text is None else 1 + len(text) // 16)
+    return text if text is None or len(text) <= MAX_CONSTANT else None
 
 
 def _fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:  # noqa: PLR0911 - one answer per kind
@@ -50,7 +54,8 @@ def _fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:  # 
 
 def _joined(parts: Sequence[str | None], glue: str = "") -> str | None:
     texts = [part for part in parts if part is not None]
-    return glue.join(texts) if len(texts) == len(parts) else None
+    small = len(glue) * len(texts) + sum(map(len, texts)) <= MAX_CONSTANT
+    return glue.join(texts) if small and len(texts) == len(parts) else None
 
 
 def _formatted(
@@ -58,7 +63,7 @@ def _formatted(
 ) -> str | None:
     """A format with constant items. A width could make it endless, so that there may be none."""
     values = [fold(item, constants) for item in items]
-    if pattern is None or None in values or any(sign.isdigit() for sign in pattern):
+    if pattern is None or None in values or re.search(r"\d|%[^sdi%]|\{[^}]", pattern):
         return None
     try:
         return form(pattern.replace("%d", "%s").replace("%i", "%s"), tuple(values))
@@ -98,7 +103,12 @@ def _called(node: ast.Call, constants: Mapping[str, str]) -> str | None:  # noqa
         return _formatted(fold(owner, constants), args, constants, lambda text, values: text.format(*values))
     if name in _METHODS and owner is not None:
         text, values = fold(owner, constants), [fold(item, constants) for item in args]
-        return str(getattr(text, name)(*values)) if text is not None and None not in values else None
+        if text is None or None in values or len(text) * max([1, *(len(value or "") for value in values)]) > 2**16:
+            return None
+        try:
+            return str(getattr(text, name)(*values))
+        except TypeError:
+            return None
     if name in _KEPT:
         return fold(args[0], constants) if args and name not in {"decode", "encode"} else fold(owner, constants)
     if name in {"b64decode", "standard_b64decode", "urlsafe_b64decode", "fromhex", "unhexlify"} and args:

@@ -114,8 +114,8 @@ def _call(reader: PythonText, node: ast.Call, line: int) -> None:
     if name in _RUNNERS and first is not None:
         for one in reader.given.get(first.id, [first]) if isinstance(first, ast.Name) else [first]:
             _command(reader, name, [one, *node.args[1:]], line)
-    elif first is not None and name not in _TELLING and _SUBMITTING.search(fold(first, reader.constants) or ""):
-        program.texts.append(Text("shell", fold(first, reader.constants) or "", line))
+    elif first is not None and name not in _TELLING and _SUBMITTING.search(shape(first, reader.constants)):
+        program.texts.append(Text("shell", shape(first, reader.constants), line))
     if name in {"exec", "eval", "compile"} and isinstance(node.func, ast.Name):
         _evaluated(reader, first, line)
     if name in {"import_module", "__import__", "run_module"} and first is not None:
@@ -124,6 +124,8 @@ def _call(reader: PythonText, node: ast.Call, line: int) -> None:
         program.files.append(File("python", fold(first, reader.constants) or "", line))
     if _CLUSTERS.fullmatch(name) and "Job" not in name:
         program.find("direct-submission", f"it makes a {name}, which submits jobs", line)
+    if name in {"sbatch", "salloc"}:
+        program.find("direct-submission", f"it calls {name}", line)
     _writes(reader, node, name)
 
 

@@ -85,7 +85,7 @@ def trap(call: Call) -> None:
 
 def _known(call: Call, text: str) -> str:
     """A text for the same shell, with the variables that have one value."""
-    texts = call.known.texts
+    texts = call.known.texts if len(text) < 2_000 else {}
     found = re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: texts.get(name[1] or name[2], name[0])[:1000], text)
     return found if len(found) < 10_000 else text
 

@@ -22,6 +22,7 @@ _RUN_TIME = re.compile("[\0\4]")
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
+_QUOTED = frozenset({"SglQuoted", "DblQuoted"})
 _SPLIT = frozenset({"ParamExp", "CmdSubst"})
 
 _MOST_VALUES = 8
@@ -85,7 +86,10 @@ def expand(words: Sequence[Node], known: Known) -> list[str]:
             found += listed
             continue
         text = fold(word, known)
-        if any([part["Type"] in _SPLIT for part in word.get("Parts", ())]) and re.search(r"\s", text):  # noqa: C419 - short
+        kinds = [part["Type"] for part in word.get("Parts", ())]
+        if not _QUOTED.isdisjoint(kinds):
+            found.append(text)
+        elif not _SPLIT.isdisjoint(kinds) and re.search(r"\s", text):
             found += text.split()
         elif "{" in text and "," in text and all(part["Type"] == "Lit" for part in word.get("Parts", ())):
             found += [one for one in expansions.braces(text) if one]
@@ -276,7 +280,8 @@ def _output(part: Node, known: Known) -> str:  # noqa: PLR0911 - one answer for 
         case ["echo", *rest] if rest:
             return " ".join(word for word in rest if word not in {"-n", "-e"})
         case ["printf", pattern, *rest] if pattern != "-v":
-            return expansions.formatted(pattern, rest).rstrip("\n")
+            made = expansions.formatted(pattern, rest)
+            return UNKNOWN if made is None else made.rstrip("\n")
         case ["which" | "type", only] | ["type", "-P" | "-p", only]:
             return only if "%" not in only else UNKNOWN
         case ["command", "-v", only]:

@@ -36,6 +36,32 @@ FOUND = [
     (SUB, "import pyslurm"),
     (AGAIN, "SLURMEnvironment(auto_requeue=True)"),
     (AGAIN, "FailureConfig(max_failures=3)"),
+    (CVD, "os.environ['SECIVED_ELBISIV_ADUC'[::-1]] = '0'"),
+    (CVD, "os.environ['%s_VISIBLE_DEVICES' % 'CUDA'] = '0'"),
+    (CVD, "os.environ['{}_VISIBLE_DEVICES'.format('CUDA')] = '0'"),
+    (CVD, "os.environ[bytes.fromhex('435544415f56495349424c455f44455649434553').decode()] = '0'"),
+    (CVD, "for k, v in (('CUDA_VISIBLE_DEVICES', '0'), ('A', 'b')):\n    os.environ[k] = v"),
+    (CVD, "s = {'CUDA_VISIBLE_DEVICES': '0'}\nos.environ.update(s)"),
+    (CVD, "os.environ['CUDA_VISIBLE_DEVICES'] = os.environ['CUDA_VISIBLE_DEVICES'].split(',')[0]"),
+    (CVD, "operator.setitem(os.environ, 'CUDA_VISIBLE_DEVICES', '0')"),
+    (NUM, "model.to('cuda:{}'.format(1))"),
+    (NUM, "model.to('cuda:%d' % 1)"),
+    (NUM, "d = jax.devices('gpu')[1]"),
+    (NUM, "g = tf.config.list_physical_devices('GPU')\ntf.config.set_visible_devices(g[1], 'GPU')"),
+    (NUM, "pl.Trainer(devices=[1])"),
+    (NUM, "p.add_argument('--device', default='cuda:1')"),
+    (SUB, "from plumbum.cmd import sbatch\nsbatch('x.sh')"),
+    (SUB, "importlib.import_module('submitit')"),
+    (SUB, "cmd = ['sbatch', '-p', 'gpu']\ngo(cmd + ['x.sh'])"),
+    (SUB, "requests.post('http://c:6820/slurm/v0.0.39/job/submit', json=j)"),
+    (AGAIN, "for attempt in range(5):\n    try:\n        train()\n    except Exception:\n        continue"),
+    (AGAIN, "while True:\n    try:\n        train()\n        break\n    except Exception as e:\n        print(e)"),
+    (AGAIN, "while subprocess.call(['python', 't.py']) != 0:\n    pass"),
+    (AGAIN, "for i in range(3):\n    r = subprocess.run(['python', 't.py'])\n    if r.returncode == 0:\n        break"),
+    (AGAIN, "try:\n    train(64)\nexcept RuntimeError:\n    train(32)"),
+    (AGAIN, "def main():\n    try:\n        train()\n    except Exception:\n        main()"),
+    (AGAIN, "@retry(stop=stop_after_attempt(3))\ndef train():\n    pass"),
+    (AGAIN, "tenacity.retry(stop=3)(train.main)()"),
     (DARK, "exec(base64.b64decode(x))"),
     (DARK, "def ("),
 ]  # fmt: skip
@@ -63,6 +89,16 @@ CLEAN = [
     "'''never use cuda:0 or sbatch'''",
     "subprocess.run(['ls', '-l'])",
     "x.split('a:1')",
+    "info = {'CUDA_VISIBLE_DEVICES': os.environ.get('CUDA_VISIBLE_DEVICES')}",
+    "print(jax.devices()[0].device_kind)",
+    "p.add_argument('--note', help='sbatch run.sh')",
+    "tools = ['sbatch', 'squeue', 'sinfo']",
+    "for path in paths:\n    try:\n        process(path)\n    except OSError:\n        continue",
+    "for epoch in range(9):\n    try:\n        train_epoch(epoch)\n    except KeyboardInterrupt:\n        break",
+    "for _ in range(9):\n    try:\n        requests.get(url)\n        break\n    except OSError:\n        time.sleep(1)",
+    "for n in ('a', 'b'):\n    r = subprocess.run(['sh', n])\n    if r.returncode != 0:\n        break",
+    "@retry(stop=stop_after_attempt(3))\ndef fetch_run(u):\n    return urlopen(u)",
+    "while True:\n    x = step(x)\n    if x < 1:\n        break",
 ]  # fmt: skip
 
 
@@ -88,6 +124,57 @@ def test_a_command_that_python_starts_is_handed_to_the_shells_reader(text: str):
 
     assert inner.language == "shell"
     assert inner.text.startswith("sbatch")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "start(f'sbatch {name}')",
+        "sh('cd jobs && sbatch x.sh')",
+        "from subprocess import run as go\ngo(['sbatch', 'x.sh'])",
+        "c = ['sbatch', 'x.sh']\nc += ['y']\nsubprocess.run(c)",
+        "getattr(os, 'system')('sbatch x.sh')",
+        "subprocess.run([shutil.which('sbatch'), 'x.sh'])",
+    ],
+)
+def test_a_submission_is_found_whatever_leads_to_it(text: str):
+    program = read_python(text)
+
+    assert any("sbatch" in inner.text for inner in program.texts) or SUB in {found[0] for found in program.findings}
+
+
+def test_modules_that_may_be_the_projects_are_named():
+    program = read_python("import a.b, os\nfrom .c import d\nfrom e import f")
+
+    assert [file.path for file in program.files] == ["a.b", ".c", ".c.d", "e", "e.f"]
+    assert {file.how for file in program.files} == {"import"}
+
+
+def test_what_runs_only_as_a_program_is_left_out_of_a_module():
+    text = "if __name__ == '__main__':\n    torch.device('cuda:1')"
+
+    assert not read_python(text, imported=True).findings
+    assert read_python(text).findings
+
+
+def test_a_handed_on_setting_is_worth_a_word_only():
+    ((rule, _, level, _),) = read_python("env['CUDA_VISIBLE_DEVICES'] = os.environ['CUDA_VISIBLE_DEVICES']").findings
+
+    assert (rule, level) == (CVD, "warn")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = '" + "a" * 5000 + "'\n" + "".join(f"x{n} = x.replace('a', x)\n" for n in range(50)),
+        "x = '{:{}}'.format('a', '999999999')",
+        "x = '%999999999s' % 'a'",
+        "x = 'ab'.join([" + "'c'," * 3000 + "])",
+    ],
+    ids=["replace", "format", "percent", "join"],
+)
+def test_a_constant_that_would_be_huge_is_not_made(text: str):
+    assert not read_python(text).findings
 
 
 def test_lines_count_from_where_the_text_begins():

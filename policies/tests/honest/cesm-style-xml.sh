@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+./xmlchange STOP_N=5,STOP_OPTION=nyears,RESUBMIT=0
+./case.build
+./case.submit --no-batch

@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --mem=8G
+wolframscript -file solve.wls $SLURM_CPUS_PER_TASK

@@ -1,0 +1,4 @@
+import settings
+from lib import loop
+
+loop.run(settings)

@@ -1,0 +1,2 @@
+DEVICE = "cuda"
+SEED = 3

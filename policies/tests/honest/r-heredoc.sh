@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+Rscript - <<'EOF'
+x <- read.csv("a.csv")
+print(summary(x))
+EOF

@@ -1,0 +1,3 @@
+import paddle
+
+paddle.set_device("gpu:1")

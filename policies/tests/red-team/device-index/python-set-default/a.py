@@ -1,0 +1,3 @@
+import torch
+
+torch.set_default_device("cuda:1")

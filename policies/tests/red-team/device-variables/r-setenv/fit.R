@@ -1,0 +1,2 @@
+Sys.setenv(CUDA_VISIBLE_DEVICES = "0")
+library(torch)

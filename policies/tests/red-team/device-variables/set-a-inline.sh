@@ -1,0 +1,10 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+set -a
+CUDA_VISIBLE_DEVICES=0
+set +a
+python t.py

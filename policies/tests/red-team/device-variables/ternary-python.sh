@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
+
+python - <<'EOF'
+import os, sys
+os.environ["CUDA_VISIBLE_DEVICES"] = "0" if len(sys.argv) < 2 else sys.argv[1]
+EOF

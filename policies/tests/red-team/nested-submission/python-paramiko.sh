@@ -1,0 +1,12 @@
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
+python - <<'EOF'
+import paramiko
+c = paramiko.SSHClient()
+c.connect("login01")
+c.exec_command("sbatch proj/next.sh")
+EOF

@@ -1,0 +1,3 @@
+import covalent as ct
+
+executor = ct.executor.SlurmExecutor(username="ada", address="login01")
