@@ -14,11 +14,8 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import Client
-from tests.system import test_guard
 from tests.system.faces import Place, call
 from tests.system.test_guard import rules
-
-fresh = test_guard.fresh
 
 HEAD = "#!/bin/bash\n#SBATCH -p cpu -o /dev/null -t 9\n"
 HOSTILE = "export CUDA_VISIBLE_DEVICES=0\nsbatch another.sh\n"

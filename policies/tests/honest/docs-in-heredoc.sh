@@ -1,7 +1,6 @@
 #!/bin/bash
-#SBATCH --gpus=1
-#SBATCH --mem=16G
-#SBATCH --time=04:00:00
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
 
 cat > NOTES.md <<'EOF'
 On your own machine: CUDA_VISIBLE_DEVICES=0 python train.py

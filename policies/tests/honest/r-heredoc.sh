@@ -1,11 +1,9 @@
-#!/usr/bin/env bash
-#SBATCH --job-name=run
-#SBATCH --gpus-per-node=1
-#SBATCH --nodes=1
-#SBATCH --cpus-per-task=4
-#SBATCH --mem=16000M
-#SBATCH --output=logs/%x-%j.out
-
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
 Rscript - <<'EOF'
 x <- read.csv("a.csv")
 print(summary(x))

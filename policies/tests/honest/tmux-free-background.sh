@@ -1,6 +1,10 @@
-#!/bin/bash
-#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
-#SBATCH --time=0-12
+#!/usr/bin/env bash
+#SBATCH --job-name=run
+#SBATCH --gpus-per-node=1
+#SBATCH --nodes=1
+#SBATCH --cpus-per-task=4
+#SBATCH --mem=16000M
+#SBATCH --output=logs/%x-%j.out
 
 python train.py --seed 1 > s1.log 2>&1 & p1=$!
 python train.py --seed 2 > s2.log 2>&1 & p2=$!

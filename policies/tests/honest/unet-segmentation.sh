@@ -1,9 +1,8 @@
-#!/bin/bash -l
-#SBATCH -J job
-#SBATCH -p gpu
-#SBATCH --gres=gpu:1
-#SBATCH --mem=12G
-#SBATCH -t 2:00:00
+#!/bin/bash
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
+
 set -e
 [ -d "$DATA" ] || { echo "DATA is no folder"; exit 2; }
 source ~/miniconda3/etc/profile.d/conda.sh && conda activate seg

@@ -15,6 +15,7 @@ from slurm_agent_tools.jobscript.waiting import advances, asks, waits
 from slurm_agent_tools.jobscript.words import Known, Node, expand, fold, line_of
 from slurm_agent_tools.jobscript.work import essence, works
 
+_ASSIGNING = frozenset({"CallExpr", "DeclClause"})
 _ENDING = frozenset({"break", "exit", "return"})
 
 
@@ -218,6 +219,9 @@ def _polarity(
         found = None if only_work else _status_test(command, body, known)
     elif command.get("Type") == "CallExpr" and command.get("Args"):
         found = True if works(expand(command["Args"], known)) else None
+    elif command.get("Type") == "BinaryCmd" and command.get("Op") in {"&&", "||"}:
+        sides = [_polarity([command[side]], known, body=body, only_work=only_work) for side in ("X", "Y")]
+        found = sides[0] if sides[1] is None else sides[1]
     elif command.get("Type") in {"BinaryCmd", "TimeClause", "Subshell", "Block"}:
         found = True if any(works(words) for words in calls(command, known)) else None
     else:
@@ -273,9 +277,10 @@ def status_variables(nodes: Iterable[Node]) -> set[str]:
     """Variables that are set from `$?`."""
     found = set()
     for node in nodes:
-        for assign in node.get("Assigns", ()) if node.get("Type") == "CallExpr" else ():
+        kind = node.get("Type")
+        for assign in node.get("Assigns" if kind == "CallExpr" else "Args", ()) if kind in _ASSIGNING else ():
             if _plain(assign.get("Value") or {}) in (["$?"], ["$PIPESTATUS"]):
-                found.add(assign["Name"]["Value"])
+                found.add((assign.get("Name") or {}).get("Value", ""))
     return found
 
 

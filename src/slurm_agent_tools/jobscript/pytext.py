@@ -29,12 +29,12 @@ def fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:
 
 def _fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:  # noqa: PLR0911 - one answer per kind
     match node:
-        case ast.Constant(value=bytes() as data):
-            return data.decode("latin-1")
-        case ast.Constant():
-            return str(node.value)
+        case ast.Constant(value=value):
+            return value.decode("latin-1") if isinstance(value, bytes) else str(value)
         case ast.Name():
             return constants.get(node.id)
+        case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=attr):
+            return constants.get(attr)
         case ast.BinOp(op=ast.Add()):
             return _joined([fold(node.left, constants), fold(node.right, constants)])
         case ast.BinOp(op=ast.Mod()):
@@ -222,6 +222,8 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
 def _unpacked(target: ast.AST, value: ast.AST | None) -> Iterator[tuple[str, ast.AST | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
+    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+        yield target.attr, value
     elif isinstance(target, ast.Tuple | ast.List):
         same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
         values: Sequence[ast.AST | None] = value.elts if same else [None] * len(target.elts)  # type: ignore[union-attr]

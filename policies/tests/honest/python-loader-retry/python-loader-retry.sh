@@ -1,6 +1,5 @@
 #!/bin/bash
-#SBATCH --gpus=1
-#SBATCH --mem=16G
-#SBATCH --time=04:00:00
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
 
 python l.py

@@ -1,9 +1,5 @@
-#!/usr/bin/env bash
-#SBATCH --job-name=run
-#SBATCH --gpus-per-node=1
-#SBATCH --nodes=1
-#SBATCH --cpus-per-task=4
-#SBATCH --mem=16000M
-#SBATCH --output=logs/%x-%j.out
+#!/bin/bash
+#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
+#SBATCH --time=0-12
 
 allennlp train conf.jsonnet -s out --cuda-device 1

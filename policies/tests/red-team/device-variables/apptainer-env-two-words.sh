@@ -1,6 +1,7 @@
-#!/bin/bash
-#SBATCH --gpus=1
-#SBATCH --mem=16G
-#SBATCH --time=04:00:00
-
+#!/bin/bash -l
+#SBATCH -J job
+#SBATCH -p gpu
+#SBATCH --gres=gpu:1
+#SBATCH --mem=12G
+#SBATCH -t 2:00:00
 singularity run --nv --env CUDA_VISIBLE_DEVICES=1,2 model.sif

@@ -1,5 +1,6 @@
 #!/bin/bash
-#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
-#SBATCH --time=0-12
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
 
 SLURM_CONF=/tmp/slurm.conf /usr/bin/sbatch next.sh

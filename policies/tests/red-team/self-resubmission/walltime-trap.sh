@@ -1,6 +1,7 @@
 #!/bin/bash
-#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=8G
-#SBATCH --time=0-12
+#SBATCH --gpus=1
+#SBATCH --mem=16G
+#SBATCH --time=04:00:00
 
 trap 'echo resubmit; sbatch $0; exit' USR1
 python train.py &
