@@ -11,7 +11,7 @@ from typing import Any
 
 MAX_STEPS = 400_000  # about one microsecond each
 MAX_SIGNS = 160_000  # of all texts together
-_LINE = 55  # signs, and steps, of one ordinary line: a long script of such lines gets what it needs
+_LINE_SIGNS, _LINE_STEPS = 55, 85  # of one ordinary line: a long script of such lines gets what it needs
 _MOST_LINES = 12_000
 _TEXT_COSTS = {"shell": 1_000, "python": 100}  # to start on one text at all
 _SHELL_SIGN = 4  # the shell's parser takes about four times what Python's takes
@@ -38,8 +38,8 @@ class Effort:
     def sized(cls, text: bytes) -> Effort:
         """The effort that a script of so many lines is worth: in proportion, up to the longest that people write."""
         lines = text.count(b"\n")
-        ordinary = lines * _LINE if lines <= _MOST_LINES else 0
-        return cls(max(MAX_STEPS, ordinary), max(MAX_SIGNS, ordinary))
+        ordinary = lines if lines <= _MOST_LINES else 0
+        return cls(max(MAX_STEPS, ordinary * _LINE_STEPS), max(MAX_SIGNS, ordinary * _LINE_SIGNS))
 
 
 _CURRENT: ContextVar[Effort | None] = ContextVar("effort", default=None)
