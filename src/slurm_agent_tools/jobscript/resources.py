@@ -161,7 +161,8 @@ def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partiti
     # Where GPUs are spread, another node has a task.
     beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node
     share = max(by_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
-    return _Memory(total, max(node, by_gpu * shape.fewest_gpus), share or None)
+    others = shape.fewest_gpus * (shape.nodes - 1)  # GPUs that are on other nodes, whatever happens
+    return _Memory(total, max(node, by_gpu * (shape.most_gpus - others)), share or None)
 
 
 def _on_cores(cpus: int, request: JobRequest, partition: Partition | None) -> int:

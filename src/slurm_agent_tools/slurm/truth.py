@@ -54,9 +54,11 @@ def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
 
 def _lagging(past: Job | None) -> Job | None:
     """Only the accounting knows it: while it still calls the job active, its end is not known yet."""
-    if past is not None and past.active:
+    if past is None:
+        return None
+    if past.active:
         return replace(past, state="UNKNOWN", reason=_NO_END)
-    return past
+    return replace(past, **_worst_step(past))
 
 
 def _older(past: Job, now: Job) -> bool:
@@ -70,13 +72,21 @@ def _end(now: Job, past: Job) -> dict[str, Any]:
     """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
     found: dict[str, Any] = {}
     if now.state in {past.state, "COMPLETING"}:
-        for name in ("derived_exit_code", "derived_signal", "cancelled_by"):
-            if getattr(past, name) is not None:
-                found[name] = getattr(past, name)
+        found = _worst_step(now, past)
+        if past.cancelled_by is not None:
+            found["cancelled_by"] = past.cancelled_by
         # Code and signal are one word: half of each would be an end that never was.
         told = past if past.exit_code or past.signal or now.exit_code is None else now
         found |= {"exit_code": told.exit_code, "signal": told.signal}
     return found
+
+
+def _worst_step(*told: Job) -> dict[str, int | None]:
+    """The worst of what both tell: a step that ends in the moment of its job is counted late (measured on 22.05)."""
+    ends = [(job.derived_exit_code, job.derived_signal) for job in told if job.derived_exit_code is not None]
+    ends += [(step.exit_code, step.signal) for job in told for step in job.steps if step.step_id.isdecimal()]
+    code, signal = max(ends, key=lambda end: (end[0] or 0, end[1] or 0), default=(None, None))
+    return {"derived_exit_code": code, "derived_signal": signal}
 
 
 def _filled(first: Job | None, second: Job | None) -> Job | None:

@@ -48,6 +48,11 @@ def test_totals_cover_every_node():
     assert found.memory_per_node_bytes == 64 * GB
 
 
+def test_a_node_may_hold_all_gpus_and_the_memory_of_their_cpus():
+    assert resources("--gpus=3 --cpus-per-gpu=3 --mem-per-cpu=1G").memory_per_node_bytes == 9 * GB
+    assert resources("--gpus=3 --cpus-per-gpu=3 --mem-per-cpu=1G -N2").memory_per_node_bytes == 6 * GB
+
+
 def test_without_gpus_there_is_no_memory_per_gpu():
     found = resources("--mem=8G -n4")
     assert (found.gpus, found.memory_per_gpu_bytes, found.memory_per_node_bytes) == (0, None, 8 * GB)

@@ -90,6 +90,20 @@ def test_a_het_job_is_a_whole_with_components():
     assert view("7+0", [job("7+0", "COMPLETED"), job("7+1", "FAILED")]).job.job_id == JobId(7, component=0)
 
 
+@pytest.mark.parametrize(
+    ("live", "past"),
+    [
+        ({"derived_exit_code": 0}, {"derived_exit_code": 0, "steps": (Step("0", "x", "FAILED", exit_code=3, signal=0),)}),
+        ({"derived_exit_code": 3, "derived_signal": 0}, {"derived_exit_code": 0, "derived_signal": 0}),
+        (None, {"derived_exit_code": 0, "steps": (Step("0", "x", "FAILED", exit_code=3, signal=0),)}),
+    ],
+    ids=["the step's own line", "the controller", "the accounting alone"],
+)
+def test_a_step_that_failed_in_the_moment_of_the_jobs_end_is_told_whoever_counted_it(live, past):
+    lists = ([job("5", "COMPLETED", **live)] if live else [], [], [job("5", "COMPLETED", exit_code=0, **past)])
+    assert truth.view(JobId(5), *lists).job.derived_exit_code == 3
+
+
 OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
 
 
