@@ -1,6 +1,7 @@
-"""Record Slurm's own answers about jobs of every fate, on a private cluster: `python -m tests.replay.record FOLDER`.
+"""Record Slurm's own answers about jobs of every fate: `python -m tests.replay.record FOLDER [24.11|26.05]`.
 
-Run it from the repository's root, as root. FOLDER must not exist; it is deleted at the end.
+Run it from the repository's root, as root, on a machine with nothing else to do. FOLDER must not exist; a private
+cluster is brought up in it, of the distribution's Slurm or of the named version, and it is deleted at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -24,14 +26,14 @@ from tests.system.test_fates import FATES, Fate, running
 from slurm_agent_tools import devcluster
 from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.devcluster import Cluster
-from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.errors import SlurmRefused, UnknownJob
 from slurm_agent_tools.slurm import sacct
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import LocalRunner, SystemClock
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import JobId
 
-_PORT = 34000
+_PORTS = {None: 34000, "24.11": 35000, "26.05": 36000}
 _PLAIN = ("completed", "exit-7", "signal", "cancelled", "array", "pending-array", "never")
 
 
@@ -41,6 +43,7 @@ class RecordingRunner:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.version, self.answers = cluster, "", dict[tuple[str, ...], Answer]()
         self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
+        self._path = {name: value for name, value in cluster.environment().items() if name == "PATH"}
 
     async def run(
         self,
@@ -52,7 +55,10 @@ class RecordingRunner:
         timeout: float = 10.0,
         max_output: int = 64 * 2**20,
     ) -> Completed:
-        done = await self._inner.run(self.cluster.as_user(list(argv)), stdin=stdin, env=env, cwd=cwd, timeout=timeout)
+        whole = self._path | dict(env or {})
+        # sbatch opens /dev/stdin anew, which only the owner of a pipe may.
+        words = ["sh", "-c", 'cat | "$@"', "sh", *argv] if stdin else list(argv)
+        done = await self._inner.run(self.cluster.as_user(words), stdin=stdin, env=whole, cwd=cwd, timeout=timeout)
         self.answers[tuple(argv)] = Answer(
             tuple(argv), stdin.decode("latin-1"), done.stdout.decode("latin-1"), done.stderr.decode("latin-1"),
             done.exit_code, self.version,
@@ -88,7 +94,7 @@ def more_fates(place: Place) -> list[Fate]:
     return [
         Fate("preempted", "sleep 600", ("--qos=scavenger", "-pspecial", "--exclusive", "--no-requeue"), then=preempt),
         Fate("node-failure", "sleep 600", (f"-w{node(place, 'cpu02')}", "--no-requeue"), then=fail_node),
-        Fate("deadline", "true", ("--time=1", "--begin=now+30", "--deadline=now+75")),
+        Fate("deadline", "true", ("--time=1", "--hold", "--deadline=now+65")),
         Fate("held", "true", ("--hold",), status="pending"),
         Fate("suspended", "sleep 600", status="running", then=suspend),
         Fate("running", "sleep 600", status="running", then=running),
@@ -121,20 +127,22 @@ def active(place: Place) -> set[str]:
     return {job_id for job_id, state in rows if state not in test_fates.ENDED}
 
 
-async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]]) -> None:
-    """All commands that one question costs, as a file."""
+async def record(
+    cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]], also: Sequence[str] = ()
+) -> None:
+    """All commands that one question costs, and one more, as a file."""
     runner = RecordingRunner(cluster)
     told = await runner.run(["sinfo", "--version"])
     runner.version = told.stdout.decode().split()[1]
     runner.answers.clear()
     await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user, mark=str))
+    if also:
+        await runner.run(also)
     save(path, list(runner.answers.values()))
 
 
 async def one(job_id: str, client: SlurmClient) -> None:
-    """A job; also what the accounting says of one that goes on."""
     await client.job(JobId(int(job_id)))
-    await client._runner.run(sacct.argv([int(job_id)]))
 
 
 async def whole(client: SlurmClient) -> None:
@@ -150,33 +158,63 @@ async def whole(client: SlurmClient) -> None:
     raise AssertionError("999999 is known")
 
 
+OPTIONS = ("--partition=gpu", "--gpus=2", "--mem=4G", "--time=10", "--job-name=kept", "--comment=token", "--no-requeue")
+ARGS = ("a b", "c")
+SCRIPT = b'#!/bin/bash\n#SBATCH --error=e-%j.txt\necho "$@"\n'
+GONE = "--power=level"
+REFUSED = "--partition=none"
+LOST = "--dependency=afterok:999999"
+
+
+async def changes(folder: Path, client: SlurmClient) -> None:
+    """What a submission costs: asked, refused, held, looked at, released, cancelled; and the end of a job unknown."""
+    at = {"cwd": str(folder), "env": {}}
+    for more in ((), (GONE,), (REFUSED,), (LOST,)):
+        await client.test_only([*OPTIONS, *more], SCRIPT, ARGS, **at)
+    for more in (REFUSED, LOST):
+        with suppress(SlurmRefused):
+            await client.submit([*OPTIONS, more, "--hold"], SCRIPT, ARGS, **at)
+    made = await client.submit([*OPTIONS, "--hold"], SCRIPT, ARGS, **at)
+    job_id = JobId(made.job_id)
+    await client.held(job_id)
+    await client.batch_script(job_id)
+    await client.release(job_id)
+    await client.cancel(job_id)
+    await client.cancel(JobId(999999))
+    with suppress(SlurmRefused):
+        await client.release(JobId(999999))
+
+
 def settled_place(cluster: Cluster) -> Place:
     project = cluster.project.parent / "place" / "project"
     project.mkdir(parents=True, exist_ok=True)
     return Place(cluster, project)
 
 
-async def session(folder: Path, *, accounting: bool) -> None:
+async def session(folder: Path, version: str | None, *, accounting: bool) -> None:
     """One cluster, its jobs, its recordings; down and away at the end."""
-    up = partial(devcluster.up, base_port=_PORT, yes=True, accounting=accounting)
-    target = RECORDINGS / "22.05" / ("accounting" if accounting else "no-accounting")
+    up = partial(devcluster.up, base_port=_PORTS[version], slurm=version, yes=True, accounting=accounting)
+    target = RECORDINGS / (version or "22.05") / ("accounting" if accounting else "no-accounting")
     try:
         cluster = await up(folder)
         place = settled_place(cluster)
         fates = [*FATES, *more_fates(place)] if accounting else [fate for fate in FATES if fate.name in _PLAIN]
         ids = await anyio.to_thread.run_sync(make, place, fates)
         for name, job_id in ids.items():
-            await record(cluster, target / f"{name}.json", partial(one, job_id))
+            also = sacct.argv([int(job_id)])  # what the accounting says of one that goes on
+            await record(cluster, target / f"{name}.json", partial(one, job_id), also)
         await record(cluster, target / "cluster.json", whole)
+        if accounting:
+            await record(cluster, target.parent / "changes.json", partial(changes, place.project))
     finally:
         await devcluster.down(folder, wipe=True)
 
 
-async def main(folder: Path) -> None:
+async def main(folder: Path, version: str | None = None) -> None:
     for accounting in (True, False):
-        await session(folder, accounting=accounting)
+        await session(folder, version, accounting=accounting)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    anyio.run(main, Path(sys.argv[1]))
+    anyio.run(main, Path(sys.argv[1]), *sys.argv[2:])

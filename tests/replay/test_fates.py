@@ -59,13 +59,24 @@ TRUTHS = {
     "suspended": Truth("SUSPENDED"),
     "running": Truth("RUNNING"),
 }
+# What 24.11 and 26.05 tell otherwise of the same jobs.
+LATER = TRUTHS | {
+    "cancelled": Truth("CANCELLED", 0, cause="cancelled by 1001", live={"signal": 15}),
+    "node-failure": Truth("NODE_FAIL", 1, cause="node", live={"reason": "NodeDown"}),
+}
+# The controller tells the signal that ended a cancelled job, TERM or the KILL after it: a matter of milliseconds.
+KILLED = {"22.05": 15, "24.11": 9, "26.05": 15}
 PLAIN = TRUTHS | {"cancelled": Truth("CANCELLED", 0, 15, cause="It was cancelled.")}
 ACTIVE = {"PENDING", "RUNNING", "SUSPENDED"}
 OVER = {name: known for name, known in TRUTHS.items() if known.state not in ACTIVE}
 VERSIONS = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
-ACCOUNTED = [(path / "accounting" / f"{name}.json", known) for path in VERSIONS for name, known in TRUTHS.items()]
+ACCOUNTED = [
+    (path / "accounting" / f"{name}.json", known)
+    for path in VERSIONS
+    for name, known in (TRUTHS if path.name == "22.05" else LATER).items()
+]
 ALONE = [
-    (path, PLAIN[path.stem])
+    (path, replace(PLAIN[path.stem], signal=KILLED[version.name]) if path.stem == "cancelled" else PLAIN[path.stem])
     for version in VERSIONS
     for path in sorted((version / "no-accounting").glob("*.json"))
     if path.stem != "cluster"
@@ -125,7 +136,7 @@ async def test_the_recorded_truth_is_told(path, known):
     assert view.job.user == "researcher"
 
 
-@pytest.mark.parametrize(("path", "known"), [pair for pair in ACCOUNTED if pair[1] in OVER.values()], ids=title)
+@pytest.mark.parametrize(("path", "known"), [pair for pair in ACCOUNTED if pair[0].stem in OVER], ids=title)
 @pytest.mark.parametrize("change", [forgotten, silent])
 async def test_the_accounting_alone_tells_how_a_job_ended(path, known, change):
     answers = load(path)
@@ -193,7 +204,7 @@ async def test_the_cluster_is_told(version, accounting):
     assert sorted(nodes) == ["cpu01", "cpu02", "gpu01", "gpu02", "spec01"]
     assert (nodes["spec01"].gpu_types, nodes["spec01"].memory_bytes) == (("h100",), 1_000_000 * 2**20)
     queue = await slurm.queue()
-    assert slurm.mine(queue) == queue
+    assert list(slurm.mine(queue)) == list(queue)
     with pytest.raises(UnknownJob):
         await slurm.job(JobId(999999))
 
@@ -204,7 +215,9 @@ async def test_recent_jobs_are_those_that_ended(version):
     slurm = client(answers)
     recent = await slurm.recent(slurm._clock.now() - timedelta(hours=1))
     # Asked since a time, sacct leaves out jobs that never became eligible.
-    expected = {known.name or name: known.state for name, known in OVER.items() if name != "cancelled-pending"}
+    # The job that missed its deadline was held on later versions, because they refuse one that cannot keep it.
+    never = {"cancelled-pending"} | (set() if version.name == "22.05" else {"deadline"})
+    expected = {known.name or name: known.state for name, known in OVER.items() if name not in never}
     tasks = [job for job in recent if job.name == "array"]
     assert sorted(str(job.job_id.task) for job in tasks if job.state == "COMPLETED") == ["0", "1", "3"]
     found = {job.name.replace("`", '"'): job.state for job in recent if job not in tasks or job.state == "FAILED"}

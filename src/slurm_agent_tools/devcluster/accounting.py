@@ -29,6 +29,19 @@ async def database(cluster: Cluster) -> None:
     await _done(cluster, ["mariadb", "--no-defaults", "-S", f"{place}/mysqld.sock", "-e", statements])
 
 
+async def daemon(cluster: Cluster) -> None:
+    """Start slurmdbd; a second time where it gave up on the database just made, as 26.05 now and then does."""
+    for last in (cluster.release is None, True):
+        await services.start(cluster, "slurmdbd")
+        try:
+            await services.ready(cluster, "slurmdbd")
+        except DevclusterError:
+            if last:
+                raise
+        else:
+            return
+
+
 async def _make(cluster: Cluster) -> None:
     place = cluster.folder / "db"
     if place.exists():  # an earlier run was ended while it made the database

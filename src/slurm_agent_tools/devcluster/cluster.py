@@ -14,10 +14,9 @@ from pathlib import Path
 import anyio
 
 from slurm_agent_tools.devcluster import accounting as stored
-from slurm_agent_tools.devcluster import daemons, install, layout, place, services
+from slurm_agent_tools.devcluster import daemons, install, layout, nodes, place, releases, services, sshd
 from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, Status
 
-_FIT = {"idle", "mixed", "allocated"}
 Say = Callable[[str], None]
 
 
@@ -25,30 +24,44 @@ async def up(
     folder: Path | None = None,
     *,
     base_port: int | None = None,
+    slurm: str | None = None,
     extra_conf: str = "",
     accounting: bool = True,
+    ssh: bool = False,
     yes: bool = False,
     say: Say = print,
 ) -> Cluster:
     """Bring a cluster up, ready for jobs; one that is up is returned as it is.
 
-    `extra_conf` holds lines of slurm.conf that win over the default ones. DevclusterError when it cannot be done;
-    then nothing of it is left running.
+    `slurm`: one of releases.RELEASES instead of the distribution's version. `extra_conf` holds lines of slurm.conf
+    that win over the default ones. `ssh`: with a login node, an sshd on loopback. DevclusterError when it cannot be
+    done; then nothing of it is left running.
     """
     where = place.checked(folder)
+    wanted = None if releases.checked(slurm) is None else releases.programs(str(slurm))
     present = find(where)
     if present is not None and (await status(where)).up:
+        _same(present, wanted)
+        if ssh:
+            await sshd.up(present)
         say(f"already up in {where}")
         return present
-    await install.ensure(accounting=accounting, yes=yes, say=say)
+    unpack = wanted is not None and not wanted.is_dir()
+    await install.ensure(accounting=accounting, yes=yes, say=say, release=unpack, ssh=ssh)
+    if slurm is not None:
+        await releases.ensure(slurm, say)
     _claim(where)
     with _locked(where):
         before = await _cleaned(where, say)
+        if before is not None:
+            _same(before, wanted)
         with place.ports(base_port, before.base_port if before else None) as base:
-            cluster = Cluster(where, base, stored.USERS[0] if place.is_root() else place.me())
+            cluster = Cluster(where, base, stored.USERS[0] if place.is_root() else place.me(), wanted)
             place.save(cluster)
             try:
                 await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
+                if ssh:
+                    await sshd.up(cluster)
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await _take(cluster)
@@ -78,8 +91,8 @@ async def status(folder: Path | None = None) -> Status:
     if cluster is None:
         return Status(up=False, daemons={}, nodes={})
     pids = {name: daemons.running(cluster, name) for name in cluster.daemons}
-    nodes = await _nodes(cluster) if pids["slurmctld"] else {}
-    return Status(up=_stamp(cluster).exists() and None not in pids.values(), daemons=pids, nodes=nodes)
+    states = await nodes.states(cluster) if pids["slurmctld"] else {}
+    return Status(up=_stamp(cluster).exists() and None not in pids.values(), daemons=pids, nodes=states)
 
 
 def find(folder: Path | None = None) -> Cluster | None:
@@ -95,7 +108,7 @@ async def start_daemon(cluster: Cluster, name: str) -> None:
     await services.start(cluster, services.known(cluster, name))
     await services.ready(cluster, name)
     if name == "slurmctld" and _stamp(cluster).exists():
-        await _heard_of(cluster)
+        await nodes.heard_of(cluster)
 
 
 async def stop_daemon(cluster: Cluster, name: str) -> None:
@@ -107,6 +120,15 @@ async def signal_daemon(cluster: Cluster, name: str, signal: int) -> None:
     """Send a signal to one daemon; DevclusterError when it does not run."""
     if not daemons.send(cluster, services.known(cluster, name), signal):
         raise DevclusterError(f"{name} does not run")
+
+
+def _same(present: Cluster, wanted: Path | None) -> None:
+    """A state that one version of Slurm left may not suit another."""
+    if present.bin_dir != wanted:
+        held = "the distribution's Slurm" if present.release is None else f"Slurm {present.release}"
+        raise DevclusterError(
+            f"{present.folder} holds a cluster of {held}", hint="give another --folder, or `devcluster down --wipe` it"
+        )
 
 
 def _stamp(cluster: Cluster) -> Path:
@@ -163,87 +185,30 @@ async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) ->
     await start_daemon(cluster, "munged")
     if accounting:
         await stored.database(cluster)
-        await start_daemon(cluster, "slurmdbd")
+        await stored.daemon(cluster)
         await stored.members(cluster)
     await start_daemon(cluster, "slurmctld")
     for node in cluster.nodes:
         await services.start(cluster, f"slurmd.{node}")
-    await _wait_for_nodes(cluster)
-    await _partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
+    await nodes.fit(cluster)
+    await nodes.partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
     _stamp(cluster).touch()
     say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
-
-
-async def _wait_for_nodes(cluster: Cluster) -> None:
-    end = time.monotonic() + 30
-    while True:
-        states = await _nodes(cluster)
-        waiting = [node for node in cluster.nodes if states.get(node) not in _FIT]
-        if not waiting:
-            return
-        dead = [node for node in waiting if daemons.running(cluster, f"slurmd.{node}") is None]
-        if dead or time.monotonic() > end:
-            node = (dead or waiting)[0]
-            words = services.last_words(cluster, f"slurmd.{node}")
-            raise DevclusterError(f"node {node} did not come up ({states.get(node, 'unknown')})\n{words}")
-        await anyio.sleep(0.1)
-
-
-async def _heard_of(cluster: Cluster) -> None:
-    """A slurmctld that starts again gives jobs only to nodes that have answered it; waits for those that run."""
-    running = [node for node in cluster.nodes if daemons.running(cluster, f"slurmd.{node}")]
-    with anyio.move_on_after(10):
-        states = await _nodes(cluster)
-        while any(states.get(node) == "unknown" for node in running):
-            await anyio.sleep(0.1)
-            states = await _nodes(cluster)
-
-
-async def _nodes(cluster: Cluster) -> dict[str, str]:
-    ended = await services.call(cluster, ["sinfo", "-h", "-N", "-o", "%N %T"])
-    rows = [line.split() for line in ended.stdout.decode(errors="replace").splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
-
-
-async def _partitions(cluster: Cluster, state: str) -> None:
-    ended = await services.call(cluster, ["sinfo", "-h", "-o", "%R"])
-    for name in sorted(set(ended.stdout.decode(errors="replace").split())):
-        await services.call(cluster, ["scontrol", "update", f"PartitionName={name}", f"State={state}"])
 
 
 async def _take(cluster: Cluster) -> list[str]:
     """Stop everything in order; returns the left-over processes that had to be killed."""
     _stamp(cluster).unlink(missing_ok=True)
     if daemons.send(cluster, "slurmctld", signals.SIGCONT):
-        await _end_jobs(cluster)
-    nodes = [f"slurmd.{node}" for node in cluster.nodes]
-    for name in nodes:
+        await nodes.end_jobs(cluster)
+    await sshd.stop(cluster)
+    workers = [f"slurmd.{node}" for node in cluster.nodes]
+    for name in workers:
         daemons.send(cluster, name, signals.SIGCONT)
         daemons.send(cluster, name, signals.SIGTERM)
-    for name in (*nodes, "slurmctld", "slurmdbd", "mariadbd", "munged"):
+    for name in (*workers, "slurmctld", "slurmdbd", "mariadbd", "munged"):
         await services.stop(cluster, name)
     ended = await daemons.end_leftovers(cluster)
     for socket in ("run/munge/munge.sock", "run/munge/munge.sock.lock", "db/mysqld.sock"):
         (cluster.folder / socket).unlink(missing_ok=True)
     return ended
-
-
-async def _end_jobs(cluster: Cluster) -> None:
-    """Cancel what runs. Partitions go DOWN first: else every cancelled job lets a pending one start."""
-    if (await services.call(cluster, ["scontrol", "ping"], 3)).exit_code != 0:
-        return
-    await _partitions(cluster, "DOWN")
-    end = time.monotonic() + 10
-    asked = False
-    while jobs := await _jobs(cluster):
-        if not asked:
-            await services.call(cluster, ["scancel", "--quiet", *jobs], 60)
-            asked = True
-        if time.monotonic() > end:
-            return
-        await anyio.sleep(0.1)
-
-
-async def _jobs(cluster: Cluster) -> list[str]:
-    ended = await services.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
-    return sorted(set(ended.stdout.decode(errors="replace").split()))

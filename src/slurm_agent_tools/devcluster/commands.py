@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import releases
 
 DONE, FAILED = 0, 1
 
@@ -20,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", required=True, metavar="up|status|down|env")
     up = commands.add_parser("up", help="bring it up")
     up.add_argument("--yes", action="store_true", help="install missing packages without asking")
+    up.add_argument("--sshd", action="store_true", help="with a login node: an sshd on loopback")
     up.add_argument("--base-port", type=int, metavar="N", help="ports from N+1 (default: the first free block)")
+    up.add_argument("--slurm", choices=sorted(releases.RELEASES), help="another version than the distribution's own")
     shown = commands.add_parser("status", help="what runs; 0 when all of it does, else 1")
     shown.add_argument("--json", action="store_true", help="print one JSON document")
     down = commands.add_parser("down", help="end every process of it")
@@ -33,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(args: argparse.Namespace) -> int:
     """Run one of them; returns the exit code."""
     if args.what == "up":
-        cluster = await devcluster.up(args.folder, base_port=args.base_port, yes=args.yes, say=_say)
+        cluster = await devcluster.up(
+            args.folder, base_port=args.base_port, slurm=args.slurm, ssh=args.sshd, yes=args.yes, say=_say
+        )
         _print(f"project of {cluster.user}: {cluster.project}")
         return DONE
     if args.what == "down":

@@ -6,6 +6,7 @@ import re
 import socket
 from dataclasses import dataclass
 
+from slurm_agent_tools.devcluster import releases
 from slurm_agent_tools.devcluster.place import Cluster, is_root, letters, loopback, me
 
 NAME = "devcluster"
@@ -36,7 +37,7 @@ def apart() -> bool:
 
 def slurm_conf(cluster: Cluster, choices: Choices, *, clients: bool = False) -> str:
     """The whole slurm.conf; a line of `choices.extra` takes the place of the default line with the same key."""
-    parts = [_site(cluster), _listening(cluster, clients=clients), _times(), _scheduling()]
+    parts = [_site(cluster), _listening(clients=clients), _programs(cluster), _times(), _scheduling()]
     parts.append(_memory(cgroup=choices.cgroup))
     if choices.accounting:
         parts.append(_accounting(cluster))
@@ -81,17 +82,30 @@ GresTypes=gpu
 """
 
 
-def _listening(cluster: Cluster, *, clients: bool) -> str:
-    # Daemons listen on the loopback address only. slurmd hands its own SLURM_CONF to jobs, so the prolog mends it.
-    if not apart():
-        return "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n"
-    words = "NoCtldInAddrAny" if clients else "NoInAddrAny,NoCtldInAddrAny"
-    return f"CommunicationParameters={words}\nTaskProlog={cluster.folder}/etc/prolog\n"
+def _listening(*, clients: bool) -> str:
+    # Daemons listen on the loopback address only.
+    words = "NoCtldInAddrAny" if clients and apart() else "NoInAddrAny,NoCtldInAddrAny"
+    return f"CommunicationParameters={words}\n"
+
+
+def _programs(cluster: Cluster) -> str:
+    task = f"TaskProlog={cluster.folder}/etc/prolog\n" if prolog(cluster) else ""
+    return task + _plugins(cluster)
+
+
+def _plugins(cluster: Cluster) -> str:
+    return "" if cluster.bin_dir is None else f"PluginDir={releases.plugins(cluster.bin_dir)}\n"
 
 
 def prolog(cluster: Cluster) -> str:
-    """The script that each task's environment passes: it points the task's commands at the clients' slurm.conf."""
-    return f"#!/bin/sh\necho export SLURM_CONF={cluster.conf}\n"
+    """The script that each task's environment passes; empty where nothing is to be mended.
+
+    slurmd hands its own SLURM_CONF to jobs: their commands need the clients' one, and the programs of this Slurm.
+    """
+    lines = [f"echo export SLURM_CONF={cluster.conf}"] if apart() else []
+    if cluster.bin_dir is not None:
+        lines.append(f'echo "export PATH={cluster.bin_dir}:$PATH"')
+    return "\n".join(["#!/bin/sh", *lines, ""]) if lines else ""
 
 
 def _times() -> str:
@@ -104,7 +118,7 @@ MinJobAge=300
 MessageTimeout=20
 TCPTimeout=5
 BatchStartTimeout=10
-UnkillableStepTimeout=60
+UnkillableStepTimeout=120
 """
 
 
@@ -224,7 +238,7 @@ StorageType=accounting_storage/mysql
 StorageHost=localhost
 StorageUser={owner()}
 StorageLoc=slurm_acct_db
-"""
+{_plugins(cluster)}"""
 
 
 def associations(users: list[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from slurm_agent_tools.devcluster.place import SEARCH, Cluster, DevclusterError, run_as
+from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, run_as
 
 _SLURM = {"slurmctld", "slurmscriptd", "slurmdbd", "slurmd", "slurmstepd"}
 # The kernel keeps 15 letters of a name.
@@ -24,7 +24,7 @@ _HIERARCHIES = ("freezer", "memory", "cpuset", "devices", "cpuacct")
 def start(cluster: Cluster, name: str, user: str, argv: list[str], env: Mapping[str, str]) -> int:
     """Start a daemon in its own session, its output in log/NAME.out; record it at once. Returns its pid."""
     whole = run_as(user, argv)
-    program = shutil.which(whole[0], path=SEARCH)
+    program = shutil.which(whole[0], path=cluster.search)
     if program is None:
         raise DevclusterError(f"{whole[0]} is not installed")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -62,7 +62,7 @@ def running(cluster: Cluster, name: str) -> int | None:
 def send(cluster: Cluster, name: str, number: int) -> bool:
     """Send a signal to a daemon; False when it does not run."""
     pid = running(cluster, name)
-    return pid is not None and _kill(pid, number)
+    return pid is not None and kill(pid, number)
 
 
 async def stop(cluster: Cluster, name: str, seconds: float = 10) -> None:
@@ -79,8 +79,8 @@ async def end_leftovers(cluster: Cluster) -> list[str]:
     """Kill what belongs to this cluster and has no living record, with its children; returns what was ended."""
     found = {pid: _command(pid) for pid in leftovers(cluster)}
     _end_groups(cluster, remove=False)
-    for pid in reversed(_trees(found)):
-        _kill(pid, signal.SIGKILL)
+    for pid in reversed(trees(found)):
+        kill(pid, signal.SIGKILL)
     await _until(lambda: not leftovers(cluster), 5)
     for _ in range(20):
         if not _end_groups(cluster, remove=True):
@@ -141,7 +141,7 @@ def _pids() -> list[int]:
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 - names, not paths
 
 
-def _trees(roots: Iterable[int]) -> list[int]:
+def trees(roots: Iterable[int]) -> list[int]:
     """The processes and all that they started, parents first."""
     order: list[int] = []
     queue = list(roots)
@@ -161,7 +161,8 @@ def _words(path: Path) -> list[str]:
         return []
 
 
-def _kill(pid: int, number: int) -> bool:
+def kill(pid: int, number: int) -> bool:
+    """Send a signal; False when there is no such process, or it is another user's."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -175,7 +176,7 @@ def _end_groups(cluster: Cluster, *, remove: bool) -> bool:
     for top in filter(Path.is_dir, tops):
         for group, _, _ in os.walk(top, topdown=False):
             for pid in _words(Path(group) / "cgroup.procs"):
-                _kill(int(pid), signal.SIGKILL)
+                kill(int(pid), signal.SIGKILL)
             if remove:
                 with contextlib.suppress(OSError):
                     Path(group).rmdir()

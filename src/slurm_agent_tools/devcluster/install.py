@@ -12,10 +12,12 @@ from pathlib import Path
 import anyio
 
 from slurm_agent_tools import process
+from slurm_agent_tools.devcluster import releases
 from slurm_agent_tools.devcluster.place import SEARCH, DevclusterError, is_root
 
 _BASE = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "scontrol": "slurm-wlm", "munged": "munge"}
 _STORED = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server"}
+_LOGIN = {"sshd": "openssh-server", "ssh-keygen": "openssh-client"}
 POLICY = Path("/usr/sbin/policy-rc.d")
 _PLUGIN = "slurm-wlm-mysql-plugin"  # slurmdbd needs it and only recommends it
 # --no-remove: MariaDB and MySQL exclude each other, and a database that is there must stay.
@@ -26,31 +28,34 @@ _SERVICES = {
     "munged": "munge",
     "slurmdbd": "slurmdbd",
     "mariadbd": "mariadb",
+    "sshd": "ssh",
 }
 _GUARD = "#!/bin/sh\n# Made by slurm-agent-tools while it installs packages: no service is started.\nexit 101\n"
 
 
-def missing(*, accounting: bool) -> list[str]:
-    """The packages that are not there, without repetition."""
-    wanted = _BASE | (_STORED if accounting else {})
+def missing(*, accounting: bool, release: bool = False, ssh: bool = False) -> list[str]:
+    """The packages that are not there, without repetition; `release`: also those that unpack another Slurm."""
+    wanted = _BASE | (_STORED if accounting else {}) | (releases.TOOLS if release else {}) | (_LOGIN if ssh else {})
     packages = [package for program, package in wanted.items() if shutil.which(program, path=SEARCH) is None]
     if accounting and not any(Path("/usr/lib").glob("*/slurm*/accounting_storage_mysql.so")):
         packages.append(_PLUGIN)
     return list(dict.fromkeys(packages))
 
 
-async def ensure(*, accounting: bool, yes: bool, say: Callable[[str], None]) -> None:
+async def ensure(
+    *, accounting: bool, yes: bool, say: Callable[[str], None], release: bool = False, ssh: bool = False
+) -> None:
     """Install what is missing, after asking; DevclusterError with the line to run when this process may not.
 
     The services that come with the packages are neither started nor enabled.
     """
-    packages = missing(accounting=accounting)
+    packages = missing(accounting=accounting, release=release, ssh=ssh)
     if not packages:
         return
     line = " ".join(["sudo", *_INSTALL, *packages])
     if not is_root() or shutil.which("apt-get", path=SEARCH) is None:
         raise DevclusterError(f"these packages are missing: {' '.join(packages)}", hint=f"run: {line}")
-    say(f"will install with apt-get: {' '.join(packages)} (some 600 MB with what they need)")
+    say(f"will install with apt-get: {' '.join(packages)} (up to 600 MB with what they need)")
     say("their services are neither started nor enabled")
     if not yes and not await _agreed():
         raise DevclusterError("nothing was installed", hint=f"run: {line}, or repeat with --yes")
@@ -61,7 +66,7 @@ async def ensure(*, accounting: bool, yes: bool, say: Callable[[str], None]) -> 
             await _root([*_INSTALL, *packages])
         finally:
             await _disable(services)
-    still = missing(accounting=accounting)
+    still = missing(accounting=accounting, release=release, ssh=ssh)
     if still:
         raise DevclusterError(f"apt-get said yes but these are still missing: {' '.join(still)}")
 

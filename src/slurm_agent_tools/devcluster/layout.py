@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import secrets
@@ -45,9 +46,10 @@ def _configure(cluster: Cluster, *, accounting: bool, extra: str) -> None:
     write(cluster, "slurm.conf", config.slurm_conf(cluster, choices, clients=True))
     if config.apart():
         write(cluster, DAEMONS, config.slurm_conf(cluster, choices))
-        write(cluster, "prolog", config.prolog(cluster), 0o755)
     else:
         (cluster.folder / "etc" / DAEMONS).unlink(missing_ok=True)
+    if config.prolog(cluster):
+        write(cluster, "prolog", config.prolog(cluster), 0o755)
     write(cluster, "gres.conf", config.gres_conf(cluster, _devices(cluster)))
     if choices.cgroup:
         write(cluster, "cgroup.conf", config.cgroup_conf())
@@ -82,11 +84,20 @@ async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], 
         home.mkdir(exist_ok=True)
         give(home, user)
         home.chmod(0o700)
+        if is_root():
+            _profile(cluster, home)
     cluster.project.mkdir(exist_ok=True)
     give(cluster.project, cluster.user)
     for path in (Path(sys.prefix), Path(__file__)):
         if not readable_by(cluster.user, path):
             say(f"mind: the user {cluster.user} cannot read {path}, so our tools do not run as that user")
+
+
+def _profile(cluster: Cluster, home: Path) -> None:
+    """Login shells begin with the system's PATH; as on many clusters, the profile puts another Slurm before it."""
+    if cluster.bin_dir is not None:
+        with contextlib.suppress(FileExistsError), (home / ".profile").open("x", encoding="utf-8") as file:
+            file.write(f'PATH="{cluster.bin_dir}:$PATH"\nexport PATH\n')
 
 
 def _exists(user: str) -> bool:

@@ -33,6 +33,7 @@ class Cluster:
     folder: Path
     base_port: int
     user: str
+    bin_dir: Path | None = None  # of another Slurm than the distribution's
 
     @property
     def conf(self) -> Path:
@@ -60,11 +61,30 @@ class Cluster:
     def daemons(self) -> list[str]:
         """The names of its daemons, in the order of their start."""
         stored = ["mariadbd", "slurmdbd"] if self.accounting else []
-        return ["munged", *stored, "slurmctld", *(f"slurmd.{node}" for node in self.nodes)]
+        login = ["sshd"] if (self.folder / "ssh" / "sshd_config").exists() else []
+        return ["munged", *stored, "slurmctld", *(f"slurmd.{node}" for node in self.nodes), *login]
+
+    @property
+    def ssh_port(self) -> int:
+        """Where its sshd listens, if it has one."""
+        return self.base_port + 22
+
+    @property
+    def release(self) -> str | None:
+        """The version of Slurm that was asked for; None is the distribution's own."""
+        return None if self.bin_dir is None else self.bin_dir.parent.name
+
+    @property
+    def search(self) -> str:
+        """Where its daemons and the commands that set it up are looked for."""
+        return SEARCH if self.bin_dir is None else f"{self.bin_dir}:{SEARCH}"
 
     def environment(self) -> dict[str, str]:
-        """The variables that point Slurm's commands at this cluster."""
-        return {"SLURM_CONF": str(self.conf)}
+        """The variables that point Slurm's commands at this cluster; PATH where they are not the distribution's."""
+        found = {"SLURM_CONF": str(self.conf)}
+        if self.bin_dir is not None:
+            found["PATH"] = f"{self.bin_dir}:{os.environ.get('PATH', SEARCH)}"
+        return found
 
     def as_user(self, argv: Sequence[str], user: str | None = None) -> list[str]:
         """The argument vector that runs `argv` as `user` (default: the submitting one)."""
@@ -162,7 +182,10 @@ def checked(folder: Path | None) -> Path:
 
 def save(cluster: Cluster) -> None:
     """Record the cluster in its folder."""
-    body = {"folder": str(cluster.folder), "base_port": cluster.base_port, "user": cluster.user}
+    body = {
+        "folder": str(cluster.folder), "base_port": cluster.base_port, "user": cluster.user,
+        "bin_dir": None if cluster.bin_dir is None else str(cluster.bin_dir),
+    }  # fmt: skip
     target = cluster.folder / "cluster.json"
     draft = target.with_suffix(".new")
     draft.write_text(json.dumps(body) + "\n", encoding="utf-8")
@@ -174,7 +197,9 @@ def recorded(folder: Path) -> Cluster | None:
     path = folder / "cluster.json"
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
-        return Cluster(folder, int(body["base_port"]), str(body["user"]))
+        port, user = int(body["base_port"]), str(body["user"])
+        named = body.get("bin_dir")
+        return Cluster(folder, port, user, None if named is None else Path(named))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -212,7 +237,7 @@ def _marked(base: int) -> Iterator[bool]:
 
 
 def _taken(base: int) -> bool:
-    return not all(_bindable(port) for port in (base + 1, base + 2, *range(base + 101, base + 106)))
+    return not all(_bindable(port) for port in (base + 1, base + 2, base + 22, *range(base + 101, base + 106)))
 
 
 def _bindable(port: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -23,7 +24,7 @@ _PATIENCE = {"slurmctld": 60.0, "slurmdbd": 30.0, "mariadbd": 5.0}
 
 def environment(cluster: Cluster) -> dict[str, str]:
     """The whole environment of daemons and of the commands that set them up."""
-    return {"PATH": SEARCH, "LANG": "C.UTF-8", **cluster.environment()}
+    return {"LANG": "C.UTF-8", **cluster.environment(), "PATH": cluster.search}
 
 
 async def call(cluster: Cluster, argv: list[str], seconds: float = 10) -> Ended:
@@ -87,7 +88,12 @@ def _daemon(cluster: Cluster, name: str) -> tuple[str, list[str], dict[str, str]
         return owner(), ["slurmdbd", "-D"], {"MYSQL_UNIX_PORT": str(folder / "db" / "mysqld.sock")}
     if name == "slurmctld":
         return owner(), ["slurmctld", "-D", "-i", *_conf(cluster)], {}
-    return me(), ["slurmd", "-D", "-N", name.removeprefix("slurmd."), *_conf(cluster)], {}
+    if name == "sshd":
+        # sshd starts itself again for each connection, and wants its whole path for that.
+        program = shutil.which(name, path=SEARCH) or name
+        return me(), [program, "-D", "-e", "-f", str(folder / "ssh" / "sshd_config")], {}
+    steps = [] if cluster.bin_dir is None else ["-d", str(cluster.bin_dir / "slurmstepd")]
+    return me(), ["slurmd", "-D", "-N", name.removeprefix("slurmd."), *steps, *_conf(cluster)], {}
 
 
 def _conf(cluster: Cluster) -> list[str]:
@@ -118,6 +124,8 @@ def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[str]]:
     """Asks a daemon for a sign of life; empty when it gave one, else what came instead."""
     if name.startswith("slurmd."):
         return lambda: _listening(cluster.nodes[name.removeprefix("slurmd.")])
+    if name == "sshd":
+        return lambda: _listening(cluster.ssh_port)
     argv = {
         "munged": ["munge", "-S", str(cluster.folder / "run/munge/munge.sock"), "-n"],
         "mariadbd": ["mariadb-admin", "--no-defaults", "-S", str(cluster.folder / "db/mysqld.sock"), "ping"],

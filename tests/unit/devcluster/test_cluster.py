@@ -7,8 +7,9 @@ import pytest
 
 from slurm_agent_tools import devcluster
 from slurm_agent_tools.devcluster import cluster as rooms
-from slurm_agent_tools.devcluster import commands, install, place
+from slurm_agent_tools.devcluster import commands, install, place, releases
 from slurm_agent_tools.devcluster.place import Cluster, DevclusterError
+from slurm_agent_tools.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +103,30 @@ async def test_env_of_a_cluster_that_is_not_up_says_what_to_run(tmp_path, parser
     assert "devcluster up" in caught.value.hint
 
 
-@pytest.mark.parametrize("words", [[], ["sideways"], ["up", "--base-port", "x"]])
+@pytest.mark.parametrize("words", [[], ["sideways"], ["up", "--base-port", "x"], ["up", "--slurm", "23.02"]])
 def test_an_unknown_command_is_a_usage_error(parser, words):
     with pytest.raises(SystemExit) as caught:
         parser.parse_args(words)
 
     assert caught.value.code == 2
+
+
+async def test_a_version_that_there_is_not_is_refused_before_anything_is_made(tmp_path):
+    with pytest.raises(InputError, match=r"24\.11, 26\.05"):
+        await devcluster.up(tmp_path / "new", slurm="23.02")
+    assert not (tmp_path / "new").exists()
+
+
+async def test_the_folder_of_one_version_is_not_taken_by_another(tmp_path, monkeypatch):
+    async def unpack(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(releases, "ensure", unpack)
+    place.save(Cluster(tmp_path, 63000, "ada"))
+
+    with pytest.raises(DevclusterError, match="the distribution's Slurm") as caught:
+        await devcluster.up(tmp_path, slurm="24.11")
+    assert "--folder" in str(caught.value.hint)
+    place.save(Cluster(tmp_path, 63000, "ada", releases.programs("26.05")))
+    with pytest.raises(DevclusterError, match=r"Slurm 26\.05"):
+        await devcluster.up(tmp_path)

@@ -5,7 +5,7 @@ import pytest
 
 from slurm_agent_tools.devcluster import config
 from slurm_agent_tools.devcluster.config import Choices
-from slurm_agent_tools.devcluster.place import Cluster
+from slurm_agent_tools.devcluster.place import Cluster, DevclusterError
 
 CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 
@@ -98,3 +98,24 @@ def test_the_users_may_use_every_quality_of_service(monkeypatch, root):
     assert text.count("QOS='high,normal,scavenger,short'") == 2
     assert text.count("AdminLevel") == root
     assert text.index("Account - 'lab'") < text.index("Parent - 'lab'") < text.index("User - 'ada'")
+
+
+def test_another_slurm_brings_its_plugins_and_its_programs_to_the_jobs(tmp_path):
+    plugins = tmp_path / "lib/some-machine/slurm-wlm"
+    plugins.mkdir(parents=True)
+    other = Cluster(Path("/srv/try"), 21000, "ada", tmp_path / "bin")
+    lines = config.slurm_conf(other, Choices(cgroup=False, accounting=True)).splitlines()
+
+    assert f"PluginDir={plugins}" in lines
+    assert "TaskProlog=/srv/try/etc/prolog" in lines
+    assert f"PluginDir={plugins}" in config.slurmdbd_conf(other).splitlines()
+    assert config.prolog(other) == f'#!/bin/sh\necho "export PATH={tmp_path}/bin:$PATH"\n'
+    assert "PluginDir" not in config.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=True))
+    assert "PluginDir" not in config.slurmdbd_conf(CLUSTER)
+
+
+def test_another_slurm_without_plugins_is_an_error_that_says_what_to_do(tmp_path):
+    other = Cluster(Path("/srv/try"), 21000, "ada", tmp_path / "bin")
+
+    with pytest.raises(DevclusterError, match="no plugins"):
+        config.slurm_conf(other, Choices(cgroup=False, accounting=True))

@@ -140,3 +140,10 @@ def test_the_policy_for_services_is_a_script_that_forbids_each_start(tmp_path):
     script.chmod(0o755)
 
     assert subprocess.run([script, "munge", "start"]).returncode == 101
+
+
+async def test_what_unpacks_another_slurm_is_installed_only_when_one_is_asked_for(machine):
+    machine.present |= {*install._BASE}
+
+    assert install.missing(accounting=False) == []
+    assert install.missing(accounting=False, release=True) == ["mmdebstrap", "patchelf"]

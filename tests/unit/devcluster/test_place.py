@@ -125,3 +125,20 @@ def test_readable_means_every_folder_above_can_be_entered(tmp_path):
     closed.chmod(0o000)
     assert not place.readable_by(me, closed)
     closed.chmod(0o700)
+
+
+def test_a_cluster_of_another_slurm_puts_its_programs_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    made = Cluster(tmp_path, 21000, "ada", Path("/opt/24.11/bin"))
+    place.save(made)
+
+    assert place.recorded(tmp_path) == made
+    assert made.environment()["PATH"] == "/opt/24.11/bin:/usr/bin:/bin"
+    assert made.search.startswith("/opt/24.11/bin:/usr/sbin:")
+    assert "PATH" not in Cluster(tmp_path, 21000, "ada").environment()
+
+
+def test_a_record_from_before_other_versions_is_read(tmp_path):
+    (tmp_path / "cluster.json").write_text('{"folder": "/x", "base_port": 21000, "user": "ada"}')
+
+    assert place.recorded(tmp_path) == Cluster(tmp_path, 21000, "ada")
