@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from slurm_agent_tools.errors import ConfigError
 
 FILE_NAME = "slurm-agent.toml"
 _ROOT_MARKS = (FILE_NAME, ".git")
+_TRUSTED = frozenset({"bin_dir", "conf", "ssh_config", "known_hosts"})
+_PREFIX = "SLURM_AGENT_"
+_TABLES = ("slurm", "clusters", "http")  # may be given whole, as JSON
 
 
 class SlurmSettings(BaseModel):
     """How Slurm is asked. Times in seconds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     conf: Path | None = Field(None, description="slurm.conf to use; default: Slurm's own, or SLURM_CONF")
     bin_dir: Path | None = Field(None, description="Folder of Slurm's commands; default: PATH")
@@ -28,12 +31,56 @@ class SlurmSettings(BaseModel):
     cache_seconds: float = Field(10.0, ge=0, le=60, description="How old a shared answer may be")
 
 
-class Settings(BaseSettings):
+class HttpSettings(BaseModel):
+    """`serve --http`: where it listens, whom it answers, and how much it takes. Times in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    listen: str | None = Field(
+        None, description="unix:PATH or HOST:PORT; default: a socket in XDG_RUNTIME_DIR, else in the state folder"
+    )
+    hosts: tuple[str, ...] = Field((), description="Further names by which clients call it, without port")
+    proxy: tuple[str, ...] = Field((), description="Public names of the proxy in front of it, which does TLS")
+    origins: tuple[str, ...] = Field((), description="Web pages that may call it, as https://NAME[:PORT]")
+    tls_cert: Path | None = Field(None, description="Certificate with its chain, PEM")
+    tls_key: Path | None = Field(None, description="Private key of the certificate, PEM")
+    max_body: int = Field(4 * 2**20, ge=1024, le=64 * 2**20, description="Largest request, bytes")
+    max_connections: int = Field(800, ge=4, le=20000, description="At once; the longest idle one makes room")
+    max_calls: int = Field(600, ge=1, description="Requests of one token being answered at once")
+    per_minute: int = Field(1200, ge=1, description="Requests of one token a minute")
+    head_timeout: float = Field(10.0, gt=0, le=120, description="For a connection to send a request's head")
+    body_timeout: float = Field(20.0, gt=0, le=300, description="For the rest of a request")
+    stop_seconds: float = Field(10.0, gt=0, le=300, description="For answers under way when it is told to stop")
+
+
+class ClusterSettings(BaseModel):
+    """One cluster of `[clusters.NAME]`: on this machine, or behind an SSH host. Times in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    host: str | None = Field(None, description="SSH host, a name of ~/.ssh/config or an address; default: this machine")
+    user: str | None = Field(None, description="User name there; default: as ~/.ssh/config says")
+    port: int | None = Field(None, ge=1, le=65535, description="SSH port; default: as ~/.ssh/config says")
+    remote_root: str | None = Field(
+        None, description="The project folder on the cluster: absolute, or below the home folder there"
+    )
+    ssh_config: Path | None = Field(None, description="SSH client configuration; default: ~/.ssh/config")
+    known_hosts: Path | None = Field(None, description="Host keys; default: as the SSH configuration says")
+    connect_timeout: float = Field(10.0, gt=0, le=120, description="Time limit of opening the connection")
+    idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings)
+
+    @model_validator(mode="after")
+    def _rooted(self) -> ClusterSettings:
+        if self.host is not None and not self.remote_root:
+            raise ValueError("remote_root is needed with host: the project folder on the cluster")
+        return self
+
+
+class Settings(BaseModel):
     """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="SLURM_AGENT_", env_nested_delimiter="__", env_ignore_empty=True, extra="forbid", frozen=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     project_root: Path = Field(default_factory=Path.cwd, description="The project folder that all paths stay inside")
     state_dir: Path = Field(
@@ -47,20 +94,9 @@ class Settings(BaseSettings):
     )
     mail_user: str | None = Field(None, description="Address for --mail-user in generated scripts")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment before file; a `.env` that an agent may write counts for nothing."""
-        root = init_settings().get("project_root")
-        toml = TomlConfigSettingsSource(settings_cls, Path(str(root)) / FILE_NAME if root else None)
-        return (env_settings, toml, init_settings)
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
+    clusters: dict[str, ClusterSettings] = Field(default_factory=dict, description="Clusters by name")
 
 
 def state_home() -> Path:
@@ -87,9 +123,69 @@ def load(start: Path | None = None) -> Settings:
             "project_root", str(root), "is not a folder", hint="Set SLURM_AGENT_PROJECT_ROOT to a folder."
         )
     try:
-        return Settings(project_root=root)
+        written = _written(root)
+        _check_places(written, root)
+        return Settings.model_validate({"project_root": root, **_merged(written, _environment())})
     except (ValidationError, ValueError) as error:
         raise _explained(error, root) from error
+
+
+def _check_places(written: dict[str, Any], root: Path, above: str = "") -> None:
+    """What says which programs run and which hosts are trusted must not lie where an agent may write. ConfigError."""
+    for name, value in written.items():
+        if isinstance(value, dict):
+            _check_places(value, root, f"{above}{name}.")
+        elif (
+            name in _TRUSTED
+            and isinstance(value, str)
+            and (root / Path(value).expanduser()).resolve().is_relative_to(root)
+        ):
+            hint = f"Keep it outside of the project, or set SLURM_AGENT_{f'{above}{name}'.replace('.', '__').upper()}."
+            raise ConfigError(f"{above}{name}", value, "lies in the project, where an agent may write", hint=hint)
+
+
+def _written(root: Path) -> dict[str, Any]:
+    """What slurm-agent.toml says. Raises ValueError."""
+    try:
+        text = (root / FILE_NAME).read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        return {}
+    except OSError as error:
+        raise ValueError(error.strerror) from error
+    import tomllib  # noqa: PLC0415 - most projects have no such file
+
+    return tomllib.loads(text)
+
+
+def _environment() -> dict[str, Any]:
+    """What SLURM_AGENT_* variables say: `__` goes a level down, an empty one is not set, a table or a list is JSON."""
+    found: dict[str, Any] = {}
+    for variable, value in os.environ.items():
+        if value and variable.upper().startswith(_PREFIX):
+            first, *rest = variable[len(_PREFIX) :].lower().split("__")
+            if first in Settings.model_fields:
+                json_text = first in _TABLES and value.lstrip().startswith(("{", "["))
+                entry = _parsed(variable, value) if json_text else value
+                for part in reversed(rest):
+                    entry = {part: entry}
+                found = _merged(found, {first: entry})
+    return found
+
+
+def _parsed(variable: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(variable, text, f"is not JSON: {error}", hint=f"Correct {variable}.") from error
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Both, table by table; where both say something, `above` counts."""
+    result = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = _merged(result[key], value) if both else value
+    return result
 
 
 def _explained(error: ValueError, root: Path) -> ConfigError:
@@ -97,7 +193,7 @@ def _explained(error: ValueError, root: Path) -> ConfigError:
         return ConfigError(FILE_NAME, str(root / FILE_NAME), f"cannot be read: {error}", hint="Mend the TOML syntax.")
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
-    variable = "SLURM_AGENT_" + "__".join(parts).upper()
+    variable = _PREFIX + "__".join(parts).upper()
     return ConfigError(
         ".".join(parts), first.get("input"), first["msg"], hint=f"Correct it in {FILE_NAME} or in {variable}."
     )

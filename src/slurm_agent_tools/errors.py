@@ -7,10 +7,14 @@ AgentToolsError
 ├── SlurmError              Slurm could not do or tell it (exit 1)
 │   ├── SlurmMissing        no Slurm commands on this machine
 │   ├── SlurmUnreachable    the controller or the accounting does not answer; nothing was changed
+│   ├── AccessRefused       a login node's host key is not trusted, or it lets us not in; nothing was changed
 │   ├── SlurmUncertain      the command may have been carried out; look before repeating it
 │   ├── SlurmGarbled        Slurm's answer does not have the columns that were asked for
 │   └── SlurmRefused        Slurm understood and said no
-└── StorageError            a file or the ledger could not be read or written (exit 1)
+├── StorageError            a file or the ledger could not be read or written (exit 1)
+└── AccessError             this server does not do it for this caller (exit 1)
+    ├── ScopeMissing        the caller's token may only read
+    └── ServerStopping      the server is stopping; what was under way is said in the message
 """
 
 from __future__ import annotations
@@ -75,6 +79,12 @@ class SlurmUnreachable(SlurmError):
     code = "cluster_unreachable"
 
 
+class AccessRefused(SlurmError):
+    """A login node whose host key is not trusted, or that does not let us in; nothing was changed."""
+
+    code = "access_refused"
+
+
 class SlurmUncertain(SlurmError):
     """The command may have been carried out; look before repeating it."""
 
@@ -97,3 +107,21 @@ class StorageError(AgentToolsError):
     """A file or the ledger could not be read or written."""
 
     code = "storage_failed"
+
+
+class AccessError(AgentToolsError):
+    """This server does not do it for this caller."""
+
+    code = "refused"
+
+
+class ScopeMissing(AccessError):
+    """The caller's token may only read."""
+
+    code = "insufficient_scope"
+
+
+class ServerStopping(AccessError):
+    """The server is stopping; what was under way is said in the message."""
+
+    code = "server_stopping"

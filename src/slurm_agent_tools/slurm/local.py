@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import getpass
 import os
+import posixpath
 import secrets
 import shutil
 import stat as modes
@@ -14,15 +15,14 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-import structlog
 
-from slurm_agent_tools import process
-from slurm_agent_tools.config import Settings
+from slurm_agent_tools import logs, process
+from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.errors import SlurmMissing, StorageError
-from slurm_agent_tools.slurm.runner import Completed, Stat
+from slurm_agent_tools.slurm import opening
+from slurm_agent_tools.slurm.runner import FIXED, PASSED, SLURM_COMMANDS, Completed, Stat, Surroundings
 
-_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "TZ")
-_log = structlog.get_logger()
+_log = logs.get_logger()
 T = TypeVar("T")
 
 
@@ -31,9 +31,7 @@ class LocalRunner:
 
     def __init__(self, settings: Settings) -> None:
         self._bin_dir = settings.slurm.bin_dir
-        self._base = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        # SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
-        self._base |= {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+        self._base = {name: os.environ[name] for name in PASSED if name in os.environ} | FIXED
         if settings.slurm.conf is not None:
             self._base["SLURM_CONF"] = str(settings.slurm.conf)
 
@@ -63,7 +61,7 @@ class LocalRunner:
         return Completed(tuple(argv), ended.exit_code, ended.stdout, ended.stderr, ended.seconds, ended.truncated)
 
     def _find(self, name: str) -> str:
-        if self._bin_dir is not None:
+        if self._bin_dir is not None and name in SLURM_COMMANDS:
             path = self._bin_dir / name
             if os.access(path, os.X_OK):
                 return str(path)
@@ -84,16 +82,16 @@ class LocalFiles:
         return await _threaded(path, lambda: _stat(path))
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
-        """Bytes from `offset`; None when there is nothing, or a pipe."""
+        """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
         return await _threaded(path, lambda: _read(path, offset, size))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
-        return await _threaded(path, lambda: _write_new(Path(path), data, mode))
+        return await _threaded(path, lambda: _write_new(path, data, mode))
 
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
-        await _threaded(path, lambda: Path(path).mkdir(parents=True, exist_ok=True))
+        await _threaded(path, lambda: _make_folder(path))
 
     async def list(self, folder: str) -> list[str] | None:
         """Names in a folder, sorted; None when there is none."""
@@ -102,6 +100,40 @@ class LocalFiles:
     async def real_path(self, path: str) -> str:
         """Absolute, every link resolved, also for what does not exist yet."""
         return await _threaded(path, lambda: os.path.realpath(path))
+
+
+class LocalPlace:
+    """This machine."""
+
+    def __init__(self, settings: Settings, slurm: SlurmSettings) -> None:
+        self.runner = LocalRunner(settings.model_copy(update={"slurm": slurm}))
+        self.files = LocalFiles()
+        self._root, self._conf = settings.project_root, slurm.conf
+
+    @property
+    def key(self) -> str:
+        """The path of the configuration file, which is known also while Slurm does not answer."""
+        named = self._conf or os.environ.get("SLURM_CONF")
+        return str(Path(named).resolve()) if named else "default"
+
+    async def surroundings(self) -> Surroundings:
+        """This process's own user, the project folder and the environment."""
+        return Surroundings(user_name(), str(self._root.resolve()), dict(os.environ))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def user_name() -> str:
+    """The process's own user, as Slurm names him; the environment's USER and LOGNAME are only words."""
+    try:
+        import pwd  # noqa: PLC0415 - not everywhere
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 class SystemClock:
@@ -137,30 +169,28 @@ def _stat(path: str) -> Stat | None:
 
 def _read(path: str, offset: int, size: int | None) -> bytes | None:
     try:
-        # O_NONBLOCK: a pipe that took the place of a file would let the reader wait for ever.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = opening.open_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    if not modes.S_ISREG(os.fstat(handle).st_mode):  # a pipe, a device, a folder
+        os.close(handle)
+        return None
     with open(handle, "rb") as file:  # noqa: PTH123
-        if modes.S_ISFIFO(os.fstat(handle).st_mode):
-            return None
         file.seek(offset)
         return file.read() if size is None else file.read(size)
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> bool:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.parent / f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-    try:
-        with open(handle, "wb") as file:  # noqa: PTH123
+def _write_new(path: str, data: bytes, mode: int) -> bool:
+    place, name = posixpath.split(path)
+    draft = f".{name[:100]}.{secrets.token_hex(4)}.tmp"
+    with opening.folder(place, make=True) as folder, opening.dropped(folder, draft):
+        with open(opening.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.link(draft, path, follow_symlinks=False)  # fails where the name is taken, unlike rename
-    except FileExistsError:
-        return False
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
-    return True
+        return opening.take(folder, draft, name)
+
+
+def _make_folder(path: str) -> None:
+    with opening.folder(path, make=True):
+        pass

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+# Looked for in slurm.bin_dir where that is set; every other command only on PATH.
+SLURM_COMMANDS = frozenset(
+    {"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "sprio", "squeue", "sreport",
+     "srun", "sshare", "sstat"}
+)  # fmt: skip
+
+
+# What a command gets of the surroundings, so that SQUEUE_FORMAT and its kin change nothing.
+PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "TZ")
+# SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
+FIXED = {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,48 @@ class Files(Protocol):
     async def real_path(self, path: str) -> str:
         """Absolute, every link resolved, also for what does not exist yet."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Who the tools are in a place. `root` is the project folder there: absolute, links resolved."""
+
+    user: str
+    root: str
+    environ: Mapping[str, str]  # what a login there has; the policy says which of it a job gets
+
+
+class Place(Protocol):
+    """Where Slurm's commands and the project's files are: this machine, or a login node over SSH."""
+
+    @property
+    def key(self) -> str:
+        """What tells its records from those of other clusters; known also while nothing answers."""
+        ...
+
+    @property
+    def runner(self) -> Runner:
+        """Runs commands there."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """Reads and writes files there."""
+        ...
+
+    async def surroundings(self) -> Surroundings:
+        """Asked once, then remembered. Raises SlurmUnreachable, StorageError and ConfigError."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        ...
+
+
+# Asks the person at the client or terminal: (title, instructions, prompts as (text, shown while typed)) -> the
+# answers, or None where nobody answers. Never stored, never logged.
+AskPerson = Callable[[str, str, Sequence[tuple[str, bool]]], Awaitable[Sequence[str] | None]]
+asker: ContextVar[AskPerson | None] = ContextVar("asker", default=None)
 
 
 class Clock(Protocol):

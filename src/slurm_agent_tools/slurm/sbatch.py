@@ -16,6 +16,7 @@ from slurm_agent_tools.slurm import fields, opinion
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import JobId
 
+_BUSY = ("timed out", "zero bytes", "temporarily unable to accept", "resource temporarily unavailable")
 _NOT_SENT = ("connect failure", "Unable to contact slurm controller", "Connection refused", "Unable to resolve")
 
 
@@ -58,7 +59,7 @@ def parse(done: Completed) -> Submitted:
         return Submitted(int(found[1]), fields.message(done))
     said = fields.message(done)
     cut = done.exit_code is None or done.exit_code <= 0  # by the time limit, or by a signal; 0 without an id is neither
-    if cut or not said or "timed out" in said.lower() or "Zero Bytes" in said:
+    if cut or not said or any(sign in said.lower() for sign in _BUSY):
         raise SlurmUncertain(f"sbatch gave no job id: {said or 'no answer in time'}")
     if any(sign in said for sign in _NOT_SENT):
         raise SlurmUnreachable(f"Slurm does not answer: {said}", hint="Try `scontrol ping`.")

@@ -42,6 +42,16 @@ def job_argv(job_id: JobId) -> list[str]:
     return ["scontrol", "show", "job", "--details", str(job_id)]
 
 
+def all_jobs_argv() -> list[str]:
+    """All records of all jobs that the controller holds."""
+    return ["scontrol", "show", "job", "--details"]
+
+
+def none_there(done: Completed) -> bool:
+    """True when the controller holds no job at all."""
+    return unknown(done) or (done.exit_code == 0 and fields.text(done.stdout).startswith("No jobs in the system"))
+
+
 def unknown(done: Completed) -> bool:
     """True when the controller says that it has no such job."""
     said = fields.text(done.stderr) + fields.text(done.stdout)
@@ -51,10 +61,12 @@ def unknown(done: Completed) -> bool:
 # A name may hold anything. One that holds the line that ends names is cut there: the columns of squeue tell the name
 # in full, and the guard compares names, so nothing rests on it. Arguments stand behind Command= and may hold anything
 # too: what is before them is read from the front, what is behind them line by line, where the last one counts.
+# 26.05 puts a line with an id of its own behind the name and the line that submitted behind the arguments.
 _RECORD = re.compile(r"(?:^|\n\n)JobId=(?=\d)")
 _OWNER = "\n   UserId="
 _FIELD = re.compile(r"(?:^|[ \n]) *([A-Z][A-Za-z:/]*)=")
-_COMMAND, _FOLDER = "\n   Command=", "\n   WorkDir="
+_COMMAND, _SUBMITTED, _FOLDER = "\n   Command=", "\n   SubmitLine=", "\n   WorkDir="
+_OWN_ID = re.compile(r"\n   SLUID=\w+\Z")
 _LINE = re.compile(r"\n   ([A-Z][A-Za-z:/]*)=")
 
 
@@ -111,7 +123,7 @@ def _job(block: str) -> Job:
         comment=cell.get("Comment", "").strip() or None,
         work_dir=cell["WorkDir"],
         stdout=cell.get("StdOut"),
-        stderr=cell.get("StdErr"),
+        stderr=cell.get("StdErr") or cell.get("StdOut"),  # 26.05 shows none where both go to one file
         command=cell.get("Command"),
         raw_id=int(cell["JobId"]),
     )
@@ -120,7 +132,7 @@ def _job(block: str) -> Job:
 def _cells(block: str) -> dict[str, str]:
     start = block.index(" JobName=") + len(" JobName=")
     end = block.index(_OWNER)
-    cells, tail = {"JobName": block[start:end]}, block[end:]
+    cells, tail = {"JobName": _OWN_ID.sub("", block[start:end])}, block[end:]
     for key in ("JobId", "ArrayJobId", "ArrayTaskId", "ArrayTaskThrottle", "HetJobId", "HetJobOffset"):
         found = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
         if found is not None:
@@ -128,7 +140,8 @@ def _cells(block: str) -> dict[str, str]:
     facts, _, rest = tail.partition(_COMMAND)
     command, sign, paths = rest.rpartition(_FOLDER)
     cells |= {key: value for key, value in reversed(_pairs(facts, _FIELD)) if key not in cells}
-    return cells | {"": facts, "Command": command.strip()} | dict(_pairs(sign + paths, _LINE))
+    command = command.partition(_SUBMITTED)[0].strip()
+    return cells | {"": facts, "Command": command} | dict(_pairs(sign + paths, _LINE))
 
 
 def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
@@ -152,8 +165,14 @@ def _id(cell: dict[str, str]) -> JobId:
     return parse_job_id(cell["JobId"])
 
 
+def _tres(cell: dict[str, str]) -> dict[str, str]:
+    """What it holds, else what it asks for: one field on 22.05, two on later versions."""
+    told = [cell.get(name, "(null)") for name in ("TRES", "AllocTRES", "ReqTRES")]
+    return parse_tres(next((text for text in told if text != "(null)"), ""))
+
+
 def _resources(cell: dict[str, str]) -> Resources:
-    tres = parse_tres("" if cell.get("TRES", "") == "(null)" else cell.get("TRES", ""))
+    tres = _tres(cell)
     nodes = int(cell["NumNodes"].split("-")[0]) if cell.get("NumNodes") else None
     if cell["JobState"] == "PENDING" and "node" in tres:
         nodes = int(tres["node"])  # NumNodes of a pending job is an estimate, by its CPUs (measured)
@@ -264,7 +283,7 @@ def _partition(line: str) -> Partition:
         def_mem_per_gpu=_default_per_gpu(cell.get("JobDefaults", "")),
         max_mem_per_node=_memory(cell.get("MaxMemPerNode")),
         max_mem_per_cpu=_memory(cell.get("MaxMemPerCPU")),
-        exclusive=cell.get("OverSubscribe") == "EXCLUSIVE",
+        exclusive=cell.get("OverSubscribe") == "EXCLUSIVE" or cell.get("Exclusive") == "NODE",  # until, and since 26.05
         total_cpus=int(cell["TotalCPUs"]),
         total_gpus=int(tres.get("gres/gpu", "0")),
     )

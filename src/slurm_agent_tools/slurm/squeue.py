@@ -2,34 +2,96 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from sys import intern
 
 from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm.queue import Columns, Queue
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import parse_elapsed, parse_job_id, parse_time
 
 # squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
 # %l limit, %M elapsed, %N nodes, %D node count, %C CPUs, %E dependency, %k comment, %j name. A name may hold a
 # newline, so an id comes behind it.
-_CODES = {
+_HEAD = {
     "id": "%i", "raw": "%A", "user": "%u", "partition": "%P", "state": "%T", "reason": "%r", "submitted": "%V",
     "start": "%S", "end": "%e", "limit": "%l", "elapsed": "%M", "nodes": "%N", "node_count": "%D", "cpus": "%C",
-    "dependency": "%E", "comment": "%k", "name": "%j", "again": "%A",
+    "dependency": "%E",
 }  # fmt: skip
-COLUMNS = tuple(_CODES)
+_TAIL = {"comment": "%k", "name": "%j", "again": "%A"}
+COLUMNS = (*_HEAD, *_TAIL)
+INNER = "\x1e"
+"""Between the columns of the head: what Slurm itself writes there holds no control character."""
+ENVIRONMENT = {"TZ": "UTC0"}
+"""Times are printed as seconds. With a zone squeue looks it up for every one: a quarter of its time."""
+_REST = 5  # cells of the head that are looked at in every row: id, raw, user, partition, state
+_ID = re.compile(r"[1-9]\d*(?:_\d+|\+\d+|_\[[^\]]+\])?", re.ASCII)
+_STATE = re.compile(r"[A-Z][A-Z_]*")
 
 
 def argv(mark: str = "") -> list[str]:
-    """All users' jobs, those that ended lately included. `mark`: hexadecimal, new in every call."""
-    columns = f"{fields.SEPARATOR}{mark}".join(_CODES.values())
+    """All users' jobs, those that ended lately included. `mark`: hexadecimal, new in every call.
+
+    Only what users write, comment and name, stands between marked separators.
+    """
+    columns = f"{fields.SEPARATOR}{mark}".join([INNER.join(_HEAD.values()), *_TAIL.values()])
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
 
 
-def parse(done: Completed) -> tuple[Job, ...]:
-    """One record a row. Raises SlurmUnreachable and SlurmGarbled."""
+def parse(done: Completed) -> Queue:
+    """One row a job or part of one. Raises SlurmUnreachable and SlurmGarbled; a record may raise it later."""
     fields.check(done)
-    return fields.table(done, COLUMNS, _job)
+    make = partial(_record, replace(done, stdout=b""))
+    if done.truncated:
+        raise fields.garbled(done, "the answer is longer than can be read")
+    if not done.stdout.strip(b"\n"):
+        return Queue(Columns(), make)
+    cells = fields.text(done.stdout).split(fields.separator(done))
+    if len(cells) == 1 or (len(cells) - 1) % len(_TAIL):
+        raise fields.garbled(done, fields.text(done.stdout[-300:]))
+    cells[-1] = cells[-1].removesuffix("\n")
+    return Queue(_columns(done, cells), make)
+
+
+def _columns(done: Completed, cells: list[str]) -> Columns:
+    """Rows by column; an id and the next row's head share a cell, with a newline between them."""
+    width = len(_TAIL)
+    seams = cells[width:-1:width]
+    heads = [cells[0], *[seam.partition("\n")[2] for seam in seams]]
+    again = [*[seam.partition("\n")[0] for seam in seams], cells[-1]]
+    found = Columns(heads, comments=cells[1::width], names=cells[2::width])
+    ids, users, states = found.ids, found.users, found.states
+    for head, raw in zip(heads, again, strict=True):
+        first = head.split(INNER, _REST)
+        if len(first) <= _REST or first[1] != raw or not _fits(first[0], raw, first[_REST]):
+            raise fields.garbled(done, f"{head} ({raw})")
+        ids.append(first[0])
+        users.append(intern(first[2]))
+        states.append(intern(first[4]))
+    for state in set(states):
+        if _STATE.fullmatch(fields.state_word(state)) is None:
+            raise fields.garbled(done, heads[states.index(state)])
+    return found
+
+
+def _fits(name: str, raw: str, rest: str) -> bool:
+    return (
+        raw.isdecimal()
+        and (name == raw or _ID.fullmatch(name) is not None)
+        and rest.count(INNER) == len(_HEAD) - _REST - 1
+    )
+
+
+def _record(done: Completed, columns: Columns, row: int) -> Job:
+    cells = (*columns.heads[row].split(INNER), columns.comments[row], columns.names[row], "")
+    try:
+        return _job(dict(zip(COLUMNS, cells, strict=True)))
+    except (ValueError, KeyError) as error:
+        raise fields.garbled(done, f"{'|'.join(cells)} ({error})") from error
 
 
 def _job(cell: dict[str, str]) -> Job:

@@ -58,7 +58,8 @@ def _lagging(past: Job | None) -> Job | None:
         return None
     if past.active:
         return replace(past, state="UNKNOWN", reason=_NO_END)
-    return replace(past, **_worst_step(past))
+    code, signal = _worst_step(past).values()
+    return replace(past, derived_exit_code=code, derived_signal=signal)
 
 
 def _older(past: Job, now: Job) -> bool:
@@ -72,7 +73,7 @@ def _end(now: Job, past: Job) -> dict[str, Any]:
     """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
     found: dict[str, Any] = {}
     if now.state in {past.state, "COMPLETING"}:
-        found = _worst_step(now, past)
+        found |= _worst_step(now, past)
         if past.cancelled_by is not None:
             found["cancelled_by"] = past.cancelled_by
         # Code and signal are one word: half of each would be an end that never was.
@@ -83,9 +84,11 @@ def _end(now: Job, past: Job) -> dict[str, Any]:
 
 def _worst_step(*told: Job) -> dict[str, int | None]:
     """The worst of what both tell: a step that ends in the moment of its job is counted late (measured on 22.05)."""
-    ends = [(job.derived_exit_code, job.derived_signal) for job in told if job.derived_exit_code is not None]
-    ends += [(step.exit_code, step.signal) for job in told for step in job.steps if step.step_id.isdecimal()]
-    code, signal = max(ends, key=lambda end: (end[0] or 0, end[1] or 0), default=(None, None))
+    steps = [step for job in told for step in job.steps if step.step_id.isdecimal()]
+    ends = [(job.derived_exit_code, job.derived_signal) for job in told]
+    ends += [(step.exit_code, step.signal) for step in steps]
+    known = [end for end in ends if end[0] is not None]
+    code, signal = max(known, key=lambda end: (end[0] or 0, end[1] or 0), default=(None, None))
     return {"derived_exit_code": code, "derived_signal": signal}
 
 

@@ -16,17 +16,19 @@ from slurm_agent_tools.units import JobId
 _PROGRESS_SECONDS = 2.0
 _FRESH = 2.0
 _LATE = 1.5
+_EACH = 0.004  # seconds that an answer takes on its way out; those of a crowd go one after the other
 _HINT = "Try `scontrol ping`, or call wait_for_job again in a minute."
 Progress = Callable[[JobView, float], Awaitable[None]]
 
 
 def poll_interval(age_seconds: float, time_limit_seconds: int | None, run_seconds: float) -> int:
     """Seconds until the next look: 10 in the first 5 minutes, 30 up to 30 minutes, then 300; 60 in the last tenth."""
-    if time_limit_seconds is not None and time_limit_seconds > 0 and run_seconds >= 0.9 * time_limit_seconds:
-        return 60 if age_seconds >= 1800 else 10 if age_seconds < 300 else 30
     if age_seconds < 300:
         return 10
-    return 30 if age_seconds < 1800 else 300
+    if age_seconds < 1800:
+        return 30
+    limited = time_limit_seconds is not None and time_limit_seconds > 0
+    return 60 if limited and run_seconds >= 0.9 * (time_limit_seconds or 0) else 300
 
 
 class Watcher:
@@ -34,21 +36,33 @@ class Watcher:
 
     def __init__(self, slurm: SlurmClient, clock: Clock) -> None:
         self._slurm, self._clock = slurm, clock
+        self._waiting = 0
 
     async def wait(self, job_id: JobId, timeout: float, on_progress: Progress | None = None) -> JobView:  # noqa: ASYNC109
         """The job when it ended, or as it is when the time is up. Raises UnknownJob and SlurmUnreachable.
 
         A look that Slurm leaves unanswered is given up 1.5 seconds after the asked time.
         """
+        self._waiting += 1
+        try:
+            return await self._wait(job_id, timeout, on_progress)
+        finally:
+            self._waiting -= 1
+
+    async def _wait(self, job_id: JobId, timeout: float, on_progress: Progress | None) -> JobView:  # noqa: ASYNC109
         start = self._clock.now()
         view = await self._slurm.job(job_id)
         cost = self._passed(start)  # of a look: the last one begins so much before the time is up
         while not view.over:
+            if timeout - self._passed(start) > 2 * self._slurm.settings.read_timeout:
+                await (
+                    self._slurm.diagnose()
+                )  # asks only a controller that is slow, and takes one command's time at most
             passed = self._passed(start)
             if on_progress is not None:
                 await on_progress(view, passed)
-            left = timeout - passed - cost
-            if left <= 0:
+            left = timeout - passed - cost - _EACH * self._waiting
+            if left <= _EACH:
                 break
             await self._pause(view, min(left, self._to_tick(self._interval(view))), start, on_progress)
             began = self._passed(start)
@@ -71,7 +85,7 @@ class Watcher:
     async def _pause(self, view: JobView, seconds: float, start: datetime, on_progress: Progress | None) -> None:
         """Sleep, and say now and then that the wait goes on."""
         while seconds > 0:
-            part = min(seconds, _PROGRESS_SECONDS)
+            part = seconds if on_progress is None else min(seconds, _PROGRESS_SECONDS)
             await self._clock.sleep(part)
             seconds -= part
             if on_progress is not None and seconds > 0:
@@ -81,8 +95,11 @@ class Watcher:
         return (self._clock.now() - start).total_seconds()
 
     def _interval(self, view: JobView) -> float:
+        return self._slurm.settings.poll_scale * self.pause(view)
+
+    def pause(self, view: JobView) -> int:
+        """Seconds between two looks at this job: by its age, longer where the controller answers slowly."""
         job = view.job
         age = (self._clock.now() - job.submitted).total_seconds() if job.submitted is not None else 0.0
-        return self._slurm.settings.poll_scale * poll_interval(
-            age, job.resources.time_limit_seconds, job.elapsed_seconds or 0
-        )
+        seconds = poll_interval(age, job.resources.time_limit_seconds, job.elapsed_seconds or 0)
+        return seconds * self._slurm.verdict.factor

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 import anyio
 import anyio.lowlevel
 
-from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm import fields, squeue
 from slurm_agent_tools.slurm.sacct import COLUMNS
 
 US = fields.SEPARATOR
@@ -67,7 +67,13 @@ def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:
         "elapsed": "0:01", "nodes": "cpu01", "node_count": 1, "cpus": 2, "dependency": "(null)", "comment": "(null)",
         "name": "train", "again": base,
     }  # fmt: skip
-    return US.join(str(value) for value in (cell | changes).values()).encode() + b"\n"
+    return squeue_row(cell | changes).encode() + b"\n"
+
+
+def squeue_row(cell: Mapping[str, object], mark: str = "") -> str:
+    """Cells as squeue puts them in a line: the head's, then those that users write, behind marked separators."""
+    values = [str(value) for value in cell.values()]
+    return f"{US}{mark}".join([squeue.INNER.join(values[:-3]), *values[-3:]])
 
 
 def accounted(job_id: str, state: str = "COMPLETED", code: str = "0:0", **changes: object) -> bytes:

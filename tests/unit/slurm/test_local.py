@@ -90,7 +90,7 @@ async def test_a_command_that_cannot_be_run_is_missing(commands, how):
 
 async def test_the_named_folder_is_the_only_one(commands):
     with pytest.raises(SlurmMissing):
-        await runner(bin_dir=commands).run(["true"])
+        await runner(bin_dir=commands).run(["sinfo"])
 
 
 async def test_a_time_limit_is_told_in_the_result(commands):
@@ -155,7 +155,7 @@ async def test_a_file_is_never_seen_half_written(tmp_path, monkeypatch):
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: (seen.append((tmp_path / "x").exists()), real(handle)))
     await FILES.write_new(str(tmp_path / "x"), b"whole")
-    assert seen == [False]
+    assert seen == [False, True]  # the file before it has its name, the folder after it
 
 
 async def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.unit.slurm.answers import done
+from tests.unit.slurm.clocks import squeue_row
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
 from slurm_agent_tools.slurm import fields, sacct, sbatch, scontrol, sinfo, squeue
@@ -16,7 +17,7 @@ def row(*, mark: str = "", **changes: str) -> bytes:
         "submitted": "100", "start": "160", "end": "N/A", "limit": "30:00", "elapsed": "1:05", "nodes": "cpu01",
         "node_count": "1", "cpus": "2", "dependency": "(null)", "comment": "(null)", "name": "train", "again": "7",
     }  # fmt: skip
-    return (US + mark).join((cell | changes).values()).encode("utf-8", "surrogateescape") + b"\n"
+    return squeue_row(cell | changes, mark).encode("utf-8", "surrogateescape") + b"\n"
 
 
 def test_a_row_becomes_a_job():
@@ -69,11 +70,11 @@ def test_bytes_that_are_not_utf8_stay_visible():
 )
 def test_an_answer_that_does_not_fit_is_an_error_and_never_skipped(answer):
     with pytest.raises(SlurmGarbled, match="cannot be read"):
-        squeue.parse(done(answer))
+        tuple(squeue.parse(done(answer)))
 
 
 def test_an_empty_queue_is_empty():
-    assert squeue.parse(done(b"")) == ()
+    assert tuple(squeue.parse(done(b""))) == ()
 
 
 def test_an_answer_that_was_cut_is_an_error():

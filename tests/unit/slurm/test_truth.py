@@ -93,7 +93,10 @@ def test_a_het_job_is_a_whole_with_components():
 @pytest.mark.parametrize(
     ("live", "past"),
     [
-        ({"derived_exit_code": 0}, {"derived_exit_code": 0, "steps": (Step("0", "x", "FAILED", exit_code=3, signal=0),)}),
+        (
+            {"derived_exit_code": 0},
+            {"derived_exit_code": 0, "steps": (Step("0", "x", "FAILED", exit_code=3, signal=0),)},
+        ),
         ({"derived_exit_code": 3, "derived_signal": 0}, {"derived_exit_code": 0, "derived_signal": 0}),
         (None, {"derived_exit_code": 0, "steps": (Step("0", "x", "FAILED", exit_code=3, signal=0),)}),
     ],

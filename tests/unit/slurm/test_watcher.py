@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -122,6 +123,49 @@ async def test_fifty_waits_for_one_job_ask_the_accounting_once_when_it_ends():
     assert {view.job.state for view in scene.views} == {"COMPLETED"}
     assert scene.slurm.calls["sacct"] == 1
     assert scene.slurm.calls["squeue"] <= 6
+
+
+@pytest.mark.proves("crowds-are-cheap")
+async def test_five_hundred_waits_over_two_hundred_jobs_that_end_at_once_cost_as_many_looks_as_one():
+    ids = [str(number) for number in range(1, 201)]
+    queue, accounts = b"".join(map(queued, ids)), b"".join(map(accounted, ids))
+    scene = Scene(lambda passed: queue if passed < 35 else b"", lambda _: accounts)
+    waits = [partial(scene.wait, 600, job=number % 200 + 1, progress=False) for number in range(500)]
+    await scene.clock.through(*waits)
+    assert {view.job.state for view in scene.views} == {"COMPLETED"}
+    assert len(scene.views) == 500
+    alone = Scene(lambda passed: queue if passed < 35 else b"", lambda _: accounts)
+    await alone.run(600)
+    assert scene.slurm.calls["squeue"] == alone.slurm.calls["squeue"]
+    assert scene.slurm.calls["sacct"] == alone.slurm.calls["sacct"] == 1
+    assert scene.slurm.calls["scontrol show job"] <= alone.slurm.calls["scontrol show job"] + 4
+
+
+@pytest.mark.proves("crowds-are-cheap")
+async def test_on_a_long_queue_only_a_few_jobs_are_asked_about_one_by_one():
+    queue = b"".join(queued(str(number)) for number in range(1, 1501))
+    scene = Scene(lambda _: queue)
+    waits = [partial(scene.wait, 30, job=number + 1, progress=False) for number in range(100)]
+    await scene.clock.through(*waits)
+    assert scene.slurm.calls["scontrol show job"] <= 4
+
+
+async def test_a_busy_controller_is_looked_at_less_often():
+    figures = b"Server thread count: 200\nAgent queue size: 0\n"
+
+    async def looks(seconds):
+        scene = Scene(lambda _: queued("5"))
+        scene.runner.answers = {
+            "squeue": lambda _: replace(done(queued("5")), seconds=seconds),
+            "scontrol": lambda _: UNKNOWN,
+            "sdiag": lambda _: done(figures),
+        }
+        await scene.run(120)
+        return scene.slurm.calls
+
+    quick, slow = await looks(0.1), await looks(3.5)
+    assert (quick["squeue"], quick["sdiag"]) == (13, 0)
+    assert (slow["squeue"] <= 6, slow["sdiag"]) == (True, 1)
 
 
 async def test_a_requeue_in_between_does_not_end_the_wait():

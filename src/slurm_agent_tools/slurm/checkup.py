@@ -1,0 +1,143 @@
+"""The whole way to a cluster, step by step, for `doctor`: what was seen, and what to do where it fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+
+from slurm_agent_tools import trust
+from slurm_agent_tools.errors import AgentToolsError, SlurmError
+from slurm_agent_tools.slurm import sacct
+from slurm_agent_tools.slurm.runner import Completed, Place
+from slurm_agent_tools.slurm.ssh import SshPlace
+
+_CLOCK = 30.0  # seconds; times in answers and the ages of caches are off by as much
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was looked at. `todo` is empty where it is well."""
+
+    name: str
+    ok: bool
+    seen: str
+    todo: str = ""
+
+
+async def steps(place: Place) -> AsyncIterator[Step]:
+    """Look at one thing after the other; ends after the first that fails."""
+    looks: list[tuple[str, Callable[[], Awaitable[list[Step]]]]] = [
+        ("slurm", partial(_commands, place)), ("controller", partial(_controller, place)),
+        ("accounting", partial(_accounting, place)), ("project", partial(_root, place)),
+        ("clock", partial(_clock, place)),
+    ]  # fmt: skip
+    if isinstance(place, SshPlace):
+        looks = [("name", partial(_name_and_port, place)), ("login", partial(_key_and_login, place)), *looks]
+    for name, look in looks:
+        try:
+            found = await look()
+        except _Failed as failed:
+            found = failed.steps
+        except AgentToolsError as error:
+            found = [Step(name, ok=False, seen=error.message, todo=error.hint)]
+        for step in found:
+            yield step
+            if not step.ok:
+                return
+
+
+class _Failed(Exception):
+    def __init__(self, *found: Step) -> None:
+        self.steps = list(found)
+
+
+async def _name_and_port(place: SshPlace) -> list[Step]:
+    from slurm_agent_tools.slurm import sshtarget  # noqa: PLC0415 - loads asyncssh
+
+    goal = sshtarget.target(sshtarget.first(place.settings), place.settings)
+    if goal.command:
+        return [Step("name", ok=True, seen=f"{goal.spelled} through a ProxyCommand")]
+    if goal.jumps:
+        goal = sshtarget.target(goal.jumps[0], place.settings)
+    try:
+        found = await anyio.getaddrinfo(goal.host, goal.port)
+    except OSError:
+        raise _Failed(
+            Step("name", ok=False, seen=f"{goal.host} is not a known name", todo="Check `host`, the network and VPN.")
+        ) from None
+    name = Step("name", ok=True, seen=f"{goal.host} is {found[0][4][0]}")
+    try:
+        with anyio.fail_after(place.settings.connect_timeout):
+            stream = await anyio.connect_tcp(goal.host, goal.port)
+    except (OSError, TimeoutError):
+        bad = f"nothing answers at {goal.host}:{goal.port}"
+        raise _Failed(name, Step("tcp", ok=False, seen=bad, todo="Check `port`, the network and the VPN.")) from None
+    await stream.aclose()
+    return [name, Step("tcp", ok=True, seen=f"{goal.host}:{goal.port} answers")]
+
+
+async def _key_and_login(place: SshPlace) -> list[Step]:
+    from slurm_agent_tools.slurm import sshlogin, sshtarget  # noqa: PLC0415
+
+    goal = sshtarget.target(sshtarget.first(place.settings), place.settings)
+    try:
+        connection = await place.link.connect()
+    except sshlogin.Distrusted as error:
+        return [Step("host key", ok=False, seen=error.message, todo=error.hint)]
+    except SlurmError as error:
+        return [Step("login", ok=False, seen=error.message, todo=error.hint)]
+    key = connection.get_server_host_key()
+    shown = "" if key is None else f"{key.get_algorithm()} {key.get_fingerprint()} "
+    environ = await place.environ()
+    return [
+        Step("host key", ok=True, seen=f"{shown}is known"),
+        Step("login", ok=True, seen=f"as {goal.spelled}, PATH={trust.line(environ.get('PATH', ''))}"),
+    ]
+
+
+async def _commands(place: Place) -> list[Step]:
+    done = await place.runner.run(["sinfo", "--version"])
+    todo = "" if done.exit_code == 0 else "Set slurm.conf or slurm.bin_dir."
+    return [Step("slurm", ok=not todo, seen=_said(done), todo=todo)]
+
+
+async def _controller(place: Place) -> list[Step]:
+    done = await place.runner.run(["scontrol", "ping"])
+    todo = "" if done.exit_code == 0 else "Wait a minute and try `scontrol ping`; else ask the site."
+    return [Step("controller", ok=not todo, seen=_said(done), todo=todo)]
+
+
+async def _accounting(place: Place) -> list[Step]:
+    done = await place.runner.run(["sacct", "--noheader", "--allocations", "--starttime=now"])
+    if done.exit_code == 0:
+        return [Step("accounting", ok=True, seen="sacct answers")]
+    if sacct.disabled(done):
+        return [Step("accounting", ok=True, seen="switched off on this cluster: only the controller tells of jobs")]
+    return [Step("accounting", ok=False, seen=_said(done), todo="Ask the site whether slurmdbd is up and in use.")]
+
+
+async def _root(place: Place) -> list[Step]:
+    around = await place.surroundings()
+    return [Step("project", ok=True, seen=f"{around.root}, as {around.user}")]
+
+
+async def _clock(place: Place) -> list[Step]:
+    before = time.time()
+    done = await place.runner.run(["date", "+%s"])
+    middle = (before + time.time()) / 2
+    if done.exit_code != 0:
+        return [Step("clock", ok=False, seen=_said(done), todo="Try `date` there.")]
+    ahead = int(done.stdout) + 0.5 - middle
+    words = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine"
+    ok = abs(ahead) <= _CLOCK
+    return [Step("clock", ok=ok, seen=words, todo="" if ok else "Set this machine's clock by the network (NTP).")]
+
+
+def _said(done: Completed) -> str:
+    if done.exit_code is None:
+        return "no answer in time"
+    return trust.line((done.stdout or done.stderr).decode("utf-8", "replace").strip())[:200] or "nothing"

@@ -1,0 +1,235 @@
+"""Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import overload
+
+from slurm_agent_tools.config import SlurmSettings
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.model import Job, Node, Partition
+from slurm_agent_tools.slurm import load, sacct, scontrol, sdiag, sinfo, squeue
+from slurm_agent_tools.slurm.asking import Asker
+from slurm_agent_tools.slurm.changes import Changes
+from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.slurm.runner import Clock, Runner
+from slurm_agent_tools.slurm.shared import Batch, Shared
+from slurm_agent_tools.units import JobId
+
+_FEW = 4
+_WHILE = 10.0
+_NARROW = 1000
+_OLDEST = 60.0
+_CONFIG_AGE = 3600.0
+_DIAGNOSIS_AGE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """Which cluster answers, and whether it keeps accounts."""
+
+    name: str
+    version: str
+    accounting: bool
+
+
+def _fresh_mark() -> str:
+    return secrets.token_hex(8)
+
+
+class Questions(Changes):
+    """The half of the client that asks. `calls` counts the commands by kind; `mark` makes each separator unknown."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        settings: SlurmSettings,
+        *,
+        user: str,
+        mark: Callable[[], str] = _fresh_mark,
+    ) -> None:
+        super().__init__(Asker(runner, settings))
+        self.settings, self.user = settings, user
+        self._clock, self._mark = clock, mark
+        self._queue = Shared(clock, self._ask_queue)
+        self._partitions = Shared(clock, self._ask_partitions)
+        self._nodes = Shared(clock, self._ask_nodes)
+        self._config = Shared(clock, self._ask_config)
+        self._diagnosis = Shared(clock, self._ask_diagnosis)
+        self._diagnosed: sdiag.Diagnosis | None = None
+        self._every = Shared(clock, self._ask_every)
+        self._singly: list[datetime] = []
+        self._details = Batch(clock, self._ask_details)
+        self._accounts = Batch(clock, self._ask_accounts)
+
+    @property
+    def calls(self) -> Counter[str]:
+        """Slurm's commands so far, by kind."""
+        return self._asker.calls
+
+    # --- sparing the controller --------------------------------------------------------------------------------------
+
+    @property
+    def verdict(self) -> load.Verdict:
+        """How the controller answers now."""
+        return load.judge(tuple(self._asker.answers), self._diagnosed)
+
+    @property
+    def age_limit(self) -> float:
+        """How old a shared answer may be, in seconds: older where the controller is slow."""
+        return min(_OLDEST, self.settings.cache_seconds * self.verdict.factor)
+
+    async def diagnose(self) -> load.Verdict:
+        """The verdict; where answers are slow the controller is asked why, at most every 5 minutes."""
+        if any(answer.slow for answer in self._asker.answers):
+            try:
+                self._diagnosed = await self._diagnosis.get(_DIAGNOSIS_AGE)
+            except SlurmError:
+                self._diagnosed = None  # its silence says no more than the slow answers do
+        return self.verdict
+
+    @property
+    def ages(self) -> dict[str, float | None]:
+        """How old the kept answers are, in seconds."""
+        return {"queue": self._queue.age, "nodes": self._nodes.age, "partitions": self._partitions.age}
+
+    # --- questions ---------------------------------------------------------------------------------------------------
+
+    async def queue(self, *, fresh: bool = False, max_age: float | None = None) -> Queue:
+        """All users' jobs, those that ended within MinJobAge included. Raises SlurmError."""
+        return await self._queue.get(self._age(fresh=fresh, max_age=max_age))
+
+    def _age(self, *, fresh: bool, max_age: float | None) -> float:
+        return 0 if fresh else self.age_limit if max_age is None else max_age
+
+    @overload
+    def mine(self, jobs: Queue) -> Queue: ...
+
+    @overload
+    def mine(self, jobs: Sequence[Job]) -> Sequence[Job]: ...
+
+    def mine(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """This user's jobs."""
+        return jobs.of(self.user) if isinstance(jobs, Queue) else [job for job in jobs if job.user == self.user]
+
+    async def details(self, base: int, *, max_age: float) -> tuple[Job, ...]:
+        """What only `scontrol show job` tells of a job's parts; nothing when it is forgotten. Raises SlurmError."""
+        found = await self._details.get([(base, True)], max_age)
+        return found.get((base, True), ())
+
+    async def partitions(self, *, fresh: bool = False, max_age: float | None = None) -> dict[str, Partition]:
+        """Every partition with what its nodes have. Raises SlurmError."""
+        return await self._partitions.get(self._age(fresh=fresh, max_age=max_age))
+
+    async def nodes(self, *, fresh: bool = False) -> tuple[Node, ...]:
+        """Every node. Raises SlurmError."""
+        return await self._nodes.get(self._age(fresh=fresh, max_age=None))
+
+    async def info(self) -> ClusterInfo:
+        """Name, version, accounting. Raises SlurmError."""
+        found = await self._config.get(_CONFIG_AGE)
+        kind = found.get("AccountingStorageType", "(null)")
+        accounting = kind not in {"(null)", "accounting_storage/none"}
+        return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
+
+    async def recent(self, since: datetime) -> tuple[Job, ...]:
+        """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""
+        minutes = max(1, round((self._clock.now() - since).total_seconds() / 60))
+        return tuple(job for job in await self._mine_since(minutes) if not job.active)
+
+    async def recent_all(self, since: datetime) -> tuple[Job, ...]:
+        """This user's jobs since a time, active ones too. Raises SlurmError."""
+        return await self._mine_since(max(1, round((self._clock.now() - since).total_seconds() / 60) + 1))
+
+    async def _past_of(self, bases: Iterable[int], max_age: float) -> tuple[Job, ...]:
+        """What the accounting tells of these jobs; nothing on a cluster without one. Raises SlurmError."""
+        found = await self._accounts.get(sorted(bases), max_age)
+        return tuple(job for jobs in found.values() for job in jobs)
+
+    async def _details_of(self, bases: Iterable[int], needed: frozenset[int], max_age: float) -> tuple[Job, ...]:
+        """What the controller tells of these jobs one by one; of many at once perhaps only of those `needed`."""
+        found = await self._details.get([(base, base in needed) for base in sorted(bases)], max_age)
+        return tuple(job for jobs in found.values() for job in jobs)
+
+    # --- commands ----------------------------------------------------------------------------------------------------
+
+    async def _ask_queue(self) -> Queue:
+        return squeue.parse(await self._asker.run(squeue.argv(self._mark()), env=squeue.ENVIRONMENT))
+
+    async def _ask_nodes(self) -> tuple[Node, ...]:
+        return sinfo.parse(await self._asker.run(sinfo.argv()))
+
+    async def _ask_config(self) -> dict[str, str]:
+        return scontrol.parse_config(await self._asker.run(scontrol.config_argv()))
+
+    async def _ask_diagnosis(self) -> sdiag.Diagnosis:
+        return sdiag.parse(await self._asker.run(sdiag.argv()))
+
+    async def _ask_partitions(self) -> dict[str, Partition]:
+        found = scontrol.parse_partitions(await self._asker.run(scontrol.partitions_argv()))
+        nodes, config = await self.nodes(), await self._config.get(_CONFIG_AGE)
+        found = tuple(scontrol.with_defaults(part, config) for part in found)
+        return {part.name: _furnished(part, [node for node in nodes if part.name in node.partitions]) for part in found}
+
+    async def _ask_details(
+        self, keys: frozenset[tuple[int, bool]], max_age: float
+    ) -> dict[tuple[int, bool], tuple[Job, ...]]:
+        """Up to four jobs in a while one by one; more in one listing of all, unless the queue is too long for that.
+
+        Then only those that nobody else tells of (True in the key).
+        """
+        bases = {base for base, _ in keys}
+        now = self._clock.now()
+        self._singly = [moment for moment in self._singly if (now - moment).total_seconds() < _WHILE]
+        few = len(bases) + len(self._singly) <= _FEW
+        if not few and len(await self.queue(max_age=_OLDEST)) <= _NARROW:
+            every = await self._every.get(max_age)
+            return {key: every.get(key[0], ()) for key in keys}
+        wanted = bases if few else {base for base, needed in keys if needed}
+        self._singly += [now] * len(wanted)
+        told = _sorted_out([job for base in sorted(wanted) for job in await self._detail(base)])
+        return {key: told.get(key[0], ()) for key in keys}
+
+    async def _ask_every(self) -> dict[int, tuple[Job, ...]]:
+        done = await self._asker.run(scontrol.all_jobs_argv())
+        return _sorted_out(() if scontrol.none_there(done) else scontrol.parse_jobs(done))
+
+    async def _detail(self, base: int) -> tuple[Job, ...]:
+        done = await self._asker.run(scontrol.job_argv(JobId(base)))
+        return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
+
+    async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
+        """What the accounting tells of all these at once; nothing on a cluster without one."""
+        done = await self._asker.run(sacct.argv(sorted(bases), mark=self._mark()))
+        found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
+        return {base: found.get(base, ()) for base in bases}
+
+    async def _mine_since(self, minutes: int) -> tuple[Job, ...]:
+        done = await self._asker.run(sacct.argv(since=f"now-{minutes}minutes", user=self.user, mark=self._mark()))
+        return () if sacct.disabled(done) else sacct.parse(done)
+
+
+def _sorted_out(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
+    """Records by the number of their job."""
+    found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
+    for job in jobs:
+        found[job.job_id.base] += (job,)
+    return found
+
+
+def _furnished(part: Partition, nodes: Sequence[Node]) -> Partition:
+    return replace(
+        part,
+        gpus_per_node=max((node.gpus for node in nodes), default=0),
+        cpus_per_node=max((node.cpus for node in nodes), default=0),
+        memory_per_node=min((node.memory_bytes for node in nodes), default=0),
+        memory_per_node_max=max((node.memory_bytes for node in nodes), default=0),
+        gpus_per_node_min=min((node.gpus for node in nodes if node.gpus), default=0),
+        threads_per_core=max((node.threads_per_core for node in nodes), default=1),
+        total_gpus=sum(node.gpus for node in nodes),
+    )

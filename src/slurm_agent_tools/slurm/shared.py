@@ -1,0 +1,117 @@
+"""Answers that several askers share: one command for simultaneous questions, one for many single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.slurm.runner import Clock
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+_MOMENT = 5  # rounds of the event loop in which those that one answer woke up ask on
+_KEPT = timedelta(seconds=60)  # the most that cache_seconds can be
+
+
+class Shared(Generic[T]):
+    """One question whose answer is kept for a while; simultaneous askers wait for the same command."""
+
+    def __init__(self, clock: Clock, ask: Callable[[], Awaitable[T]]) -> None:
+        self._clock, self._ask = clock, ask
+        self._busy: anyio.Event | None = None
+        self._answer: T | None = None
+        self._error: AgentToolsError | None = None
+        self._asked: datetime | None = None
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the kept answer was asked for; None where there is none."""
+        if self._asked is None or self._error is not None:
+            return None
+        return (self._clock.now() - self._asked).total_seconds()
+
+    async def get(self, max_age: float) -> T:
+        """An answer that was asked for at most `max_age` seconds before this call. Raises what came instead."""
+        wanted = self._clock.now() - timedelta(seconds=max_age)
+        while self._asked is None or self._asked < wanted:
+            if self._busy is not None:
+                await self._busy.wait()  # and look again: whoever asked may have been cancelled, or asked too early
+            else:
+                await self._refresh()
+        if self._error is not None:
+            raise self._error
+        return self._answer  # type: ignore[return-value]  # set together with _asked
+
+    async def _refresh(self) -> None:
+        self._busy, asked = anyio.Event(), self._clock.now()
+        try:
+            self._answer, self._error = await self._ask(), None
+            self._asked = asked
+        except AgentToolsError as error:
+            self._error, self._asked = error, asked
+        finally:
+            busy, self._busy = self._busy, None
+            busy.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    asked: datetime
+    answer: T | None
+    error: AgentToolsError | None
+
+
+class Batch(Generic[K, T]):
+    """Questions about single things. Those that come in the same moment, or while one is out, are asked as one.
+
+    `ask` also gets how old its answer may be, in seconds.
+    """
+
+    def __init__(self, clock: Clock, ask: Callable[[frozenset[K], float], Awaitable[Mapping[K, T]]]) -> None:
+        self._clock, self._ask = clock, ask
+        self._busy: anyio.Event | None = None
+        self._due: dict[K, datetime] = {}
+        self._out: dict[K, datetime] = {}
+        self._kept: dict[K, _Kept[T]] = {}
+
+    async def get(self, keys: Iterable[K], max_age: float) -> dict[K, T]:
+        """What is told of these, asked for at most `max_age` seconds before this call. Raises what came instead."""
+        wanted = self._clock.now() - timedelta(seconds=max_age)
+        asked = tuple(keys)
+        while missing := [key for key in asked if key not in self._kept or self._kept[key].asked < wanted]:
+            coming = {key for key, moment in self._out.items() if moment >= wanted}
+            self._due |= {key: max(wanted, self._due.get(key, wanted)) for key in missing if key not in coming}
+            if self._busy is not None:
+                await self._busy.wait()
+            else:
+                await self._round()
+        found = {key: self._kept[key] for key in asked}
+        for kept in found.values():
+            if kept.error is not None:
+                raise kept.error
+        return {key: kept.answer for key, kept in found.items() if kept.answer is not None}
+
+    async def _round(self) -> None:
+        self._busy = anyio.Event()
+        try:
+            for _ in range(_MOMENT):
+                await anyio.lowlevel.checkpoint()
+            keys, asked = frozenset(self._due), self._clock.now()
+            age = (asked - max(self._due.values())).total_seconds()
+            self._due, self._out = {}, dict.fromkeys(keys, asked)
+            self._kept = {key: kept for key, kept in self._kept.items() if kept.asked >= asked - _KEPT}
+            try:
+                told = await self._ask(keys, age)
+                self._kept |= {key: _Kept(asked, told.get(key), None) for key in keys}
+            except AgentToolsError as error:
+                self._kept |= {key: _Kept(asked, None, error) for key in keys}
+        finally:
+            self._out = {}
+            busy, self._busy = self._busy, None
+            busy.set()

@@ -1,0 +1,371 @@
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import asyncssh
+import pytest
+from tests.unit.slurm.sshserver import Node, running
+
+from slurm_agent_tools.config import ClusterSettings
+from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmMissing, SlurmUnreachable, StorageError
+from slurm_agent_tools.slurm import checkup, sshtarget
+from slurm_agent_tools.slurm.runner import asker
+from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.sshlink import Link, pause
+
+SAY = ["sh", "-c", "echo out; echo err >&2; exit 127"]
+
+
+@pytest.fixture
+async def node(tmp_path):
+    async with running(Node(tmp_path)) as node:
+        yield node
+
+
+@pytest.fixture
+async def place(node):
+    place = SshPlace("there", node.settings())
+    yield place
+    await place.close()
+
+
+async def until(done: Callable[[], bool]) -> None:
+    with anyio.fail_after(10):
+        while not done():  # noqa: ASYNC110 - what is waited for cannot tell
+            await anyio.sleep(0.01)
+
+
+@contextmanager
+def answered(ask):
+    """Who answers what is asked."""
+    token = asker.set(ask)
+    yield
+    asker.reset(token)
+
+
+# --- commands ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_command_runs_there_and_its_own_exit_code_comes_back(place):
+    done = await place.runner.run(SAY)
+    assert (done.exit_code, done.stdout, done.stderr, done.argv) == (127, b"out\n", b"err\n", tuple(SAY))
+
+
+@pytest.mark.proves("login-shell-does-not-matter")
+async def test_a_banner_and_a_broken_start_up_file_disturb_nothing(node):
+    node.profile = "echo WELCOME; echo trouble >&2; alias sh=false; printf 'no newline'"
+    place = SshPlace("there", node.settings())
+    done = await place.runner.run(SAY)
+    assert (done.stdout, done.stderr) == (b"out\n", b"err\n")
+    await place.close()
+
+
+async def test_a_login_that_runs_nothing_is_unreachable_with_its_words(node):
+    node.profile = "echo 'This account is \x1b[31mexpired.'; exit 1"
+    place = SshPlace("there", node.settings())
+    with pytest.raises(SlurmUnreachable, match="expired") as caught:
+        await place.runner.run(SAY)
+    assert "\x1b" not in caught.value.message
+    await place.close()
+
+
+async def test_a_command_that_comes_to_a_closed_account_is_surely_not_run(node, place):
+    await place.environ()
+    node.profile = "echo closed; exit 1"
+    with pytest.raises(SlurmUnreachable, match="closed"):
+        await place.runner.run(SAY)
+
+
+@pytest.mark.proves("ssh-sends-once")
+async def test_the_connection_cut_in_the_middle_is_told_as_no_end(node, place, tmp_path):
+    await place.environ()
+    async with anyio.create_task_group() as group:
+        ended = []
+
+        async def run():
+            ended.append(await place.runner.run(["sh", "-c", f"echo x >> {tmp_path}/ran; exec sleep 30"], timeout=20))
+
+        group.start_soon(run)
+        await until((tmp_path / "ran").exists)
+        node.cut()
+    assert (ended[0].exit_code, ended[0].seconds < 10) == (None, True)
+    assert (tmp_path / "ran").read_text() == "x\n"  # never sent again by itself
+    assert (await place.runner.run(SAY)).exit_code == 127
+    assert node.logins == 2
+
+
+async def test_a_connection_that_broke_while_at_rest_is_opened_again(node, place):
+    for _ in range(3):
+        assert (await place.runner.run(SAY)).exit_code == 127
+        assert await place.files.list(str(node.folder)) is not None
+        node.cut()
+        await anyio.sleep(0.05)
+    assert node.logins == 3
+
+
+async def test_a_time_limit_is_told_and_the_connection_goes_on(node, place):
+    assert (await place.runner.run(["sleep", "30"], timeout=0.2)).timed_out
+    assert (await place.runner.run(SAY)).exit_code == 127
+    assert node.logins == 1
+
+
+async def test_at_most_eight_commands_run_at_once_on_one_connection(node, place):
+    async with anyio.create_task_group() as group:
+        for _ in range(30):
+            group.start_soon(place.runner.run, ["sleep", "0.02"])
+    assert (node.logins, 2 < node.most <= 9) == (1, True)
+
+
+async def test_a_program_that_is_not_there_is_missing(place):
+    with pytest.raises(SlurmMissing, match="sbatch"):
+        await place.runner.run(["sbatch-of-nowhere"])
+
+
+async def test_a_program_whose_interpreter_is_not_there_is_missing(place, tmp_path):
+    (tmp_path / "odd").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "odd").chmod(0o755)
+    with pytest.raises(SlurmMissing):
+        await place.runner.run([str(tmp_path / "odd")])
+
+
+async def test_an_idle_connection_is_closed_and_opened_again(node):
+    place = SshPlace("there", node.settings(idle_seconds=0.1))
+    assert (await place.runner.run(SAY)).exit_code == 127
+    await until(lambda: all(each.is_closed() for each in node.open))
+    assert (await place.runner.run(SAY)).exit_code == 127
+    assert node.logins == 2
+    await place.close()
+
+
+# --- host keys ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("host-keys-are-checked")
+async def test_an_unknown_host_key_is_refused_with_fingerprint_and_command(node):
+    known = node.folder / "nobody"
+    known.write_text("")
+    with pytest.raises(AccessRefused, match="not known") as caught:
+        await Link(node.settings(known_hosts=known)).connect()
+    assert node.host_key.get_fingerprint() in caught.value.message
+    assert f"ssh -F {node.folder / 'config'} -o UserKnownHostsFile={known}" in caught.value.hint
+    assert (known.read_text(), node.logins) == ("", 0)
+
+
+async def test_a_missing_known_hosts_file_trusts_nobody(node):
+    with pytest.raises(AccessRefused, match="not known"):
+        await Link(node.settings(known_hosts=node.folder / "absent")).connect()
+
+
+async def test_a_configuration_that_switches_the_check_off_does_not(node):
+    settings = node.settings().model_copy(update={"known_hosts": None})
+    with node.settings().ssh_config.open("a") as file:
+        file.write("  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
+    with pytest.raises(AccessRefused):
+        await Link(settings).connect()
+
+
+@pytest.mark.proves("host-keys-are-checked")
+async def test_a_changed_host_key_is_refused_in_stronger_words(node):
+    settings = node.settings()
+    node.known(asyncssh.generate_private_key("ssh-ed25519"))
+    with pytest.raises(AccessRefused, match="has changed") as caught:
+        await Link(settings).connect()
+    assert f"ssh-keygen -R '[127.0.0.1]:{node.port}'" in caught.value.hint
+
+
+async def test_a_key_of_another_kind_than_the_known_one_is_refused(node):
+    settings = node.settings()
+    node.known(asyncssh.generate_private_key("ecdsa-sha2-nistp256"))
+    with pytest.raises(AccessRefused):
+        await Link(settings).connect()
+
+
+# --- login -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wrong_key_is_refused_with_what_to_do(node):
+    settings = node.settings()
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(node.folder / "key"))
+    with pytest.raises(AccessRefused, match=r"me@127\.0\.0\.1") as caught:
+        await Link(settings).connect()
+    assert "ssh-add" in caught.value.hint
+
+
+@pytest.mark.proves("codes-are-asked-and-not-kept")
+async def test_a_one_time_code_is_asked_of_the_person_and_told_to_nobody(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    asked = []
+
+    async def ask(title, text, prompts):
+        asked.append((title, text, list(prompts)))
+        return ["424242"]
+
+    async with running(Node(tmp_path, code="424242")) as node:
+        link = Link(node.settings())
+        with answered(ask):
+            await link.connect()
+        await link.close()
+    assert asked == [
+        (f"SSH login to me@127.0.0.1:{node.port}", "Two factors\nLook at your \\x1b[31mphone", [("Code: ", False)])
+    ]
+    assert "424242" not in caplog.text
+    assert "424242" not in repr(vars(link))
+
+
+async def test_a_person_may_take_longer_than_the_host(tmp_path):
+    async def ask(title, text, prompts):
+        await anyio.sleep(0.8)
+        return ["1"]
+
+    async with running(Node(tmp_path, code="1")) as node:
+        link = Link(node.settings(connect_timeout=0.6))
+        with answered(ask):
+            await link.connect()
+        await link.close()
+
+
+@pytest.mark.parametrize("given", ["nobody", "declined"])
+async def test_without_an_answer_the_login_says_what_else_there_is(tmp_path, given):
+    async def ask(title, text, prompts):
+        return None
+
+    async with running(Node(tmp_path, code="1")) as node:
+        link = Link(node.settings())
+        for _ in range(2):  # the next caller may have somebody: it is not told to wait
+            with answered(None if given == "nobody" else ask), pytest.raises(AccessRefused, match="nobody") as caught:
+                await link.connect()
+        assert "ssh-add" in caught.value.hint
+
+        async def right(title, text, prompts):
+            return ["1"]
+
+        with answered(right):
+            await link.connect()
+        await link.close()
+
+
+async def test_a_wrong_code_ends_after_a_few_questions(tmp_path):
+    asked = []
+
+    async def ask(title, text, prompts):
+        asked.append(prompts)
+        return ["wrong"]
+
+    async with running(Node(tmp_path, code="right")) as node:
+        with answered(ask), pytest.raises(AccessRefused, match="refused the login"):
+            await Link(node.settings()).connect()
+    assert 1 <= len(asked) <= 3
+
+
+# --- what is away ------------------------------------------------------------------------------------------------
+
+
+def test_the_pause_doubles_up_to_a_minute():
+    assert [pause(number) for number in (0, 1, 2, 3, 6, 7, 8, 5000)] == [0, 1, 2, 4, 32, 60, 60, 60]
+
+
+async def test_fifty_callers_of_a_host_that_is_away_wait_once(tmp_path):
+    tried = []
+
+    async def silent(reader, writer):
+        tried.append(1)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    link = Link(ClusterSettings(host="127.0.0.1", port=port, user="me", remote_root="x", connect_timeout=0.3,
+                                known_hosts=tmp_path / "none"))  # fmt: skip
+    errors = []
+
+    async def use():
+        try:
+            await link.connect()
+        except SlurmUnreachable as error:
+            errors.append(error)
+
+    start = time.monotonic()
+    async with anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(use)
+    assert (len(errors), len(tried), time.monotonic() - start < 2) == (50, 1, True)
+    server.close()
+
+
+async def test_after_the_pause_it_is_tried_again(tmp_path):
+    clock = itertools.count(0, 0.4)
+    link = Link(_closed_port(tmp_path), now=lambda: next(clock))
+    for _ in range(2):
+        with pytest.raises(SlurmUnreachable, match="cannot be reached"):
+            await link.connect()
+    assert link._failures == 1
+    for _ in range(6):
+        with pytest.raises(SlurmUnreachable):
+            await link.connect()
+    assert link._failures > 1
+
+
+def _closed_port(tmp_path: Path) -> ClusterSettings:
+    return ClusterSettings(host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none")
+
+
+async def test_a_name_that_nobody_knows_is_said(tmp_path):
+    settings = _closed_port(tmp_path).model_copy(update={"host": "no-such-host.invalid"})
+    with pytest.raises(SlurmUnreachable, match=r"no-such-host\.invalid"):
+        await Link(settings).connect()
+
+
+async def test_a_broken_configuration_is_named(tmp_path):
+    (tmp_path / "config").write_text("Port many\n")
+    with pytest.raises(ConfigError, match="ssh_config"):
+        await Link(ClusterSettings(host="x", remote_root="x", ssh_config=tmp_path / "config")).connect()
+
+
+# --- files, surroundings, doctor ---------------------------------------------------------------------------------
+
+
+async def test_where_sftp_is_off_the_error_says_so(tmp_path):
+    async with running(Node(tmp_path, sftp=False)) as node:
+        place = SshPlace("there", node.settings())
+        with pytest.raises(StorageError, match="SFTP is switched off"):
+            await place.files.read(str(tmp_path / "x"))
+        assert (await place.runner.run(SAY)).exit_code == 127
+        await place.close()
+
+
+async def test_a_project_folder_that_is_not_there_is_named_with_its_mend(node):
+    place = SshPlace("there", node.settings(remote_root=str(node.folder / "absent")))
+    with pytest.raises(ConfigError, match=r"clusters\.there\.remote_root") as caught:
+        await place.surroundings()
+    assert f"ssh node mkdir -p {node.folder}/absent" in caught.value.hint
+    await place.close()
+
+
+async def test_the_key_is_known_without_a_connection(tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host login\n HostName login.example.org\n User jo\n Port 2222\n")
+    settings = ClusterSettings(host="login", ssh_config=config, remote_root="x")
+    assert SshPlace("x", settings).key == "ssh:jo@login.example.org:2222"
+    named = settings.model_copy(update={"user": "ann", "port": 22})
+    assert SshPlace("x", named).key == "ssh:ann@login.example.org:22"
+
+
+@pytest.mark.parametrize(("text", "host", "user", "port"), [("gate", "gate", None, None), ("a@gate:22", "gate", "a", 22),
+                                                            ("ssh://a@[::1]:2", "::1", "a", 2), ("[::1]", "::1", None, None)])  # fmt: skip
+def test_jump_hosts_are_read(text, host, user, port):
+    assert sshtarget.read_hop(text) == sshtarget.Hop(host, user, port)
+
+
+async def test_doctor_stops_at_the_first_thing_that_fails(node, place):
+    found = [step async for step in checkup.steps(place)]
+    assert [step.name for step in found][:4] == ["name", "tcp", "host key", "login"]
+    assert [step.ok for step in found] == [True] * (len(found) - 1) + [found[-1].ok]
+    unknown = SshPlace("there", node.settings(known_hosts=node.folder / "absent"))
+    found = [step async for step in checkup.steps(unknown)]
+    assert [(step.name, step.ok) for step in found] == [("name", True), ("tcp", True), ("host key", False)]
+    assert found[-1].todo
