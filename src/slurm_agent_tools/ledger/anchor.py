@@ -13,6 +13,7 @@ from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.database import storage
+from slurm_agent_tools.slurm import opening
 
 _HINT = "Check that the folder is writable and the disk is not full."
 
@@ -23,7 +24,7 @@ def anchor(state_dir: Path) -> Path:
     if not Path.home().is_dir():
         return state_dir
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opening.make_private(str(folder))
     except OSError as error:
         raise StorageError(f"cannot make {folder}: {error.strerror}", hint=_HINT) from error
     return folder
@@ -51,6 +52,7 @@ def submission_lock(folder: Path) -> Iterator[bool]:
     SQLite's own file lock, because it works wherever the ledger works.
     """
     with storage(folder):
+        opening.touch_private(str(folder / "submit-lock.sqlite3"))
         db = sqlite3.connect(folder / "submit-lock.sqlite3", timeout=0, isolation_level=None)
     try:
         try:
@@ -68,6 +70,7 @@ def submission_lock(folder: Path) -> Iterator[bool]:
 @contextmanager
 def _database(path: Path) -> Iterator[sqlite3.Connection]:
     with storage(path):
+        opening.touch_private(str(path))
         db = sqlite3.connect(path, timeout=10)
         try:
             with db:

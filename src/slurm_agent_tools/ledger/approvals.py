@@ -49,10 +49,7 @@ class Approvals:
     def update(self, approval: Approval, **changes: object) -> Approval:
         """Write changed fields and return it as it is now."""
         now = replace(approval, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
-        row = to_row(now)
-        marks = ", ".join(f"{name} = :{name}" for name in row if name != "id")
-        with self._db.change() as db:
-            db.execute(f"UPDATE approvals SET {marks} WHERE id = :id", row)  # noqa: S608 - our own column names
+        self._db.alter("approvals", "id", approval.id, to_row(now, {"updated", *changes}))
         return now
 
     def use(self, approval: Approval) -> bool:

@@ -51,6 +51,7 @@ class Submission:
     drift_json: str | None = None  # what was last found to differ from what was allowed
     run_seconds: int | None = None  # known once it ended
     approval_id: str | None = None
+    delivered: datetime | None = None  # when "submitted" was handed to the caller that asked
 
 
 @dataclass(frozen=True, slots=True)

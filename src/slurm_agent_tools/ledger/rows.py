@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import types
 import typing
+from collections.abc import Collection
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -12,12 +13,13 @@ from typing import Any, TypeVar
 _Record = TypeVar("_Record")
 
 
-def to_row(record: Any) -> dict[str, object]:
-    """A column for each field."""
+def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
+    """A column for each field, or for those in `only`."""
     row: dict[str, object] = {}
     for item in fields(record):
-        value = getattr(record, item.name)
-        row[item.name] = value.timestamp() if isinstance(value, datetime) else value
+        if only is None or item.name in only:
+            value = getattr(record, item.name)
+            row[item.name] = value.timestamp() if isinstance(value, datetime) else value
     return row
 
 

@@ -43,4 +43,8 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX approvals_plan ON approvals (plan_sha256);
     """,
+    """
+    ALTER TABLE submissions ADD COLUMN delivered REAL;
+    CREATE INDEX submissions_request ON submissions (request_sha256);
+    """,
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.ledger import journal
 from slurm_agent_tools.ledger.approvals import Approvals
-from slurm_agent_tools.ledger.database import Database, storage
+from slurm_agent_tools.ledger.database import Database
 from slurm_agent_tools.ledger.records import OPEN_PHASES, Owner, Submission
 from slurm_agent_tools.ledger.rows import from_row, to_row
 
@@ -20,11 +18,13 @@ class Store:
     """Records of one user's submissions, reads and results. Every method commits before it returns.
 
     Safe to call from several threads and processes. `place` is where the lock of submissions lies; `others` are the
-    folders of this user's other ledgers. Raises StorageError.
+    folders of this user's other ledgers; `note` is what a person should know of the place. Raises StorageError.
     """
 
-    def __init__(self, folder: Path, *, place: Path | None = None, others: Sequence[Path] = ()) -> None:
-        self.folder, self.place, self.others = folder, place or folder, tuple(others)
+    def __init__(
+        self, folder: Path, *, place: Path | None = None, others: Sequence[Path] = (), note: str | None = None
+    ) -> None:
+        self.folder, self.place, self.others, self.note = folder, place or folder, tuple(others), note
         self.decisions = folder / "decisions.jsonl"
         self._db = Database(folder)
         self.approvals = Approvals(self._db)
@@ -45,6 +45,10 @@ class Store:
             if (folder / self.path.name).exists():
                 self._db.adopt(folder, {"submissions": "token", "approvals": "id"})
 
+    def probe(self) -> None:
+        """Raises StorageError where nothing can be written now."""
+        self._db.probe()
+
     # --- submissions ---------------------------------------------------------------------------------------
 
     def add(self, owner: Owner, submission: Submission) -> None:
@@ -58,15 +62,37 @@ class Store:
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
         now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
-        row = to_row(now)
-        marks = ", ".join(f"{name} = :{name}" for name in row if name != "token")
-        with self._db.change() as db:
-            db.execute(f"UPDATE submissions SET {marks} WHERE token = :token", row)  # noqa: S608 - our own column names
+        self._db.alter("submissions", "token", submission.token, to_row(now, {"updated", *changes}))
         return now
+
+    def advance(self, submission: Submission, **changes: object) -> Submission | None:
+        """The same where nobody else settled its phase meanwhile; None where somebody did."""
+        now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
+        row = to_row(now, {"updated", *changes})
+        done = self._db.alter("submissions", "token", submission.token, row, ("phase", submission.phase))
+        return now if done else None
+
+    def deliver(self, token: str) -> None:
+        """Note that the caller got its answer: from now on the same request without a key is a new one."""
+        now = datetime.now(UTC).timestamp()
+        self._db.alter("submissions", "token", token, {"delivered": now, "updated": now})
 
     def by_key(self, owner: Owner, key: str) -> Submission | None:
         """The newest submission of this caller with an idempotency key."""
         return _first(self._owned(owner, "AND idempotency_key = ? ORDER BY created DESC LIMIT 1", key))
+
+    def undelivered(self, owner: Owner, request_sha256: str, *, since: datetime, begun: datetime) -> Submission | None:
+        """The newest submission of the same request whose caller never got "submitted".
+
+        Released ones that changed since `since`, and those begun since `begun` whose fate is not settled.
+        """
+        marks = ", ".join("?" for _ in OPEN_PHASES)
+        rest = (
+            "AND request_sha256 = ? AND (phase = 'released' AND delivered IS NULL AND updated >= ?"
+            f" OR phase IN ({marks}) AND created >= ?) ORDER BY created DESC LIMIT 1"
+        )
+        values = (request_sha256, since.timestamp(), *OPEN_PHASES, begun.timestamp())
+        return _first(self._owned(owner, rest, *values))
 
     def by_job(self, owner: Owner, job_id: int) -> Submission | None:
         """The submission of this caller that became a job."""
@@ -164,17 +190,8 @@ class Store:
 
     def log_decision(self, entry: Mapping[str, object]) -> None:
         """Append one line to the decision log; on disk before this returns."""
-        line = json.dumps(entry, ensure_ascii=True, separators=(",", ":"), default=str).encode() + b"\n"
-        with self._db.guard, storage(self.decisions):
-            handle = os.open(self.decisions, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                if os.write(handle, line) != len(line):
-                    raise StorageError(
-                        f"the decision log {self.decisions} took only part of a line", hint="Free disk space."
-                    )
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        with self._db.guard:
+            journal.append(self.decisions, entry)
 
 
 def _first(found: list[Submission]) -> Submission | None:

@@ -1,20 +1,25 @@
-"""The core: one async method per tool, called by MCP and CLI alike."""
+"""The core: one async method per tool, called by MCP and CLI alike.
+
+A tool's room is loaded by its first call: the command line calls one tool and ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-
-import structlog
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools import catalogue, logs, replies
 from slurm_agent_tools.config import Settings
-from slurm_agent_tools.toolbox import analyze, cancel, records, scripts, status, submit, wait
-from slurm_agent_tools.toolbox.approval import Consult
-from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress, load_policy_for, open_desk
+from slurm_agent_tools.slurm.runner import AskPerson, asker
+from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress, load_policy_for
+from slurm_agent_tools.toolbox.desks import Desks, Opened
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.toolbox.approval import Consult
 
 __all__ = ["Caller", "Desk", "Progress", "Toolbox", "load_policy_for"]
-_log = structlog.get_logger()
+_log = logs.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +33,22 @@ class Call:
 
 
 class Toolbox:
-    """The nine tools over one desk. Refusals are replies; failures are AgentToolsError."""
+    """The nine tools over the desks of the clusters. Refusals are replies; failures are AgentToolsError."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, desks: Desks) -> None:
+        self.desks = desks
 
     @classmethod
     def open(cls, settings: Settings) -> Toolbox:
-        """The tools for the cluster and project that the settings name. Raises ConfigError and StorageError."""
-        return cls(open_desk(settings))
+        """The tools for the clusters and the project that the settings name; each is opened by its first call.
+
+        Raises ConfigError.
+        """
+        return cls(Opened(settings))
 
     async def close(self) -> None:
-        """Close the ledger."""
-        await self.desk.db(self.desk.store.close)
+        """Close the ledger and every connection."""
+        await self.desks.close()
 
     async def call(
         self,
@@ -50,10 +58,15 @@ class Toolbox:
         caller: Caller | None = None,
         progress: Progress | None = None,
         consult: Consult | None = None,
+        asked: AskPerson | None = None,
     ) -> replies.Reply:
-        """Run one tool by its name in the catalogue, under one request id. `consult` asks the person at the client."""
+        """Run one tool by its name in the catalogue, under one request id.
+
+        `consult` asks the person at the client for a yes, `asked` for what a login node wants to know.
+        """
         logs.begin_request(name)
-        context = Call(await self.desk.current(), caller or Caller(), progress, consult)
+        asker.set(asked)
+        context = Call(await self.desks.at(ask.cluster), caller or Caller(), progress, consult)
         _log.info("request", client=context.caller.client, face=context.caller.face)
         method: Callable[[catalogue.Ask, Call], Awaitable[replies.Reply]] = getattr(self, name)
         reply = await method(ask, context)
@@ -62,36 +75,54 @@ class Toolbox:
 
     async def get_status(self, ask: catalogue.GetStatus, call: Call) -> replies.StatusReply:
         """See toolbox.status."""
+        from slurm_agent_tools.toolbox import status
+
         return await status.get_status(call.desk, ask, call.caller)
 
     async def validate_config(self, ask: catalogue.ValidateConfig, call: Call) -> replies.ValidateReply:
         """See toolbox.scripts."""
+        from slurm_agent_tools.toolbox import scripts
+
         return await scripts.validate_config(call.desk, ask)
 
     async def generate_script(self, ask: catalogue.GenerateScript, call: Call) -> replies.GenerateReply:
         """See toolbox.scripts."""
+        from slurm_agent_tools.toolbox import scripts
+
         return await scripts.generate_script(call.desk, ask, call.caller)
 
     async def submit_job(self, ask: catalogue.SubmitJob, call: Call) -> replies.SubmitReply:
         """See toolbox.submit."""
+        from slurm_agent_tools.toolbox import submit
+
         return await submit.submit_job(call.desk, ask, call.caller, call.consult)
 
     async def wait_for_job(self, ask: catalogue.WaitForJob, call: Call) -> replies.WaitReply:
         """See toolbox.wait."""
+        from slurm_agent_tools.toolbox import wait
+
         return await wait.wait_for_job(call.desk, ask, call.caller, call.progress)
 
     async def analyze_log(self, ask: catalogue.AnalyzeLog, call: Call) -> replies.AnalyzeReply:
         """See toolbox.analyze."""
+        from slurm_agent_tools.toolbox import analyze
+
         return await analyze.analyze_log(call.desk, ask, call.caller)
 
     async def save_result(self, ask: catalogue.SaveResult, call: Call) -> replies.SaveReply:
         """See toolbox.records."""
+        from slurm_agent_tools.toolbox import records
+
         return await records.save_result(call.desk, ask, call.caller)
 
     async def compare_results(self, ask: catalogue.CompareResults, call: Call) -> replies.CompareReply:
         """See toolbox.records."""
+        from slurm_agent_tools.toolbox import records
+
         return await records.compare_results(call.desk, ask)
 
     async def cancel_job(self, ask: catalogue.CancelJob, call: Call) -> replies.CancelReply:
         """See toolbox.cancel."""
+        from slurm_agent_tools.toolbox import cancel
+
         return await cancel.cancel_job(call.desk, ask, call.caller)

@@ -14,10 +14,11 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import jobs, logfiles, paths, show
+from slurm_agent_tools.toolbox import jobs, logfiles, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look, parts
 from slurm_agent_tools.toolbox.logfiles import Log
+from slurm_agent_tools.trust import line
 
 _RECENT = timedelta(days=7)
 _SHOWN = 20
@@ -33,8 +34,9 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeRep
     if ask.job_id is not None:
         return await _of_job(desk, ask, caller, ask.job_id)
     if ask.path is not None:
-        real, _ = await paths.read_file(desk, "path", ask.path, limit=2**50)
-        return await anyio.to_thread.run_sync(_reply, desk, ask, None, [await logfiles.read(desk, real, "stdout")])
+        shelf = await paths.either(desk, "path", ask.path)
+        real, _ = await paths.regular(shelf, "path", ask.path)
+        return await anyio.to_thread.run_sync(_reply, desk, ask, None, [await logfiles.read(shelf, real, "stdout")])
     return await _recent(desk, ask.recent_errors or 1)
 
 
@@ -42,6 +44,7 @@ async def _of_job(desk: Desk, ask: AnalyzeLog, caller: Caller, text: str) -> Ana
     view = await desk.slurm.job(jobs.parse(text), fresh=True)
     logs = await read_logs(desk, view)
     reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs)  # matching takes its time on a long log
+    await recover.notice(desk, [view.job, *view.tasks])
     await jobs.remember(desk, view)
     if jobs.ended(view) and reply.diagnosis is not None:
         await jobs.settle(desk, view, category=reply.diagnosis.category, analysed=True)
@@ -55,7 +58,7 @@ async def read_logs(desk: Desk, view: JobView) -> list[Log]:
     for part in parts[:8]:
         for path, kind in await logfiles.paths_of(desk, part):
             if path not in found:
-                found[path] = await logfiles.read(desk, path, kind)
+                found[path] = await logfiles.read(desk.there, path, kind)
     return list(found.values())
 
 
@@ -92,11 +95,11 @@ async def _recent(desk: Desk, number: int) -> AnalyzeReply:
 
 
 async def _brief(desk: Desk, job: Job) -> RecentFailure:
-    logs = [await logfiles.read(desk, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
+    logs = [await logfiles.read(desk.there, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
     diagnosis = diagnose(job, (), [log.text for log in logs if log.text is not None])
     return RecentFailure(
         job_id=str(job.job_id),
-        name=job.name,
+        name=line(job.name),
         state=job.state,
         path=next((log.file.path for log in logs if log.text is not None), None),
         category=diagnosis.category,

@@ -21,6 +21,7 @@ from slurm_agent_tools.replies import GrantShown, ResourcesShown
 from slurm_agent_tools.toolbox import show, signature
 from slurm_agent_tools.toolbox.case import Case, log_decision
 from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.trust import visible
 
 Answer = Literal["yes", "no", "timeout", "cannot"]
 _WHOLE, _HEAD, _TAIL = 24_000, 120, 40
@@ -209,11 +210,3 @@ def _script(case: Case) -> str:
         gap = f"... {left} lines are left out here: read {case.reading.path} itself ..."
         lines = [line[:400] for line in [*lines[:_HEAD], gap, *lines[-_TAIL:]]]
     return "\n".join(["--- the script ---", *lines, "--- end of the script ---", ""])
-
-
-def visible(text: str) -> str:
-    """The text with every sign spelled out that a terminal would act on or that would hide or reorder others."""
-    return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else sign.encode("unicode_escape", "backslashreplace").decode()
-        for sign in text
-    )

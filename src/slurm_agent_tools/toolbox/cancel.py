@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from slurm_agent_tools.catalogue import CancelJob
-from slurm_agent_tools.errors import SlurmRefused
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.replies import CancelReply, RuleResult
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import decisions, jobs, paths, show
+from slurm_agent_tools.toolbox import decisions, jobs, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look, parts
+from slurm_agent_tools.trust import line
 from slurm_agent_tools.units import JobId
-
-_LOOKS = 20
-_PAUSE = 0.5
 
 
 async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
@@ -24,6 +21,7 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
     if jobs.ended(view):
         summary = f"Job {job_id} was over already: {view.job.state}. Nothing was done."
         return CancelReply(status="already_finished", summary=summary, as_of=desk.clock.now(), job=show.job(view.job))
+    await recover.notice(desk, parts(view))
     run = await desk.db(desk.store.by_job, desk.owner, job_id.base)
     drifted = await Look(desk, caller, "cancel_job").at(parts(view))
     refusal = await _refusal(desk, job_id, run)
@@ -31,10 +29,10 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
     await decisions.log(desk, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
         return _blocked(desk, view, refusal).model_copy(update={"decision": decision, "alerts": drifted})
-    await desk.slurm.cancel(job_id)
-    view = await _confirmed(desk, job_id)
+    await jobs.cancel(desk, job_id)
+    view = await desk.slurm.job(job_id)
     await decisions.log(desk, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
-    summary = f"Job {job_id} ({view.job.name}) was cancelled: {reason}"
+    summary = f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}"
     return CancelReply(
         status="cancelled",
         summary=summary,
@@ -76,13 +74,3 @@ def _blocked(desk: Desk, view: JobView, refusal: RuleResult) -> CancelReply:
         human_action_required=human,
         manual_commands=[f"scancel {view.job.job_id}"] if human else [],
     )
-
-
-async def _confirmed(desk: Desk, job_id: JobId) -> JobView:
-    """Slurm's scancel says nothing about success, so Slurm is asked until the job is on its way out."""
-    for _ in range(_LOOKS):
-        view = await desk.slurm.job(job_id, fresh=True)
-        if jobs.ended(view) or all(part.state in {"COMPLETING", "CANCELLED"} for part in (view.job, *view.tasks)):
-            return view
-        await desk.clock.sleep(_PAUSE)
-    raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {view.job.state}", hint="Look again.")

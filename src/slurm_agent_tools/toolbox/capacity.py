@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.model import Job, Node, Partition
+from slurm_agent_tools.model import Node, Partition
 from slurm_agent_tools.replies import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
@@ -77,9 +77,12 @@ def _time(seconds: int | None) -> str | None:
     return None if seconds is None or seconds == UNLIMITED else format_duration(seconds)
 
 
-def queue(jobs: Sequence[Job], nodes: Sequence[Node], mine: SlurmSection) -> QueueSection:
-    """How busy it is. A wait is only estimated where it is none: nothing else was measured."""
-    depth = sum(job.state == "PENDING" for job in jobs)
+def queue(states: Mapping[str, int], nodes: Sequence[Node], mine: SlurmSection) -> QueueSection:
+    """How busy it is, by the number of jobs in each state.
+
+    A wait is only estimated where it is none: nothing else was measured.
+    """
+    depth = states.get("PENDING", 0)
     good = [node for node in nodes if usable(node)]
     share = {
         "cpu": _share([(node.cpus_used, node.cpus) for node in good]),
@@ -89,7 +92,7 @@ def queue(jobs: Sequence[Job], nodes: Sequence[Node], mine: SlurmSection) -> Que
     idle = depth == 0 and any((value or 0) < 1 for value in share.values() if value is not None)
     return QueueSection(
         depth=depth,
-        running=sum(job.state == "RUNNING" for job in jobs),
+        running=states.get("RUNNING", 0),
         utilization=share,
         estimated_wait="none: nobody is waiting" if idle else None,
         recommendation=recommendation,

@@ -58,13 +58,14 @@ class Case:
 async def open_case(desk: Desk, ask: SubmitJob, caller: Caller) -> Case:
     """Read and check everything that the caller named. Raises InputError."""
     limit = desk.policy.policy.sizes.script_bytes
-    real, data = await paths.read_script(desk, "script", ask.script, limit=limit)
+    shelf = await paths.either(desk, "script", ask.script)
+    real, data = await paths.read_script(shelf, "script", ask.script, limit=limit)
     arguments = _arguments(ask)
     reading = await read_script(
         data,
-        paths.relative(desk, real),
-        project=desk.project,
-        files=desk.files,
+        paths.relative(shelf, real),
+        project=desk.there.root,
+        files=desk.there.files,
         arguments=arguments,
         args=ask.args or (),
     )
@@ -175,7 +176,7 @@ async def hand_over(
         options=[*case.options, *(pin.option for pin in case.pinned)], args=case.ask.args or (),
     )  # fmt: skip
     answer = blocked(desk, case, blocker, human=True)
-    approve = [] if approval_id is None else [f"slurm-agent-tools approve {approval_id}"]
+    approve = [] if approval_id is None else [fallback.approve_command(desk, approval_id)]
     summary = f"{case.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
     if approve:
         summary += f" A person can approve it with `{approve[0]}`; then call again."

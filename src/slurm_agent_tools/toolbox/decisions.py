@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 
+from slurm_agent_tools import trust
 from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult, Verdict
 from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
 
@@ -35,9 +36,10 @@ async def log(desk: Desk, caller: Caller, decision: DecisionShown, tool: str, ev
         "client": caller.client,
         "client_version": caller.version,
         "face": caller.face,
+        "principal": caller.principal or None,
         "approval": None if approval is None else approval.model_dump(mode="json"),
     }
-    await desk.db(desk.store.log_decision, entry | facts)
+    await desk.db(desk.store.log_decision, trust.document(entry | facts))
 
 
 def single(desk: Desk, verdict: Verdict, rules: Sequence[RuleResult] = ()) -> DecisionShown:

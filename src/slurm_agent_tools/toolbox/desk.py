@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 import anyio.to_thread
 
-from slurm_agent_tools.config import Settings
-from slurm_agent_tools.ledger.anchor import anchor, register
+from slurm_agent_tools.config import ClusterSettings, Settings
 from slurm_agent_tools.ledger.records import Owner
 from slurm_agent_tools.ledger.store import Store
-from slurm_agent_tools.policy import files
-from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import LocalFiles, LocalRunner, SystemClock
-from slurm_agent_tools.slurm.runner import Clock, Files
+from slurm_agent_tools.slurm.runner import Clock, Files, Place, Surroundings
 from slurm_agent_tools.slurm.watcher import Watcher
 
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.loading import LoadedPolicy
+
+LOCAL = "local"
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -31,16 +28,28 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Which client asks, as it names itself; for the decision log only, never for a permission."""
+    """Which client asks, as it names itself; for the decision log only, never for a permission.
+
+    `principal` is the name of the token by which it came over HTTP, else empty.
+    """
 
     client: str = "cli"
     version: str = ""
     face: Literal["mcp", "cli"] = "cli"
+    principal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A project's files: `root` absolute, links resolved."""
+
+    files: Files
+    root: str
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The tools' common ground. One per process."""
+    """The tools' common ground for one cluster. `files` are those of the project here, `place.files` of the cluster."""
 
     settings: Settings
     policy: LoadedPolicy
@@ -50,7 +59,10 @@ class Desk:
     store: Store
     clock: Clock
     owner: Owner
+    place: Place
+    around: Surroundings
     reload: Callable[[], LoadedPolicy] | None = None
+    cluster: str = LOCAL
 
     async def current(self) -> Desk:
         """The same with the policy as its files are now: a file that changed counts from this request on."""
@@ -58,62 +70,37 @@ class Desk:
 
     @property
     def project(self) -> str:
-        """The project folder, absolute, links resolved."""
+        """The project folder here, absolute, links resolved."""
         return self.owner.project
+
+    @property
+    def elsewhere(self) -> ClusterSettings | None:
+        """How the cluster is reached, where it is behind an SSH host."""
+        found = self.settings.clusters.get(self.cluster)
+        return found if found is not None and found.host is not None else None
+
+    @property
+    def here(self) -> Shelf:
+        """The project as agents read and write it."""
+        return Shelf(self.files, self.owner.project)
+
+    @property
+    def there(self) -> Shelf:
+        """The project where its jobs run; the same as `here` unless the cluster is elsewhere."""
+        return Shelf(self.place.files, self.around.root)
 
     async def db(self, method: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run a ledger method off the event loop, to its end even when the caller goes away."""
         return await anyio.to_thread.run_sync(partial(method, *args, **kwargs), abandon_on_cancel=False)
 
 
-def open_desk(settings: Settings) -> Desk:
-    """Everything for the local cluster. Raises ConfigError and StorageError."""
-    clock = SystemClock()
-    user = user_name()
-    slurm = SlurmClient(LocalRunner(settings), clock, settings.slurm, user=user)
-    owner = Owner(user, str(settings.project_root.resolve()), _cluster_key(settings))
-    return Desk(
-        settings=settings,
-        policy=load_policy_for(settings),
-        slurm=slurm,
-        watcher=Watcher(slurm, clock),
-        files=LocalFiles(),
-        store=open_store(settings),
-        clock=clock,
-        owner=owner,
-        reload=partial(load_policy_for, settings),
-    )
-
-
-def open_store(settings: Settings) -> Store:
-    """The ledger in the settings' state folder, which knows what this user's other ledgers know."""
-    place = anchor(settings.state_dir)
-    return Store(settings.state_dir, place=place, others=register(place, settings.state_dir))
-
-
-def user_name() -> str:
-    """The process's own user, as Slurm names him; the environment's USER and LOGNAME are only words."""
-    try:
-        import pwd  # noqa: PLC0415 - not everywhere
-    except ImportError:
-        return getpass.getuser()
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
 def load_policy_for(settings: Settings) -> LoadedPolicy:
     """The policy in force in the settings' project. Raises ConfigError."""
+    from slurm_agent_tools.policy import files  # noqa: PLC0415 - a server answers before it reads its policy
+
     return files.load_for(settings.project_root, settings.policy)
 
 
 def new_id() -> str:
     """A fresh id for a decision or a token: 16 hex digits."""
     return secrets.token_hex(8)
-
-
-def _cluster_key(settings: Settings) -> str:
-    """The cluster by its configuration file, which is known also while Slurm does not answer."""
-    named = settings.slurm.conf or os.environ.get("SLURM_CONF")
-    return str(Path(named).resolve()) if named else "default"

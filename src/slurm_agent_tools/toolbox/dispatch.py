@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, SlurmUnreachable
+from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.replies import LogPaths, SubmitReply
 from slurm_agent_tools.slurm.client import Granted, TestOnly
-from slurm_agent_tools.toolbox import show, verify
+from slurm_agent_tools.toolbox import jobs, live, show, verify
 from slurm_agent_tools.toolbox.case import Case, blocked, log_decision, reply
 from slurm_agent_tools.toolbox.desk import Desk, new_id
 from slurm_agent_tools.units import JobId
@@ -27,13 +28,14 @@ def options(case: Case) -> list[str]:
 
 def environment(desk: Desk) -> dict[str, str]:
     """The variables that pass to a job: those that the policy lists, nothing else."""
-    return {name: os.environ[name] for name in desk.policy.policy.pass_environment if name in os.environ}
+    found = desk.around.environ
+    return {name: found[name] for name in desk.policy.policy.pass_environment if name in found}
 
 
 async def trial(desk: Desk, case: Case) -> TestOnly:
     """Slurm's own opinion of the request, before anything is sent."""
     return await desk.slurm.test_only(
-        options(case), case.data, case.ask.args or (), cwd=desk.project, env=environment(desk)
+        options(case), case.data, case.ask.args or (), cwd=desk.there.root, env=environment(desk)
     )
 
 
@@ -48,33 +50,44 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
         approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
         files_json=json.dumps(dict(case.reading.files), sort_keys=True),
     )  # fmt: skip
-    await desk.db(desk.store.add, desk.owner, submission)
     await _log_folders(desk, case)
+    await desk.db(desk.store.add, desk.owner, submission)
     try:
         sent = await desk.slurm.submit(
             [*options(case), f"--comment={submission.token}"], case.data, case.ask.args or (),
-            cwd=desk.project, env=environment(desk),
+            cwd=desk.there.root, env=environment(desk),
         )  # fmt: skip
     except SlurmUncertain as error:
         return await _uncertain(desk, case, submission, error)
     except SlurmError as error:
-        phase = "lost" if isinstance(error, SlurmUnreachable) else "refused"
+        phase = "refused" if isinstance(error, SlurmRefused) else "lost"
         await desk.db(desk.store.update, submission, phase=phase)
         await log_decision(desk, case, phase, token=submission.token, error=error.message)
         raise
-    submission = await desk.db(desk.store.update, submission, phase="held", job_id=sent.job_id)
-    return await proceed(desk, case, submission)
+    with _taken(case, f"Slurm took {case.name} as job {sent.job_id}"):
+        submission = await desk.db(desk.store.update, submission, phase="held", job_id=sent.job_id)
+        return await proceed(desk, case, submission)
+
+
+@contextmanager
+def _taken(case: Case, what: str) -> Iterator[None]:
+    """A ledger that fails from here on leaves a job behind: the error says so, and how to go on with it."""
+    try:
+        yield
+    except StorageError as error:
+        hint = f"{error.hint} Then call again with idempotency_key {case.key}: it goes on with that job."
+        raise StorageError(f"{what}, but {error.message}", hint=hint) from error
 
 
 async def _log_folders(desk: Desk, case: Case) -> None:
     """Make the folders of the job's logs inside the project: without them Slurm fails a job and leaves no trace."""
-    start = posixpath.join(desk.project, case.request.chdir or "")
+    start = posixpath.join(desk.there.root, case.request.chdir or "")
     for path in (case.request.output, case.request.error):
         folder = posixpath.dirname(path or "")
         if folder and "%" not in folder and "\\" not in folder:
-            real = await desk.files.real_path(posixpath.join(start, folder))
-            if real.startswith(desk.project.rstrip("/") + "/"):
-                await desk.files.make_folder(real)
+            real = await desk.there.files.real_path(posixpath.join(start, folder))
+            if real.startswith(desk.there.root.rstrip("/") + "/"):
+                await desk.there.files.make_folder(real)
 
 
 async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
@@ -83,12 +96,16 @@ async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply
     try:
         granted = await desk.slurm.held(job_id)
         differences = verify.differences(desk, case, granted, await desk.slurm.batch_script(job_id))
+        if submission.approval_id is None and _capped(case):
+            differences += await live.crowded(desk, job_id)
         if differences:
             return await _withdraw(desk, case, submission, differences)
         await desk.slurm.release(job_id)
     except SlurmRefused as error:
         return await _withdraw(desk, case, submission, [error.message])
-    except (SlurmUnreachable, SlurmUncertain) as error:
+    except UnknownJob as error:
+        return await _gone(desk, case, submission, error)
+    except SlurmError as error:
         return await unconfirmed(desk, case, submission, error.message)
     answer = _submitted(desk, case, submission, granted)
     await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
@@ -96,11 +113,21 @@ async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply
     return answer
 
 
+def _capped(case: Case) -> bool:
+    """Whether the limit of concurrent jobs counts for this job: the policy's level did not let it go beyond."""
+    (rule,) = (rule for rule in case.verdict.rules if rule.id == "concurrent-jobs")
+    return rule.outcome == "not_evaluated" or (rule.outcome == "pass" and not _beyond(rule.observed, rule.limit))
+
+
+def _beyond(observed: object, limit: object) -> bool:
+    return isinstance(observed, int) and isinstance(limit, int) and observed > limit
+
+
 async def report(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
     """The answer for a job that an earlier call released before its answer was lost."""
     try:
         granted = await desk.slurm.held(JobId(submission.job_id or 0))
-    except SlurmError:  # over and forgotten by the controller: the job id is what matters
+    except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
         granted = None
     answer = _submitted(desk, case, submission, granted)
     await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
@@ -122,7 +149,7 @@ def _submitted(desk: Desk, case: Case, submission: Submission, granted: Granted 
 async def _withdraw(desk: Desk, case: Case, submission: Submission, differences: list[str]) -> SubmitReply:
     """Slurm made something else of it than was checked: it never runs."""
     try:
-        await desk.slurm.cancel(JobId(submission.job_id or 0))
+        await jobs.cancel(desk, JobId(submission.job_id or 0))
     except SlurmError as error:
         return await unconfirmed(desk, case, submission, f"{'; '.join(differences)}; cancelling it: {error.message}")
     await desk.db(desk.store.update, submission, phase="cancelled")
@@ -133,6 +160,16 @@ async def _withdraw(desk: Desk, case: Case, submission: Submission, differences:
     return blocked(desk, case, "policy", human=False, reason=reason)
 
 
+async def _gone(desk: Desk, case: Case, submission: Submission, error: UnknownJob) -> SubmitReply:
+    """The held job vanished before it was released: it never ran, and the caller decides whether to send it again."""
+    await desk.db(desk.store.update, submission, phase="cancelled")
+    await log_decision(desk, case, "vanished", token=submission.token, job_id=submission.job_id, error=error.message)
+    raise SlurmRefused(
+        f"Slurm took {case.name} as job {submission.job_id} and forgot it before it was released; it did not run",
+        hint="Look at get_status, then call again.",
+    ) from error
+
+
 async def _uncertain(desk: Desk, case: Case, submission: Submission, error: SlurmUncertain) -> SubmitReply:
     submission = await desk.db(desk.store.update, submission, phase="unconfirmed")
     try:
@@ -141,8 +178,9 @@ async def _uncertain(desk: Desk, case: Case, submission: Submission, error: Slur
         found = None
     if found is None:
         return await unconfirmed(desk, case, submission, error.message)
-    submission = await desk.db(desk.store.update, submission, phase="held", job_id=found.job_id.base)
-    return await proceed(desk, case, submission)
+    with _taken(case, f"Slurm took {case.name} as job {found.job_id.base}"):
+        submission = await desk.db(desk.store.update, submission, phase="held", job_id=found.job_id.base)
+        return await proceed(desk, case, submission)
 
 
 async def unconfirmed(desk: Desk, case: Case, submission: Submission, reason: str) -> SubmitReply:

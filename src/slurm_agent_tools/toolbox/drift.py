@@ -17,9 +17,7 @@ from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job, JobRequest, Plan, Resources, ScriptReading
 from slurm_agent_tools.policy import slots
-from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.levels import VIOLATIONS
-from slurm_agent_tools.reader import MAX_FILE
 from slurm_agent_tools.replies import Alert, ResourcesShown
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import decisions
@@ -77,9 +75,9 @@ class Look:
         try:
             queue = await self.desk.slurm.queue(max_age=_QUEUE_AGE)
         except SlurmError:
-            queue = ()  # the answer is about something else, and says itself when Slurm is silent
-        others = [job for job in self.desk.slurm.mine(queue) if job.job_id.base not in bases]
-        return await self.at([*seen, *others])
+            return await self.at(seen)  # the answer is about something else, and says itself when Slurm is silent
+        managed = await self.desk.db(self.desk.store.managed_ids, self.desk.owner)
+        return await self.at([*seen, *self.desk.slurm.mine(queue).jobs(sorted(managed - bases))])
 
     async def at(self, jobs: Iterable[Job]) -> list[Alert]:
         """One alert for each of these jobs that drifted, and for each that could not be compared in time."""
@@ -130,12 +128,15 @@ class Look:
         if begun and before.begun:
             return [told for told in before.told if told.kind == "file"]
         started = min((job.started for job in records if job.started is not None), default=None) if begun else None
-        changed = await _changed_files(self.desk, project, json.loads(run.files_json), started)
+        root = _root(self.desk, project)
+        changed = [] if root is None else await _changed_files(self.desk, root, json.loads(run.files_json), started)
         return [Told("file", what, "medium") for what in changed]
 
     def _severity(self, run: Submission, change: Change, now: Resources) -> Literal["high", "medium"]:
         """High where the policy would not simply allow the number that the job has now."""
         if change.kind in _RULES:
+            from slurm_agent_tools.policy.engine import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
+
             reading = ScriptReading(run.script_path, run.script_sha256, "", JobRequest(gpus=now.gpus or None))
             plan = Plan(
                 "submit_job", self.desk.project, reading, now,
@@ -199,19 +200,28 @@ def _changes(allowed: Sequence[ResourcesShown], records: Sequence[Job]) -> Itera
             yield now, change
 
 
-async def _changed_files(desk: Desk, project: str, files: Mapping[str, str], begun: datetime | None) -> list[str]:
+def _root(desk: Desk, project: str) -> str | None:
+    """Where a project's jobs run; None for another project whose folder on that cluster is not known."""
+    if desk.there == desk.here:
+        return project
+    return desk.there.root if project == desk.project else None
+
+
+async def _changed_files(desk: Desk, root: str, files: Mapping[str, str], begun: datetime | None) -> list[str]:
     """Files that the script runs and that are not what was checked; of a started job those changed before it began."""
+    from slurm_agent_tools.reader import MAX_FILE  # noqa: PLC0415 - loads all that reads scripts
+
     found = []
     for path, checked in files.items():
-        real = posixpath.join(project, path)
+        real = posixpath.join(root, path)
         try:
-            stat = await desk.files.stat(real)
+            stat = await desk.there.files.stat(real)
             if stat is None or stat.kind != "file" or stat.size > MAX_FILE:
                 now = None
             elif begun is not None and stat.modified > begun + timedelta(seconds=1):
                 continue  # whether it was the same when the job began cannot be told any more
             else:
-                now = await desk.files.read(real)
+                now = await desk.there.files.read(real, size=MAX_FILE + 1)
         except StorageError:
             now = None
         if (now is None and begun is None) or (now is not None and hashlib.sha256(now).hexdigest() != checked):

@@ -31,7 +31,7 @@ async def write_script(desk: Desk, name: str, script: str) -> str:
     stem = f"{safe_name(name.removesuffix('.sh'))}-{desk.clock.now():%Y%m%d-%H%M%S}"
     for _ in range(5):
         path = posixpath.join(GENERATED, f"{stem}-{secrets.token_hex(3)}.sh")
-        real = await paths.resolve(desk, "scripts folder", path)
+        real = await paths.resolve(desk.here, "scripts folder", path)
         if await desk.files.write_new(real, script.encode("utf-8", "surrogateescape"), mode=0o700):
             return path
     raise StorageError(f"no free name for {stem} in {GENERATED}", hint="Remove old generated scripts.")
@@ -50,4 +50,27 @@ async def hand_over(
     """Leave the complete script, the verdict in its header, and the commands that submit and watch it."""
     text = compose(script.decode("utf-8", "surrogateescape"), decision, blocker=blocker, now=desk.clock.now())
     artifact = await write_script(desk, name, text)
-    return Handover(artifact, [shlex.join(["sbatch", *options, artifact, *args]), "squeue --me"])
+    return Handover(artifact, _commands(desk, artifact, ["sbatch", *options, artifact, *args]))
+
+
+def approve_command(desk: Desk, approval_id: str) -> str:
+    """What a person types to answer a question."""
+    more = [] if desk.elsewhere is None else ["--cluster", desk.cluster]
+    return shlex.join(["slurm-agent-tools", "approve", approval_id, *more])
+
+
+def _commands(desk: Desk, artifact: str, sbatch: Sequence[str]) -> list[str]:
+    """Commands for a person at this machine; for a cluster elsewhere the script is copied there first."""
+    far = desk.elsewhere
+    if far is None:
+        return [shlex.join(sbatch), "squeue --me"]
+    host = f"{far.user}@{far.host}" if far.user else f"{far.host}"
+    root, port = far.remote_root or ".", [] if far.port is None else ["-p", str(far.port)]
+    folder = posixpath.join(root, posixpath.dirname(artifact))
+    into = f"{shlex.join(['mkdir', '-p', folder])} && cat > {shlex.quote(posixpath.join(root, artifact))}"
+    there = f"{shlex.join(['cd', root])} && {shlex.join(sbatch)}"
+    ssh = ["ssh", *port, host]
+    return [
+        f"{shlex.join([*ssh, into])} < {shlex.quote(artifact)}", shlex.join([*ssh, there]),
+        shlex.join([*ssh, "squeue --me"]),
+    ]  # fmt: skip

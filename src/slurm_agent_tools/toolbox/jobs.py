@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, SlurmRefused
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import JobId, parse_job_id
 
+_LOOKS = 20
+_PAUSE = 0.5
+_ENDING = frozenset({"COMPLETING", "CANCELLED"})
 _NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
 
 
@@ -36,10 +39,29 @@ async def managed(desk: Desk) -> frozenset[int]:
     return await desk.db(desk.store.managed_ids, desk.owner)
 
 
+async def cancel(desk: Desk, job_id: JobId) -> None:
+    """End a job that Slurm showed. scancel tells nothing of success, so the queue is asked until it is on its way.
+
+    Raises SlurmError, and SlurmRefused where the job goes on.
+    """
+    await desk.slurm.cancel(job_id)
+    state = ""
+    for _ in range(_LOOKS):
+        view = await desk.slurm.glance(job_id, max_age=0)
+        if view is None or all(part.state in _ENDING for part in (view.job, *view.tasks)):
+            return
+        state = view.job.state
+        await desk.clock.sleep(_PAUSE)
+    raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
+
+
 async def remember(desk: Desk, view: JobView) -> None:
-    """Note that this caller read the job's state, and how it ended."""
+    """Note that this caller read the job's state, and so knows of it, and how it ended."""
     base = view.job.job_id.base
     await desk.db(desk.store.mark_read, desk.owner, f"job:{base}", desk.clock.now())
+    run = await desk.db(desk.store.by_job, desk.owner, base)
+    if run is not None and run.delivered is None:
+        await desk.db(desk.store.deliver, run.token)
     if ended(view) and view.job.job_id == JobId(base):
         await settle(desk, view)
 
@@ -49,6 +71,7 @@ async def settle(desk: Desk, view: JobView, *, category: str | None = None, anal
     run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
     if run is None:
         return
+    read = {"analysed": desk.clock.now()} if analysed else {}
     await desk.db(
         desk.store.update,
         run,
@@ -56,5 +79,5 @@ async def settle(desk: Desk, view: JobView, *, category: str | None = None, anal
         failed=failed(view),
         run_seconds=view.job.elapsed_seconds,
         category=category or run.category or view.job.state,
-        analysed=desk.clock.now() if analysed else run.analysed,
+        **read,
     )

@@ -34,7 +34,16 @@ class Snapshot:
 
     def reserved(self) -> tuple[slots.Claim, ...]:
         """The places of submissions that the queue does not show and whose fate is not known."""
-        return tuple(slots.Claim(-1 - index, item.slots) for index, item in enumerate(self.unsettled))
+        return _places(self.unsettled)
+
+
+def _places(items: Sequence[Submission]) -> tuple[slots.Claim, ...]:
+    return tuple(slots.Claim(-1 - index, item.slots) for index, item in enumerate(items))
+
+
+async def reserved(desk: Desk, mine: Sequence[Job]) -> tuple[slots.Claim, ...]:
+    """The places of open submissions that these jobs do not hold."""
+    return _places(await unsettled(desk, mine))
 
 
 async def look(desk: Desk, *, fresh: bool) -> Snapshot:
@@ -45,11 +54,26 @@ async def look(desk: Desk, *, fresh: bool) -> Snapshot:
     return Snapshot(dict(partitions.value()), mine, await unsettled(desk, mine))
 
 
+async def crowded(desk: Desk, job_id: JobId) -> list[str]:
+    """Why a held job may not go on after all: jobs from other machines, which the lock here does not hold up.
+
+    Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
+    """
+    before = [job for job in desk.slurm.mine(await desk.slurm.queue(fresh=True)) if job.active]
+    taken = slots.count(slots.claims(job for job in before if job.job_id.base <= job_id.base))
+    limit = desk.policy.policy.limits.max_concurrent_jobs
+    if taken <= limit:
+        return []
+    return [f"it would be one of {taken} concurrent jobs, at most {limit} are allowed: others came first elsewhere"]
+
+
 async def unsettled(desk: Desk, mine: Sequence[Job]) -> tuple[Submission, ...]:
     """Open submissions that the queue does not show: they may still become jobs, so they keep their slots."""
+    pending = await desk.db(desk.store.open_submissions, desk.owner)
+    if not pending:
+        return ()
     shown = {job.job_id.base for job in mine}
     tokens = {job.comment for job in mine}
-    pending = await desk.db(desk.store.open_submissions, desk.owner)
     return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 

@@ -13,7 +13,7 @@ from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import EvidenceLine, LogFile, SubmitReply
 from slurm_agent_tools.slurm.patterns import expand
 from slurm_agent_tools.toolbox import paths
-from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.desk import Desk, Shelf
 
 Kind = Literal["stdout", "stderr"]
 _HEAD, _TAIL = 256 * 1024, 1024 * 1024
@@ -55,30 +55,30 @@ async def _remembered(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
 
 
 async def _by_name(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
-    wanted = str(job.job_id).replace("+", "_")
+    wanted, shelf = str(job.job_id).replace("+", "_"), desk.there
     found: list[tuple[str, Kind]] = []
     for folder in (_FOLDER, "."):
-        base = posixpath.normpath(posixpath.join(desk.project, folder))
-        for name in await desk.files.list(base) or []:
+        base = posixpath.normpath(posixpath.join(shelf.root, folder))
+        for name in await shelf.files.list(base) or []:
             stem, ending = posixpath.splitext(name)
             if ending in {".out", ".err", ".log"} and stem.endswith(wanted) and not stem[: -len(wanted)][-1:].isdigit():
                 found.append((posixpath.join(base, name), "stderr" if ending == ".err" else "stdout"))
     return found
 
 
-async def read(desk: Desk, path: str, kind: Kind) -> Log:
+async def read(shelf: Shelf, path: str, kind: Kind) -> Log:
     """Head and tail of one file inside the project; what cannot be read is said, not skipped."""
-    shown = paths.relative(desk, path) if path.startswith(desk.project.rstrip("/") + "/") else path
+    shown = paths.relative(shelf, path) if path.startswith(shelf.root.rstrip("/") + "/") else path
     try:
-        real = await paths.resolve(desk, "path", path)
-        stat = await desk.files.stat(real)
+        real = await paths.resolve(shelf, "path", path)
+        stat = await shelf.files.stat(real)
         if stat is None:
             return _unread(shown, "does not exist")
         if stat.kind != "file":
             return _unread(shown, "is not a regular file")
-        head = await desk.files.read(real, offset=0, size=min(stat.size, _HEAD)) or b""
+        head = await shelf.files.read(real, offset=0, size=min(stat.size, _HEAD)) or b""
         rest = max(_HEAD, stat.size - _TAIL)
-        tail = (await desk.files.read(real, offset=rest, size=_TAIL) or b"") if stat.size > _HEAD else b""
+        tail = (await shelf.files.read(real, offset=rest, size=_TAIL) or b"") if stat.size > _HEAD else b""
     except InputError:
         return _unread(shown, "lies outside the project and was not read")
     except StorageError as error:

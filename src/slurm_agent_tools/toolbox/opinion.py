@@ -25,7 +25,7 @@ async def differing(desk: Desk, case: Case, trial: TestOnly) -> SubmitReply | No
     if not trial.accepted and trial.shown == ():
         return None  # sbatch refused an option before it could show any
     found = opinion.differences(request(case), trial.shown)
-    if "\n" in desk.project:
+    if "\n" in desk.there.root:
         found.append("the project folder's name holds a line break")
     if not found:
         return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.slurm.runner import Stat
+from slurm_agent_tools.toolbox.desk import Desk, Shelf
 
 
 def check_text(field: str, value: str, *, limit: int = 1000) -> str:
@@ -20,34 +21,39 @@ def check_text(field: str, value: str, *, limit: int = 1000) -> str:
     return value
 
 
-async def resolve(desk: Desk, field: str, path: str) -> str:
+async def resolve(shelf: Shelf, field: str, path: str) -> str:
     """The absolute path with links resolved. InputError when it leaves the project."""
     check_text(field, path, limit=4000)
-    full = path if posixpath.isabs(path) else posixpath.join(desk.project, path)
-    real = await desk.files.real_path(full)
-    if real != desk.project and not real.startswith(desk.project.rstrip("/") + "/"):
-        raise InputError(
-            field, path, f"leaves the project folder {desk.project}", hint="Name a file inside the project."
-        )
+    full = path if posixpath.isabs(path) else posixpath.join(shelf.root, path)
+    real = await shelf.files.real_path(full)
+    if real != shelf.root and not real.startswith(shelf.root.rstrip("/") + "/"):
+        raise InputError(field, path, f"leaves the project folder {shelf.root}", hint="Name a file inside the project.")
     return real
 
 
-def relative(desk: Desk, real: str) -> str:
+def relative(shelf: Shelf, real: str) -> str:
     """A path as the project's people write it."""
-    return posixpath.relpath(real, desk.project)
+    return posixpath.relpath(real, shelf.root)
 
 
-async def read_file(desk: Desk, field: str, path: str, *, limit: int) -> tuple[str, bytes]:
+async def either(desk: Desk, field: str, path: str) -> Shelf:
+    """Where a path that a caller names is: here, else on the cluster. Here where it is in neither."""
+    if desk.there == desk.here or await _is_there(desk.here, field, path):
+        return desk.here
+    return desk.there if await _is_there(desk.there, field, path) else desk.here
+
+
+async def _is_there(shelf: Shelf, field: str, path: str) -> bool:
+    try:
+        return await shelf.files.stat(await resolve(shelf, field, path)) is not None
+    except InputError:
+        return False
+
+
+async def read_file(shelf: Shelf, field: str, path: str, *, limit: int) -> tuple[str, bytes]:
     """A regular file inside the project: (absolute path, bytes). InputError naming the field for anything else."""
-    real = await resolve(desk, field, path)
-    stat = await desk.files.stat(real)
-    if stat is None:
-        raise InputError(field, path, "does not exist", hint=f"Looked for {real}.")
-    if stat.kind == "dir":
-        raise InputError(field, path, "is a directory", hint="Name a file in it.")
-    if stat.kind != "file":
-        raise InputError(field, path, "is not a regular file", hint="Name a regular file.")
-    data = b"" if stat.size > limit else await desk.files.read(real, size=limit + 1)
+    real, stat = await regular(shelf, field, path)
+    data = b"" if stat.size > limit else await shelf.files.read(real, size=limit + 1)
     if data is None:
         raise InputError(field, path, "disappeared while it was read", hint="Call again.")
     if max(stat.size, len(data)) > limit:
@@ -55,9 +61,22 @@ async def read_file(desk: Desk, field: str, path: str, *, limit: int) -> tuple[s
     return real, data
 
 
-async def read_script(desk: Desk, field: str, path: str, *, limit: int) -> tuple[str, bytes]:
+async def regular(shelf: Shelf, field: str, path: str) -> tuple[str, Stat]:
+    """A regular file inside the project, unread: (absolute path, what it is). InputError for anything else."""
+    real = await resolve(shelf, field, path)
+    stat = await shelf.files.stat(real)
+    if stat is None:
+        raise InputError(field, path, "does not exist", hint=f"Looked for {real}.")
+    if stat.kind == "dir":
+        raise InputError(field, path, "is a directory", hint="Name a file in it.")
+    if stat.kind != "file":
+        raise InputError(field, path, "is not a regular file", hint="Name a regular file.")
+    return real, stat
+
+
+async def read_script(shelf: Shelf, field: str, path: str, *, limit: int) -> tuple[str, bytes]:
     """A batch script: text, not empty, starting with #!. InputError naming the field otherwise."""
-    real, data = await read_file(desk, field, path, limit=limit)
+    real, data = await read_file(shelf, field, path, limit=limit)
     if not data.strip():
         raise InputError(field, path, "is empty", hint="Write a batch script that starts with #!/bin/bash.")
     if b"\0" in data:

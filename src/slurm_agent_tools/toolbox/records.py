@@ -40,7 +40,7 @@ async def save_result(desk: Desk, ask: SaveResult, caller: Caller) -> SaveReply:
         plan, decision = await _judged(desk, _path(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(desk, decision)
-        summary = f"{ask.name} would be saved; nothing was written."
+        summary = f"{ask.name} would be saved; nothing was written.{_told(record)}"
         return SaveReply(status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision)
     for attempt in range(1, 1000):
         path = _path(ask, record.timestamp, attempt)
@@ -62,25 +62,34 @@ def _path(ask: SaveResult, now: datetime, attempt: int) -> str:
 async def _saved(
     desk: Desk, ask: SaveResult, record: ResultRecord, path: str, view: JobView | None, decision: DecisionShown
 ) -> SaveReply:
-    await desk.db(
-        desk.store.add_result,
-        desk.owner,
-        path,
-        name=ask.name,
-        status=ask.status,
-        job_id=ask.job_id,
-        at=record.timestamp,
-    )
+    await _noted(desk, ask, record, path)
     failure = await _failure(desk, view) if view is not None and ask.status == "failed" else None
     summary = f"{ask.name} ({ask.status}) is saved in {path}." + (f" Failure record: {failure}." if failure else "")
+    summary += _told(record)
     return SaveReply(
         status="saved", summary=summary, as_of=record.timestamp, file_path=path, result=record,
         failure_record=failure, decision=decision,
     )  # fmt: skip
 
 
+async def _noted(desk: Desk, ask: SaveResult, record: ResultRecord, path: str) -> None:
+    at = record.timestamp
+    try:
+        await desk.db(
+            desk.store.add_result, desk.owner, path, name=ask.name, status=ask.status, job_id=ask.job_id, at=at
+        )
+    except StorageError as error:
+        raise StorageError(f"{path} is saved, but {error.message}", hint=error.hint) from error
+
+
+def _told(record: ResultRecord) -> str:
+    """What a caller should know of values that were left out."""
+    places = results.masked(record)
+    return f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
+
+
 async def _judged(desk: Desk, path: str, size: int) -> tuple[Plan, DecisionShown]:
-    real = await paths.resolve(desk, "output_dir", path)
+    real = await paths.resolve(desk.here, "output_dir", path)
     exists = await desk.files.stat(real) is not None
     plan = Plan(tool="save_result", project=desk.project, path=real, path_exists=exists, size=size)
     return plan, decide(plan, desk.policy, decision_id=new_id())
@@ -124,7 +133,7 @@ def _slurm_job(view: JobView | None) -> SlurmJobRecord | None:
 async def _config(desk: Desk, config: dict[str, object] | str | None) -> dict[str, object] | None:
     if not isinstance(config, str):
         return config
-    real, data = await paths.read_file(desk, "config", config, limit=_LIMIT)
+    real, data = await paths.read_file(desk.here, "config", config, limit=_LIMIT)
     value = configs.parse(data, posixpath.splitext(real)[1], config).value
     if not isinstance(value, dict):
         raise InputError("config", config, "does not hold a mapping", hint="Name a file with keys and values.")
@@ -149,10 +158,10 @@ async def _failure(desk: Desk, view: JobView) -> str | None:
 async def load(desk: Desk, field: str, wanted: str) -> tuple[str, ResultRecord]:
     """A saved result by its file or by its experiment's name (the newest): (path in the project, record)."""
     if wanted.endswith(".json") or "/" in wanted:
-        real, data = await paths.read_file(desk, field, wanted, limit=_LIMIT)
+        real, data = await paths.read_file(desk.here, field, wanted, limit=_LIMIT)
     else:
         paths.check_text(field, wanted, limit=200)
-        folder = await paths.resolve(desk, field, _FOLDER)
+        folder = await paths.resolve(desk.here, field, _FOLDER)
         names = [name for name in await desk.files.list(folder) or [] if name.endswith(".json")]
         try:
             name = results.find(names, wanted)
@@ -160,8 +169,8 @@ async def load(desk: Desk, field: str, wanted: str) -> tuple[str, ResultRecord]:
             raise InputError(
                 field, wanted, f"no such result in {_FOLDER}/", hint="Name a file or an experiment."
             ) from None
-        real, data = await paths.read_file(desk, field, posixpath.join(_FOLDER, name), limit=_LIMIT)
-    shown = paths.relative(desk, real)
+        real, data = await paths.read_file(desk.here, field, posixpath.join(_FOLDER, name), limit=_LIMIT)
+    shown = paths.relative(desk.here, real)
     return shown, results.parse_record(data, shown)
 
 
@@ -183,7 +192,7 @@ async def compare_results(desk: Desk, ask: CompareResults) -> CompareReply:
 
 async def brief(desk: Desk, limit: int = 10) -> list[ResultBrief]:
     """The newest saved results."""
-    folder = await paths.resolve(desk, "results folder", _FOLDER)
+    folder = await paths.resolve(desk.here, "results folder", _FOLDER)
     names = sorted((name for name in await desk.files.list(folder) or [] if name.endswith(".json")), reverse=True)
     found = []
     for name in names[:limit]:

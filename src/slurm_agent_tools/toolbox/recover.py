@@ -2,89 +2,192 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job
-from slurm_agent_tools.replies import SubmitReply
-from slurm_agent_tools.toolbox import dispatch
-from slurm_agent_tools.toolbox.case import Case, judge
+from slurm_agent_tools.replies import Alert, SubmitReply
+from slurm_agent_tools.toolbox import jobs
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import JobId
 
+if TYPE_CHECKING:
+    from slurm_agent_tools.toolbox.case import Case
+
+AGAIN = timedelta(seconds=60)
+"""For this long the same request without a key counts as a repetition, if its caller never got the answer."""
 GRACE = timedelta(seconds=60)
 """How long a request may still be on its way to the controller after sbatch gave up (three message timeouts)."""
 EXPIRY = timedelta(minutes=10)
 """A job left held by a crash is cancelled after this long when nobody went on with it."""
 LATE = timedelta(hours=1)
 """For this long a request that was given up is still looked for: should it turn up, it is held, and cancelled."""
+_MARGIN = timedelta(minutes=10)  # between our clock and the accounting's
+_BUSY = timedelta(seconds=30)  # a step of a submission that goes on takes no longer
 
 
-async def answer(desk: Desk, case: Case, earlier: Submission) -> SubmitReply | None:
-    """The answer to a repeated key: the first one, or the next step of what was begun. None: send it (again)."""
-    if earlier.phase == "released" and earlier.reply_json is not None:
-        return SubmitReply.model_validate_json(earlier.reply_json)
-    if earlier.phase in {"refused", "lost", "cancelled"}:
+async def earlier(desk: Desk, case: Case) -> Submission | None:
+    """What this call repeats: by its key, or without one the same request whose caller never got its answer."""
+    if case.key_given:
+        return await desk.db(desk.store.by_key, desk.owner, case.key)
+    now = desk.clock.now()
+    return await desk.db(desk.store.undelivered, desk.owner, case.request_sha256, since=now - AGAIN, begun=now - EXPIRY)
+
+
+async def answer(desk: Desk, case: Case, before: Submission) -> SubmitReply | None:
+    """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
+    from slurm_agent_tools.toolbox import dispatch  # noqa: PLC0415 - get_status reads this file without it
+    from slurm_agent_tools.toolbox.case import judge  # noqa: PLC0415
+
+    if before.phase == "released" and before.reply_json is not None:
+        return SubmitReply.model_validate_json(before.reply_json)
+    if before.phase in {"refused", "lost", "cancelled"}:
         return None
     try:
         case = await judge(desk, case, None, partitions=await desk.slurm.partitions())
-        found = await find(desk, earlier)
+        found = await find(desk, before)
     except SlurmError as error:
         case = case if case.decision is not None else await judge(desk, case, None)
-        return await dispatch.unconfirmed(desk, case, earlier, error.message)
-    if found is None:
-        if desk.clock.now() - earlier.updated < GRACE:
-            return await dispatch.unconfirmed(desk, case, earlier, "Slurm does not show the job yet.")
-        await desk.db(desk.store.update, earlier, phase="lost")
+        return await dispatch.unconfirmed(desk, case, before, error.message)
+    return await (_missing(desk, case, before) if found is None else _go_on(desk, case, before, found))
+
+
+async def _missing(desk: Desk, case: Case, before: Submission) -> SubmitReply | None:
+    from slurm_agent_tools.toolbox import dispatch  # noqa: PLC0415 - get_status reads this file without it
+
+    if before.job_id is not None:  # Slurm took it and has forgotten it: it is over, and not sent again
+        return await dispatch.report(desk, case, before)
+    if desk.clock.now() - before.updated < GRACE:
+        return await dispatch.unconfirmed(desk, case, before, "Slurm does not show the job yet.")
+    await desk.db(desk.store.update, before, phase="lost")
+    return None
+
+
+async def _go_on(desk: Desk, case: Case, before: Submission, found: Job) -> SubmitReply | None:
+    from slurm_agent_tools.toolbox import dispatch  # noqa: PLC0415 - get_status reads this file without it
+
+    phase = _phase(found)
+    known = await desk.db(desk.store.update, before, phase=phase, job_id=found.job_id.base)
+    if phase == "cancelled":
         return None
-    return await _go_on(desk, case, earlier, found)
+    return await (dispatch.proceed if phase == "held" else dispatch.report)(desk, case, known)
 
 
-async def _go_on(desk: Desk, case: Case, earlier: Submission, found: Job) -> SubmitReply | None:
-    known = await desk.db(desk.store.update, earlier, phase="held", job_id=found.job_id.base)
-    if not found.active:
-        await desk.db(desk.store.update, known, phase="cancelled" if found.state == "CANCELLED" else "released")
-        return None if found.state == "CANCELLED" else await dispatch.report(desk, case, known)
-    if _is_held(found):
-        return await dispatch.proceed(desk, case, known)
-    return await dispatch.report(desk, case, known)
+async def notice(desk: Desk, seen: Sequence[Job]) -> None:
+    """Complete the records of submissions whose jobs are among these. Changes no job."""
+    mine = desk.slurm.mine(seen)
+    for item in await desk.db(desk.store.open_submissions, desk.owner):
+        found = _match(item, mine)
+        if found is not None:
+            await _record(desk, item, found)
+
+
+async def complete(desk: Desk, queue: Sequence[Job]) -> list[Alert]:
+    """Complete the records of all submissions that broke off, whoever made them; an alert for each still held job.
+
+    Changes no job. `queue` may be some seconds old: what somebody else settled meanwhile stands.
+    """
+    now = desk.clock.now()
+    items = await desk.db(desk.store.open_submissions, desk.owner)
+    mine = desk.slurm.mine(queue)
+    missing = [item for item in items if _match(item, mine) is None and now - item.updated > GRACE]
+    past = await _accounted(desk, missing)
+    alerts = []
+    for item in items:
+        found = _match(item, mine) or _match(item, past or ())
+        settled = item if found is None and past is None else await _record(desk, item, found)
+        if settled is not None and settled.phase == "held" and found is not None and now - item.updated > _BUSY:
+            alerts.append(_alert(settled))
+    return alerts
 
 
 async def settle(desk: Desk, *, keep: str | None = None) -> None:
-    """Bring every open submission of this user up to date; a held job that nobody wants any more is cancelled.
+    """Complete the records, and cancel held jobs that nobody wants any more. Never releases anything.
 
-    Never releases anything. `keep` is the key of the call that is going on with its own submission.
+    `keep` is the key of the call that is going on with its own submission. Raises SlurmError when the queue is silent.
     """
     items = await desk.db(desk.store.open_submissions, desk.owner, lost_since=desk.clock.now() - LATE)
     items = [item for item in items if item.idempotency_key != keep]
     if not items:
         return
-    queued = {job.comment: job for job in desk.slurm.mine(await desk.slurm.queue(fresh=True)) if job.comment}
+    mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
+    past = await _accounted(desk, [item for item in items if item.phase != "lost" and _match(item, mine) is None])
     for item in items:
-        found = queued.get(item.token)
-        if found is None and item.phase != "lost":
-            found = await find(desk, item)
-        await _settle(desk, item, found)
+        found = _match(item, mine)
+        if found is not None and _is_held(found) and (_old(desk, item) or item.phase == "lost"):
+            await _give_up(desk, item, found)
+        elif found is not None or past is not None:
+            await _record(desk, item, found or _match(item, past or ()))
 
 
-async def _settle(desk: Desk, item: Submission, found: Job | None) -> None:
-    old = desk.clock.now() - item.created > EXPIRY
-    if found is None:
-        if old and item.phase != "lost":
-            await desk.db(desk.store.update, item, phase="lost")
-    elif not _is_held(found):
-        phase = "cancelled" if found.state == "CANCELLED" and found.started is None else "released"
+async def _give_up(desk: Desk, item: Submission, found: Job) -> None:
+    """Cancel a held job; one that cannot be cancelled now is for the next time."""
+    with contextlib.suppress(SlurmError):
+        await jobs.cancel(desk, JobId(found.job_id.base))
+        now = _match(item, desk.slurm.mine(await desk.slurm.queue()))
+        phase = "cancelled" if now is None else _phase(now)
         await desk.db(desk.store.update, item, phase=phase, job_id=found.job_id.base)
-    elif old or item.phase == "lost":
-        await desk.slurm.cancel(JobId(found.job_id.base))
-        await desk.db(desk.store.update, item, phase="cancelled", job_id=found.job_id.base)
+
+
+async def _record(desk: Desk, item: Submission, found: Job | None) -> Submission | None:
+    """Write down what is known now; None where somebody else did meanwhile."""
+    if found is not None:
+        phase, job_id = _phase(found), found.job_id.base
+        if (phase, job_id) == (item.phase, item.job_id):
+            return item
+        return await desk.db(desk.store.advance, item, phase=phase, job_id=job_id)
+    if item.phase == "lost" or not _old(desk, item):
+        return item
+    return await desk.db(desk.store.advance, item, phase="lost" if item.job_id is None else "released")
+
+
+async def _accounted(desk: Desk, items: Sequence[Submission]) -> tuple[Job, ...] | None:
+    """The accounting's jobs since the oldest of these; None while it is silent, which settles nothing."""
+    if not items:
+        return ()
+    try:
+        return await desk.slurm.recent_all(min(item.created for item in items) - _MARGIN)
+    except SlurmError:
+        return None
 
 
 async def find(desk: Desk, item: Submission) -> Job | None:
-    """The job with this submission's token, from queue or accounting. Raises SlurmError."""
-    return await desk.slurm.find_token(item.token, since=item.created - timedelta(minutes=10))
+    """The job of this submission, from queue or accounting. Raises SlurmError."""
+    mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
+    return _match(item, mine) or _match(item, await desk.slurm.recent_all(item.created - _MARGIN))
+
+
+def _match(item: Submission, among: Iterable[Job]) -> Job | None:
+    """By its token; by id and name where the token is gone: not every accounting keeps comments."""
+    rows = list(among)
+    by_token = (job for job in rows if job.comment == item.token)
+    by_id = (job for job in rows if job.job_id.base == item.job_id and job.name == item.job_name)
+    return next(by_token, None) or next(by_id, None)
+
+
+def _old(desk: Desk, item: Submission) -> bool:
+    return desk.clock.now() - item.created > EXPIRY
+
+
+def _phase(job: Job) -> str:
+    """What a job that Slurm shows means for its submission."""
+    if _is_held(job):
+        return "held"
+    return "cancelled" if job.state == "CANCELLED" and job.started is None else "released"
 
 
 def _is_held(job: Job) -> bool:
     return job.state == "PENDING" and (job.reason or "").startswith("JobHeld")
+
+
+def _alert(item: Submission) -> Alert:
+    ends = (item.created + EXPIRY).strftime("%H:%M:%S UTC")
+    message = (
+        f"Job {item.job_id} ({item.job_name}) is held: its submission broke off. submit_job with idempotency_key"
+        f" {item.idempotency_key} goes on with it; else the first submit_job after {ends} cancels it."
+    )
+    return Alert(severity="high", code="submission-broke-off", message=message)

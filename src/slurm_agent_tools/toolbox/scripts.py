@@ -18,7 +18,7 @@ from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, ValidateReply
 from slurm_agent_tools.toolbox import decisions, paths
 from slurm_agent_tools.toolbox.case import resolved
-from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+from slurm_agent_tools.toolbox.desk import Caller, Desk, Shelf, new_id
 from slurm_agent_tools.toolbox.fallback import GENERATED
 
 _CONFIG_LIMIT = 5 * 2**20
@@ -41,7 +41,7 @@ async def generate_script(desk: Desk, ask: GenerateScript, caller: Caller) -> Ge
     await decisions.log(desk, caller, decision, "generate_script", "decided", path=path, size=len(data))
     if decision.verdict != "allow":
         return _blocked(desk, draft, decision)
-    real = await paths.resolve(desk, "name", path)
+    real = await paths.resolve(desk.here, "name", path)
     if not await desk.files.write_new(real, data, mode=0o700):
         raise StorageError(f"{path} exists already", hint="Call again: the name holds a random part.")
     return GenerateReply(
@@ -73,22 +73,24 @@ def _blocked(desk: Desk, draft: Draft, decision: DecisionShown) -> GenerateReply
 
 async def validate_config(desk: Desk, ask: ValidateConfig) -> ValidateReply:
     """Check one file; changes nothing. Raises InputError."""
-    real, data = await paths.read_file(desk, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
-    shown = paths.relative(desk, real)
+    shelf = await paths.either(desk, "config_path", ask.config_path)
+    real, data = await paths.read_file(shelf, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
+    shown = paths.relative(shelf, real)
     if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
-        _, data = await paths.read_script(desk, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
+        _, data = await paths.read_script(shelf, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
         decision = await _judge_script(desk, data, shown)
         return _validated(desk, ask, [], [], {"kind": "batch script"}, decision)
     config = configs.parse(data, posixpath.splitext(real)[1], shown)
-    present = {path: await desk.files.stat(await _inside(desk, path)) is not None for path in configs.paths(config)}
+    present = {path: await _present(desk.there, path) for path in configs.paths(config)}
     errors, warnings, summary = configs.check(config, present)
     section = configs.slurm_section(config)
     judged = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
     return _validated(desk, ask, errors, warnings, summary, judged)
 
 
-async def _inside(desk: Desk, path: str) -> str:
-    return await desk.files.real_path(path if posixpath.isabs(path) else posixpath.join(desk.project, path))
+async def _present(shelf: Shelf, path: str) -> bool:
+    full = path if posixpath.isabs(path) else posixpath.join(shelf.root, path)
+    return await shelf.files.stat(await shelf.files.real_path(full)) is not None
 
 
 def _validated(
@@ -127,11 +129,11 @@ def _validated(
 
 async def _judge_script(desk: Desk, data: bytes, path: str, *, writes: bool = False) -> DecisionShown:
     """The rules that need no live facts, over a script's text; with `writes`, the file to be written too."""
-    reading = await read_script(data, path, project=desk.project, files=desk.files)
+    reading = await read_script(data, path, project=desk.there.root, files=desk.there.files)
     partitions = await _partitions(desk)
     pinned = pins(reading.request, desk.policy.policy, partitions)
     request, resources = resolved(reading.request, pinned, partitions)
-    real = await paths.resolve(desk, "path", path) if writes else None
+    real = await paths.resolve(desk.here, "path", path) if writes else None
     plan = Plan(
         tool="generate_script" if writes else "validate_config",
         project=desk.project,

@@ -6,6 +6,7 @@ from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.replies import ErrorInfo, JobShown, ResourcesShown, SectionError
 from slurm_agent_tools.slurm.truth import cause
+from slurm_agent_tools.trust import line
 from slurm_agent_tools.units import format_duration, human_memory
 
 
@@ -13,11 +14,11 @@ def job(record: Job, *, managed: bool | None = None) -> JobShown:
     """One job as Slurm tells it."""
     return JobShown(
         job_id=str(record.job_id),
-        name=record.name,
+        name=line(record.name),
         state=record.state,
         partition=record.partition,
         user=record.user,
-        reason=record.reason,
+        reason=None if record.reason is None else line(record.reason),
         exit_code=record.exit_code,
         signal=record.signal,
         derived_exit_code=record.derived_exit_code,

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from slurm_agent_tools.catalogue import GetStatus, Section
-from slurm_agent_tools.errors import AgentToolsError, StorageError
+from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.model import Job, Node, Partition
-from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.replies import (
     Alert,
     ClusterSection,
-    DiskSection,
     PolicySection,
+    ResultBrief,
     SectionError,
     SlurmSection,
     StatusReply,
 )
+from slurm_agent_tools.slurm import load
 from slurm_agent_tools.slurm.client import ClusterInfo, JobView
-from slurm_agent_tools.toolbox import capacity, jobs, live, records, show
+from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.toolbox import capacity, disk, jobs, mine, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look
 from slurm_agent_tools.toolbox.later import Later, ask_all
-from slurm_agent_tools.units import human_memory, parse_job_id
 
 _DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions", "policy")
 _CROWDED = 20
-_LISTED = 10
+_PARTITIONS_AGE = 60.0
+_SOURCES = {
+    "jobs": ("queue",), "queue": ("queue", "nodes"), "gpu": ("nodes",), "nodes": ("nodes",),
+    "partitions": ("partitions", "nodes"),
+}  # fmt: skip
 _RECENT = timedelta(days=1)
 
 
@@ -39,13 +42,20 @@ class Answers:
     """What Slurm said to the questions of one call, each with its own answer or error."""
 
     def __init__(self, desk: Desk, ask: GetStatus) -> None:
-        self.queue: Later[tuple[Job, ...]] = Later(partial(desk.slurm.queue, fresh=ask.refresh))
+        self.desk = desk
+        self.broken_off: list[Alert] = []
+        self.queue: Later[Queue] = Later(partial(desk.slurm.queue, fresh=ask.refresh))
         self.nodes: Later[tuple[Node, ...]] = Later(partial(desk.slurm.nodes, fresh=ask.refresh))
-        self.partitions: Later[dict[str, Partition]] = Later(desk.slurm.partitions)
+        self.partitions: Later[dict[str, Partition]] = Later(
+            partial(desk.slurm.partitions, fresh=ask.refresh, max_age=_PARTITIONS_AGE)
+        )
         self.info: Later[ClusterInfo] = Later(desk.slurm.info)
         self.recent: Later[tuple[Job, ...]] = Later(partial(desk.slurm.recent, desk.clock.now() - _RECENT))
-        self.jobs: Later[SlurmSection] = Later(lambda: _jobs(desk, self.queue.value()))
-        self.results = Later(partial(records.brief, desk))
+        self.jobs: Later[SlurmSection] = Later(self._mine)
+        self.unmanaged: list[Alert] = []
+        self.verdict = load.CALM
+        self.results = Later(partial(_results, desk))
+        self.disk = Later(partial(disk.room, desk))
 
     async def gather(self, wanted: set[str]) -> None:
         """Ask everything that is wanted at once; the caller's jobs need the queue first."""
@@ -54,8 +64,25 @@ class Answers:
             extra.append(self.recent)
         if "results" in wanted:
             extra.append(self.results)
+        if "disk" in wanted:
+            extra.append(self.disk)
         await ask_all(self.queue, self.nodes, self.partitions, self.info, *extra)
+        if self.queue.error is None:
+            self.broken_off = await recover.complete(self.desk, self.queue.value())
         await ask_all(self.jobs)
+        self.verdict = await self.desk.slurm.diagnose()
+
+    async def _mine(self) -> SlurmSection:
+        rows = self.desk.slurm.mine(self.queue.value())
+        active = rows.going()
+        self.unmanaged = await mine.unmanaged(self.desk, active)
+        return await mine.section(self.desk, active, rows.going(on=False))
+
+
+async def _results(desk: Desk) -> list[ResultBrief]:
+    from slurm_agent_tools.toolbox import records  # noqa: PLC0415 - loads all that diagnoses failures
+
+    return await records.brief(desk)
 
 
 async def get_status(desk: Desk, ask: GetStatus, caller: Caller) -> StatusReply:
@@ -76,8 +103,9 @@ async def get_status(desk: Desk, ask: GetStatus, caller: Caller) -> StatusReply:
         summary=_summary(answers, broken),
         as_of=desk.clock.now(),
         cluster=_cluster(answers),
-        alerts=[*drifted, *_alerts(desk, answers)],
+        alerts=[*drifted, *answers.broken_off, *_alerts(desk, answers)],
         slurm_calls=dict(desk.slurm.calls) if ask.detailed else None,
+        age_seconds=_ages(desk, wanted),
         **sections,
     )
 
@@ -85,20 +113,30 @@ async def get_status(desk: Desk, ask: GetStatus, caller: Caller) -> StatusReply:
 async def _drifted(desk: Desk, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:
     if answers.queue.error is not None:
         return []
-    mine = desk.slurm.mine(answers.queue.value())
-    return await Look(desk, caller, "get_status", fresh=fresh).at(mine)
+    ids = await jobs.managed(desk)
+    managed = desk.slurm.mine(answers.queue.value()).jobs(sorted(ids))
+    return await Look(desk, caller, "get_status", fresh=fresh).at(managed)
+
+
+def _ages(desk: Desk, wanted: set[str]) -> dict[str, float]:
+    """How long ago Slurm was asked for what each section shows; the queue section rests on queue and nodes."""
+    ages = desk.slurm.ages
+    found = {
+        name: max((ages[source] or 0.0 for source in _SOURCES[name]), default=0.0) for name in wanted & set(_SOURCES)
+    }
+    return {name: round(found[name], 1) for name in sorted(found)}
 
 
 def _makers(desk: Desk, answers: Answers) -> dict[str, Callable[[], Any]]:
     return {
         "jobs": answers.jobs.value,
         "gpu": lambda: capacity.gpus(answers.nodes.value()),
-        "queue": lambda: capacity.queue(answers.queue.value(), answers.nodes.value(), answers.jobs.value()),
+        "queue": lambda: capacity.queue(answers.queue.value().states(), answers.nodes.value(), answers.jobs.value()),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],
         "errors": lambda: [show.job(job) for job in answers.recent.value() if jobs.failed(JobView(job, ()))][:20],
         "results": answers.results.value,
-        "disk": lambda: _disk(desk.project),
+        "disk": answers.disk.value,
         "policy": lambda: policy_section(desk.policy),
     }
 
@@ -108,32 +146,6 @@ def _section(make: Callable[[], Any]) -> Any:
         return make()
     except AgentToolsError as error:
         return show.section_error(error)
-
-
-async def _jobs(desk: Desk, queue: tuple[Job, ...]) -> SlurmSection:
-    mine = desk.slurm.mine(queue)
-    active = [job for job in mine if job.active]
-    managed = await jobs.managed(desk)
-    reserved = await live.unsettled(desk, active)
-    taken = slots.count(live.Snapshot({}, tuple(active), reserved).claims())
-    limit = desk.policy.policy.limits.max_concurrent_jobs
-    return SlurmSection(
-        running_jobs=sum(job.state != "PENDING" for job in active),
-        pending_jobs=sum(job.state == "PENDING" for job in active),
-        active_jobs=taken,
-        max_concurrent=limit,
-        slots_left=max(0, limit - taken),
-        jobs=[show.job(job, managed=job.job_id.base in managed) for job in active],
-        finished_recently=[show.job(job, managed=job.job_id.base in managed) for job in mine if not job.active],
-    )
-
-
-def _disk(project: str) -> DiskSection:
-    try:
-        usage = shutil.disk_usage(project)
-    except OSError as error:
-        raise StorageError(f"cannot read the free space of {project}: {error.strerror}") from error
-    return DiskSection(path=project, total_bytes=usage.total, free_bytes=usage.free, free=human_memory(usage.free))
 
 
 def policy_section(loaded: LoadedPolicy) -> PolicySection:
@@ -157,6 +169,8 @@ def _cluster(answers: Answers) -> ClusterSection:
 
 def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
     found = [Alert(severity="medium", code="policy-note", message=note) for note in desk.policy.notes]
+    if desk.store.note is not None:
+        found.append(Alert(severity="medium", code="ledger-moved", message=desk.store.note))
     if answers.queue.error is not None:
         found.insert(0, Alert(severity="critical", code=answers.queue.error.code, message=answers.queue.error.message))
     elif answers.jobs.error is None and answers.jobs.value().pending_jobs > _CROWDED:
@@ -164,7 +178,8 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
             Alert(severity="high", code="queue-backup", message=f"More than {_CROWDED} of your jobs are pending.")
         )
     if answers.jobs.error is None:
-        found += _unmanaged(answers.jobs.value())
+        found += answers.unmanaged
+    found += _slow(desk, answers.verdict)
     if answers.nodes.error is None:
         down = [
             node.name for node in answers.nodes.value() if node.state.rstrip("*").lower().startswith(("down", "fail"))
@@ -178,22 +193,24 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
     return found
 
 
-def _unmanaged(mine: SlurmSection) -> list[Alert]:
-    """Jobs of this user that did not come through the guard."""
-    others = sorted({parse_job_id(job.job_id).base for job in mine.jobs if not job.managed})
-    if not others:
+def _slow(desk: Desk, verdict: load.Verdict) -> list[Alert]:
+    """A controller that should be asked less."""
+    if verdict.kind == "calm":
         return []
-    listed = ", ".join(map(str, others[:_LISTED])) + (", ..." if len(others) > _LISTED else "")
-    message = f"Not submitted by submit_job, but they count for the limit of {mine.max_concurrent} jobs: {listed}."
-    return [Alert(severity="medium", code="unmanaged-jobs", message=message)]
+    what = "answers slowly" if verdict.kind == "loaded" else "is not busy but lets our commands wait (a rate limit)"
+    message = (
+        f"The controller {what}: {verdict.seconds} s for one command. It is asked less: waits look"
+        f" {verdict.factor} times less often, and answers may be {desk.slurm.age_limit:.0f} s old."
+    )
+    return [Alert(severity="medium", code=f"controller-{verdict.kind}", message=message)]
 
 
 def _summary(answers: Answers, broken: list[str]) -> str:
     if answers.queue.error is not None:
         return f"Slurm could not be read: {answers.queue.error.message} {answers.queue.error.hint}".strip()
-    mine = answers.jobs.value()
+    own = answers.jobs.value()
     text = (
-        f"{mine.running_jobs} running and {mine.pending_jobs} pending jobs;"
-        f" {mine.slots_left} of {mine.max_concurrent} slots left."
+        f"{own.running_jobs} running and {own.pending_jobs} pending jobs;"
+        f" {own.slots_left} of {own.max_concurrent} slots left."
     )
     return text + (f" Not readable: {', '.join(broken)}." if broken else "")

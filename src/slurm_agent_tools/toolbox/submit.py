@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 
@@ -31,17 +32,28 @@ async def submit_job(desk: Desk, ask: SubmitJob, caller: Caller, consult: Consul
     answer = await _dry_run(desk, case) if ask.dry_run else await _locked(desk, case)
     if not isinstance(answer, SubmitReply):
         answer = await _with_a_person(desk, answer, consult)
-    drifted = await Look(desk, caller, "submit_job").all_of_mine()
-    return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
+    return answer if answer.status == "submitted" else await _with_alerts(desk, caller, answer)
 
 
 async def _locked(desk: Desk, case: Case, given: Grant | None = None) -> SubmitReply | Case:
-    """Under the lock and to its end: a caller that goes away must not leave a submission half done."""
+    """Under the lock and to its end: a caller that goes away must not leave a submission half done.
+
+    Such a caller is noticed behind that: its answer does not count as delivered, so that it can ask again.
+    """
     answers: list[SubmitReply | Case] = []
     async with _only_one(desk):
         with anyio.CancelScope(shield=True):
             answers.append(await _submit(desk, case, given))
-    return answers[0]
+        answer = answers[0]
+        if isinstance(answer, SubmitReply) and answer.status == "submitted":
+            answer = await _with_alerts(desk, case.caller, answer)
+            await desk.db(desk.store.deliver, answer.token or "")
+    return answer
+
+
+async def _with_alerts(desk: Desk, caller: Caller, answer: SubmitReply) -> SubmitReply:
+    drifted = await Look(desk, caller, "submit_job").all_of_mine()
+    return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
 
 
 async def _with_a_person(desk: Desk, case: Case, consult: Consult | None) -> SubmitReply:
@@ -65,12 +77,13 @@ async def _with_a_person(desk: Desk, case: Case, consult: Consult | None) -> Sub
 
 async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | Case:
     """The answer, or the judged case where a person has to agree first."""
-    earlier = await desk.db(desk.store.by_key, desk.owner, case.key) if case.key_given else None
+    earlier = await recover.earlier(desk, case)
     if earlier is not None and earlier.request_sha256 != case.request_sha256:
         raise InputError(
             "idempotency_key", case.key, "was used for another request", hint="Use a new key for a new request."
         )
     if earlier is not None:
+        case = replace(case, key=earlier.idempotency_key)
         answer = await recover.answer(desk, case, earlier)
         if answer is not None:
             return answer

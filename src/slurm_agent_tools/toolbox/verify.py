@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.model import Plan, Resources
-from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.replies import ResourcesShown
 from slurm_agent_tools.slurm.client import Granted
-from slurm_agent_tools.toolbox.case import Case
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.toolbox.case import Case
 
 Kind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
 _NUMBERS = ("memory-per-gpu", "gpus", "time-limit")
@@ -113,9 +114,11 @@ def differences(desk: Desk, case: Case, granted: Granted, script: bytes) -> list
 
 def _harsher(desk: Desk, case: Case, granted: Granted) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
+    from slurm_agent_tools.policy.engine import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
+
     plan = Plan(
         tool="submit_job",
-        project=desk.project,
+        project=desk.there.root,
         reading=replace(case.reading, request=case.request),
         resources=granted.resources,
         justification=case.ask.justification,

@@ -9,8 +9,7 @@ from slurm_agent_tools.diagnosis.report import report
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Alert, JobShown, ResourcesShown, WaitReply
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.slurm.watcher import poll_interval
-from slurm_agent_tools.toolbox import jobs, show
+from slurm_agent_tools.toolbox import jobs, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress
 from slurm_agent_tools.toolbox.drift import Look
 
@@ -29,7 +28,8 @@ async def wait_for_job(desk: Desk, ask: WaitForJob, caller: Caller, progress: Pr
             seen = seconds
             await progress(seconds, ask.timeout_seconds, f"job {job_id} is {describe(view.job)}")
 
-    view = await desk.watcher.wait(job_id, ask.timeout_seconds, tell)
+    view = await desk.watcher.wait(job_id, ask.timeout_seconds, tell if progress is not None else None)
+    await recover.notice(desk, [view.job, *view.tasks])
     await jobs.remember(desk, view)
     return await _answer(desk, view, await Look(desk, caller, "wait_for_job").all_of_mine(view))
 
@@ -45,7 +45,7 @@ async def _answer(desk: Desk, view: JobView, drifted: list[Alert]) -> WaitReply:
         as_of=now,
         job=shown,
         tasks=[show.job(task, managed=shown.managed) for task in view.tasks],
-        next_poll_seconds=None if status == "finished" else _next_poll(view.job, now),
+        next_poll_seconds=None if status == "finished" else desk.watcher.pause(view),
         alerts=[*alerts(view, now), *drifted],
         report=report(view.job, view.tasks, await _requested(desk, view.job)) if status == "finished" else None,
     )
@@ -78,11 +78,6 @@ def describe(job: Job) -> str:
     if job.signal and job.state != "OUT_OF_MEMORY":  # Slurm's 0:125 there is no signal
         return f"{job.state} (signal {job.signal})"
     return f"{job.state} (exit code {job.exit_code})" if job.exit_code is not None else job.state
-
-
-def _next_poll(job: Job, now: datetime) -> int:
-    age = (now - job.submitted).total_seconds() if job.submitted is not None else 0.0
-    return poll_interval(age, job.resources.time_limit_seconds, job.elapsed_seconds or 0)
 
 
 def alerts(view: JobView, now: datetime) -> list[Alert]:

@@ -12,7 +12,7 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.anchor import anchor, register, submission_lock
 from slurm_agent_tools.ledger.records import Approval, Owner, Submission
 from slurm_agent_tools.ledger.store import Store
-from slurm_agent_tools.toolbox.desk import open_store
+from slurm_agent_tools.toolbox.desks import open_store
 
 OWNER = Owner("ada", "/home/ada/project", "lab")
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -13,6 +13,7 @@ import pytest
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.anchor import submission_lock
 from slurm_agent_tools.ledger.records import Owner, Submission
+from slurm_agent_tools.ledger.schema import MIGRATIONS
 from slurm_agent_tools.ledger.store import Store
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -127,3 +128,84 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
     with submission_lock(tmp_path) as mine:
         assert mine
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+def test_an_update_leaves_alone_what_another_process_wrote_meanwhile(store):
+    store.add(ALICE, submission(job_id=4))
+    mine = store.by_job(ALICE, 4)
+    other = Store(store.folder)
+    assert other.note_drift(mine, "found")
+    other.update(mine, analysed=NOW)
+    other.close()
+    store.update(mine, phase="released")
+    now = store.by_job(ALICE, 4)
+    assert (now.phase, now.drift_json, now.analysed) == ("released", "found", NOW)
+
+
+def test_a_phase_is_only_settled_from_the_phase_that_was_seen(store):
+    store.add(ALICE, submission())
+    seen = store.by_key(ALICE, "key-t1")
+    store.update(seen, phase="released", job_id=5)
+    assert store.advance(seen, phase="held", job_id=5) is None
+    assert store.by_key(ALICE, "key-t1").phase == "released"
+    assert store.advance(replace(seen, phase="released"), phase="cancelled").phase == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("facts", "repeated"),
+    [
+        ({"phase": "released"}, True),
+        ({"phase": "released", "delivered": NOW}, False),
+        ({"phase": "released", "updated": NOW - timedelta(seconds=90)}, False),
+        ({"phase": "released", "request_sha256": "another"}, False),
+        ({"phase": "held", "delivered": NOW}, True),
+        ({"phase": "intent", "updated": NOW - timedelta(seconds=90)}, True),
+        ({"phase": "unconfirmed", "created": NOW - timedelta(minutes=11)}, False),
+        ({"phase": "refused"}, False),
+        ({"phase": "lost"}, False),
+        ({"phase": "cancelled"}, False),
+    ],
+)
+def test_a_request_without_a_key_repeats_one_whose_answer_was_never_delivered(store, facts, repeated):
+    store.add(ALICE, submission(**facts))
+    since, begun = NOW - timedelta(seconds=60), NOW - timedelta(minutes=10)
+    assert (store.undelivered(ALICE, "r", since=since, begun=begun) is not None) is repeated
+    assert store.undelivered(OTHER_PROJECT, "r", since=since, begun=begun) is None
+
+
+def test_a_delivered_answer_is_no_longer_repeated(store):
+    store.add(ALICE, submission(phase="released"))
+    store.deliver("t1")
+    found = store.undelivered(ALICE, "r", since=NOW - timedelta(days=1), begun=NOW - timedelta(days=1))
+    assert found is None
+
+
+@pytest.mark.proves("on-disk-before-the-answer")
+def test_a_full_disk_is_said_and_the_ledger_goes_on_when_there_is_room_again(store):
+    store.add(ALICE, submission("t0"))
+    pages = store._db._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StorageError, match="the disk is full") as caught:
+        store.add(ALICE, submission("t1", request_json="x" * 100_000))
+    assert "Free disk space" in caught.value.hint
+    store._db._db.execute("PRAGMA max_page_count = 100000")
+    store.add(ALICE, submission("t2"))
+    assert [item.token for item in store.open_submissions(ALICE)] == ["t0", "t2"]
+
+
+def test_a_ledger_of_the_first_version_is_brought_to_this_one(tmp_path):
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        for statement in filter(str.strip, MIGRATIONS[0].split(";")):
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 1")
+        db.execute(
+            "INSERT INTO submissions VALUES ('t1', 'alice', '/home/alice/p', 'default', 'k', 'released', 1, 1, 'a.sh',"
+            " 's', 'r', 'a', 1, 'd', NULL, 7, '{}', NULL, 'FAILED', 1, NULL, NULL)"
+        )
+    db.close()
+    opened = Store(tmp_path)
+    assert [(run.job_id, run.failed, run.delivered, run.files_json) for run in opened.history(ALICE)] == [
+        (7, True, None, "{}")
+    ]
+    opened.close()

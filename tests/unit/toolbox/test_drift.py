@@ -252,7 +252,7 @@ async def test_a_drift_that_was_taken_back_is_no_alert_any_more(scene):
 async def test_a_running_job_is_asked_about_again_only_when_its_row_changed(scene):
     for _ in range(3):
         await scene.look()
-        scene.desk.slurm._by_job.clear()
+        scene.desk.slurm._details._kept.clear()
     assert scene.desk.slurm.calls["scontrol show job"] == 1
     scene.change(row={"limit": "20:00"}, limit="00:20:00")
     assert len(await scene.look()) == 1
@@ -262,7 +262,7 @@ async def test_a_running_job_is_asked_about_again_only_when_its_row_changed(scen
 async def test_a_job_that_waits_is_asked_about_at_every_look(waiting):
     for _ in range(2):
         assert await waiting.look() == []
-        waiting.desk.slurm._by_job.clear()
+        waiting.desk.slurm._details._kept.clear()
     assert waiting.desk.slurm.calls["scontrol show job"] == 2
 
 

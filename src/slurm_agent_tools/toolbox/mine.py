@@ -1,0 +1,64 @@
+"""The caller's jobs in get_status: all of them counted, the first ones shown."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.policy import slots
+from slurm_agent_tools.replies import Alert, SlurmSection
+from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.toolbox import jobs, live, show
+from slurm_agent_tools.toolbox.desk import Desk
+
+_SHOWN, _SHOWN_OVER = 8, 4
+_LISTED = 10
+
+
+async def section(desk: Desk, active: Queue, over: Queue) -> SlurmSection:
+    """Counts over all jobs of this user; of many the guard's own and the newest are shown."""
+    managed = await jobs.managed(desk)
+    taken = _taken(active, (await live.reserved(desk, active)))
+    limit = desk.policy.policy.limits.max_concurrent_jobs
+    shown = _chosen(active, managed, _SHOWN)
+    ended = _chosen(over, managed, _SHOWN_OVER)
+    pending = active.states()["PENDING"]
+    return SlurmSection(
+        running_jobs=len(active) - pending,
+        pending_jobs=pending,
+        active_jobs=taken,
+        max_concurrent=limit,
+        slots_left=max(0, limit - taken),
+        jobs=[show.job(job, managed=job.job_id.base in managed) for job in shown],
+        finished_recently=[show.job(job, managed=job.job_id.base in managed) for job in ended],
+        not_shown=len(active) + len(over) - len(shown) - len(ended),
+    )
+
+
+def _taken(active: Queue, reserved: Iterable[slots.Claim]) -> int:
+    """Slots that are taken. A single job that nothing waits for takes one, whatever the others are."""
+    single, rest = active.singles
+    claims = slots.claims(rest)
+    awaited = single & {base for claim in claims for base in claim.after}
+    linked = [slots.Claim(base, 1) for base in awaited]
+    return len(single - awaited) + slots.count((*claims, *linked, *reserved))
+
+
+def _chosen(rows: Queue, managed: frozenset[int], most: int) -> list[Job]:
+    """All in the queue's order where they are few, else the guard's own and then the newest."""
+    if len(rows) <= most:
+        return list(rows)
+    order = heapq.nlargest(most, rows.bases, key=lambda base: (base in managed, base))
+    return list(rows.jobs(order))[:most]
+
+
+async def unmanaged(desk: Desk, active: Queue) -> list[Alert]:
+    """Jobs of this user that did not come through the guard."""
+    others = active.bases - await jobs.managed(desk)
+    if not others:
+        return []
+    listed = ", ".join(map(str, heapq.nsmallest(_LISTED, others))) + (", ..." if len(others) > _LISTED else "")
+    limit = desk.policy.policy.limits.max_concurrent_jobs
+    message = f"Not submitted by submit_job, but they count for the limit of {limit} jobs: {listed}."
+    return [Alert(severity="medium", code="unmanaged-jobs", message=message)]

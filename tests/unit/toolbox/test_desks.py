@@ -1,0 +1,176 @@
+"""Which cluster a call means, and what still works when a cluster cannot be reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.catalogue import GetStatus, SubmitJob, ValidateConfig
+from slurm_agent_tools.config import ClusterSettings, Settings
+from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
+from slurm_agent_tools.slurm.local import LocalFiles, LocalPlace
+from slurm_agent_tools.slurm.runner import Surroundings
+from slurm_agent_tools.toolbox import Toolbox
+from slurm_agent_tools.toolbox.desks import Opened, chosen
+
+FAR = ClusterSettings(host="login.example.org", remote_root="work/project")
+
+
+def settings(folder: Path, **clusters: ClusterSettings) -> Settings:
+    (folder / "project").mkdir(exist_ok=True)
+    return Settings(project_root=folder / "project", state_dir=folder / "state", clusters=clusters)
+
+
+def test_without_clusters_a_call_means_this_machine(tmp_path: Path):
+    assert chosen(settings(tmp_path), None) == "local"
+
+
+def test_the_only_cluster_is_the_one_that_is_meant(tmp_path: Path):
+    assert chosen(settings(tmp_path, far=FAR), None) == "far"
+
+
+def test_of_several_the_one_of_the_settings_is_meant_or_none(tmp_path: Path):
+    several = settings(tmp_path, far=FAR, near=ClusterSettings())
+    assert chosen(several, None) is None
+    assert chosen(several.model_copy(update={"cluster": "near"}), None) == "near"
+    assert chosen(several.model_copy(update={"cluster": "near"}), "far") == "far"
+
+
+def test_this_machine_can_always_be_named(tmp_path: Path):
+    assert chosen(settings(tmp_path, far=FAR), "local") == "local"
+
+
+async def test_a_cluster_that_is_not_configured_is_named_with_those_that_are(tmp_path: Path):
+    desks = Opened(settings(tmp_path, far=FAR))
+    with pytest.raises(InputError, match="cluster: is no cluster") as caught:
+        await desks.at("fra")
+    assert "far, local" in caught.value.hint
+    await desks.close()
+
+
+async def test_where_several_are_configured_a_call_that_names_none_is_told_which(tmp_path: Path):
+    desks = Opened(settings(tmp_path, far=FAR, near=ClusterSettings()))
+    with pytest.raises(InputError, match="several are configured") as caught:
+        await desks.at(None)
+    assert "far, local, near" in caught.value.hint
+    await desks.close()
+
+
+def test_a_usual_cluster_that_does_not_exist_is_an_error_at_once(tmp_path: Path):
+    with pytest.raises(ConfigError, match="cluster"):
+        Opened(settings(tmp_path, far=FAR).model_copy(update={"cluster": "fra"}))
+
+
+def test_a_host_without_a_folder_there_is_refused():
+    with pytest.raises(ValueError, match="remote_root"):
+        ClusterSettings(host="login")
+
+
+async def test_each_cluster_has_its_own_records_and_all_share_one_ledger(tmp_path: Path):
+    conf = {name: ClusterSettings.model_validate({"slurm": {"conf": tmp_path / name}}) for name in ("one", "two")}
+    desks = Opened(settings(tmp_path, **conf))
+    one, two = await desks.at("one"), await desks.at("two")
+    assert (one.owner.cluster, two.owner.cluster) == (str(tmp_path / "one"), str(tmp_path / "two"))
+    assert one.store is two.store
+    assert one.slurm is not two.slurm
+    assert (await desks.at("one")).slurm is one.slurm
+    await desks.close()
+
+
+class Elsewhere(LocalPlace):
+    """A place whose first `failures` looks find nobody, and that has a site policy when it answers."""
+
+    def __init__(self, made: Settings, root: Path, failures: int) -> None:
+        super().__init__(made, made.slurm)
+        self.root, self.failures = root, failures
+
+    @property
+    def key(self) -> str:
+        return "ssh:ada@login:22"
+
+    async def surroundings(self) -> Surroundings:
+        if self.failures:
+            self.failures -= 1
+            raise SlurmUnreachable("login does not answer", hint="Look at the network.")
+        return Surroundings("ada", str(self.root), {"LANG": "C"})
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Opened:
+    made = settings(tmp_path, far=FAR)
+    (tmp_path / "there").mkdir()
+    desks = Opened(made)
+    desks._places["far"] = Elsewhere(made, tmp_path / "there", failures=1)
+    return desks
+
+
+@pytest.mark.proves("clusters-by-name")
+async def test_while_a_cluster_is_away_the_rest_goes_on_and_it_is_tried_again(far: Opened):
+    away = await far.at(None)
+    with pytest.raises(SlurmUnreachable, match="login does not answer"):
+        await away.slurm.queue()
+    assert away.owner.cluster == "ssh:ada@login:22"
+    back = await far.at(None)
+    assert (back.slurm.user, back.there.root) == ("ada", str(far.place("far").root))
+    assert back.here.root.endswith("/project")
+    await far.close()
+
+
+async def test_a_status_of_a_cluster_that_is_away_says_so_in_its_sections(far: Opened):
+    tools = Toolbox(far)
+    reply = await tools.call("get_status", GetStatus())
+    assert reply.status == "partial"
+    assert not reply.cluster.reachable
+    assert "login does not answer" in reply.summary
+    await tools.close()
+
+
+async def test_a_submission_to_a_cluster_that_is_away_leaves_a_script_for_a_person(far: Opened, tmp_path: Path):
+    (tmp_path / "project/job.sh").write_text("#!/bin/bash\n#SBATCH --mem=1G --gpus=1 --time=10\npython --version\n")
+    tools = Toolbox(far)
+    reply = await tools.call("submit_job", SubmitJob(script="job.sh"))
+    assert (reply.status, reply.blocker) == ("blocked", "cluster_unreachable")
+    (script,) = reply.artifacts
+    assert (tmp_path / "project" / script).is_file()
+    copy, send, look = reply.manual_commands
+    assert copy.startswith("ssh login.example.org 'mkdir -p work/project/scripts/slurm/generated && cat > ")
+    assert copy.endswith(f" < {script}")
+    assert send.startswith("ssh login.example.org 'cd work/project && sbatch ")
+    assert look == "ssh login.example.org 'squeue --me'"
+    await tools.close()
+
+
+async def test_a_script_is_read_here_and_what_it_runs_where_it_runs(far: Opened, tmp_path: Path):
+    await far.at(None)
+    (tmp_path / "project/job.sh").write_text("#!/bin/bash\n#SBATCH --mem=1G --gpus=1 --time=10\npython train.py\n")
+    (tmp_path / "there/train.py").write_text("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n")
+    reply = await Toolbox(far).call("validate_config", ValidateConfig(config_path="job.sh"))
+    assert reply.status == "invalid"
+    assert "cuda-visible-devices" in [error.path for error in reply.errors]
+    await far.close()
+
+
+async def test_a_script_that_is_only_on_the_cluster_is_read_there(far: Opened, tmp_path: Path):
+    await far.at(None)
+    (tmp_path / "there/job.sh").write_text("#!/bin/bash\n#SBATCH --mem=64G --gpus=1 --time=10\npython --version\n")
+    reply = await Toolbox(far).call("validate_config", ValidateConfig(config_path="job.sh"))
+    assert "memory-per-gpu" in [error.path for error in reply.errors]
+    await far.close()
+
+
+async def test_the_site_policy_of_a_cluster_decides_there(far: Opened, tmp_path: Path):
+    site = tmp_path / "site.yaml"
+    site.write_text("name: lab\nversion: '7'\nlimits:\n  max_concurrent_jobs: 2\n")
+    place = far.place("far")
+
+    class Files(LocalFiles):
+        async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+            wanted = str(site) if path == "/etc/slurm-agent-tools/policy.yaml" else path
+            return await super().read(wanted, offset=offset, size=size)
+
+    place.files, place.failures = Files(), 0
+    desk = await far.at(None)
+    assert desk.policy.policy.limits.max_concurrent_jobs == 2
+    assert "ssh:ada@login:22:/etc/slurm-agent-tools/policy.yaml" in str(desk.policy.layers)
+    await far.close()

@@ -1,0 +1,185 @@
+"""What a ledger's open entries become by what Slurm shows; nothing is given up while Slurm does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
+
+from slurm_agent_tools.errors import SlurmRefused, SlurmUnreachable
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import jobs, recover
+from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.units import JobId
+
+
+@dataclass
+class Told:
+    """Slurm as these tests want it: a queue, an accounting or None for a silent one, and what was cancelled."""
+
+    queued: Sequence[Job] = ()
+    accounted: Sequence[Job] | None = ()
+    cancelled: list[int] = field(default_factory=list)
+
+    def mine(self, queue: Sequence[Job]) -> tuple[Job, ...]:
+        return tuple(job for job in queue if job.user == "alice")
+
+    async def queue(self, *, fresh: bool = False) -> tuple[Job, ...]:
+        return tuple(self.queued)
+
+    async def recent_all(self, since: datetime) -> tuple[Job, ...]:
+        if self.accounted is None:
+            raise SlurmUnreachable("Slurm does not answer")
+        return tuple(self.accounted)
+
+    async def cancel(self, job_id: JobId) -> None:
+        self.cancelled.append(job_id.base)
+        self.queued = [replace(row, state="CANCELLED", reason=None) for row in self.queued]
+
+    async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
+        return next((JobView(row, ()) for row in self.queued if row.active), None)
+
+
+def job(number: int = 7, state: str = "PENDING", reason: str | None = "JobHeldUser", **facts: object) -> Job:
+    stated: dict[str, object] = {"comment": "sat-1", "user": "alice"}
+    return Job(JobId(number), "train", state, ("squeue",), reason=reason, **{**stated, **facts})  # type: ignore[arg-type]
+
+
+def entry(desk: Desk, phase: str, minutes: float = 2, **facts: object) -> Submission:
+    at = datetime.now(UTC) - timedelta(minutes=minutes)
+    made = Submission(
+        token="sat-1", idempotency_key="k", phase=phase, created=at, updated=at, script_path="a.sh",  # type: ignore[arg-type]
+        script_sha256="s", request_sha256="r", job_name="train", slots=1, decision_id="d",
+    )  # fmt: skip
+    made = replace(made, **facts)  # type: ignore[arg-type]
+    desk.store.add(desk.owner, made)
+    return made
+
+
+@pytest.fixture
+def desk(tmp_path: Path):
+    tools = toolbox(tmp_path, NothingReachesSlurm())
+    yield tools.desk
+    tools.desk.store.close()
+
+
+def asking(desk: Desk, told: Told) -> Desk:
+    return replace(desk, slurm=told)  # type: ignore[arg-type]
+
+
+def phase(desk: Desk) -> tuple[str, int | None]:
+    found = desk.store.by_key(desk.owner, "k")
+    assert found is not None
+    return found.phase, found.job_id
+
+
+CASES = [
+    ("intent", 2, Told([job()]), ("held", 7)),
+    ("unconfirmed", 2, Told([job(state="RUNNING", reason=None)]), ("released", 7)),
+    ("held", 2, Told([job(state="CANCELLED", reason=None)]), ("cancelled", 7)),
+    (
+        "held",
+        2,
+        Told([job(state="CANCELLED", reason=None, started=datetime(2026, 11, 21, tzinfo=UTC))]),
+        ("released", 7),
+    ),
+    ("intent", 2, Told(accounted=[job(state="COMPLETED", reason=None)]), ("released", 7)),
+    ("held", 2, Told(accounted=[job(state="COMPLETED", reason=None, comment=None)]), ("released", 7)),
+    ("intent", 2, Told([job(user="eve")]), ("intent", None)),
+    ("intent", 2, Told([job(comment="another", number=9)]), ("intent", None)),
+    ("intent", 2, Told(), ("intent", None)),
+    ("intent", 11, Told(), ("lost", None)),
+    ("intent", 11, Told(accounted=None), ("intent", None)),
+    ("held", 11, Told(), ("released", 7)),
+]
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize(("before", "minutes", "told", "after"), CASES)
+async def test_a_broken_off_submission_becomes_what_slurm_shows(desk, before, minutes, told, after):
+    entry(desk, before, minutes, job_id=7 if before == "held" else None)
+    await recover.complete(asking(desk, told), told.queued)
+    assert phase(desk) == after
+    assert told.cancelled == []
+
+
+async def test_settling_cancels_an_old_held_job_and_looks_whether_it_is_so(desk):
+    entry(desk, "held", 11, job_id=7)
+    told = Told([job()])
+    await recover.settle(asking(desk, told))
+    assert (told.cancelled, phase(desk)) == ([7], ("cancelled", 7))
+
+
+@pytest.mark.parametrize(("facts", "minutes"), [({"idempotency_key": "k"}, 11), ({}, 9)])
+async def test_settling_leaves_the_job_of_the_call_itself_and_a_young_one(desk, facts, minutes):
+    entry(desk, "held", minutes, job_id=7)
+    told = Told([job()])
+    await recover.settle(asking(desk, told), keep=facts.get("idempotency_key"))
+    assert (told.cancelled, phase(desk)) == ([], ("held", 7))
+
+
+async def test_a_request_that_was_given_up_and_turns_up_late_is_cancelled(desk):
+    entry(desk, "lost", 5)
+    told = Told([job()])
+    await recover.settle(asking(desk, told))
+    assert (told.cancelled, phase(desk)) == ([7], ("cancelled", 7))
+
+
+async def test_a_silent_accounting_stops_no_other_submission(desk):
+    entry(desk, "intent", 11)
+    await recover.settle(asking(desk, Told(accounted=None)))
+    assert phase(desk) == ("intent", None)
+
+
+async def test_a_job_that_was_looked_at_completes_its_record(desk):
+    entry(desk, "intent", 0.1)
+    await recover.notice(asking(desk, Told()), [job()])
+    assert phase(desk) == ("held", 7)
+
+
+async def test_only_a_submission_that_surely_broke_off_is_told(desk):
+    entry(desk, "held", 0.1, job_id=7)
+    assert await recover.complete(asking(desk, Told()), [job()]) == []
+    desk.store.update(entry(desk, "held", 2, job_id=8, token="sat-2"), phase="cancelled")
+    told = await recover.complete(asking(replace(desk, clock=Later()), Told()), [job()])
+    assert [(item.severity, item.code) for item in told] == [("high", "submission-broke-off")]
+
+
+class Later:
+    """A clock that is a minute ahead."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(minutes=1)
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError(seconds)
+
+
+@dataclass
+class Deaf(Told):
+    """Its scancel ends with 0 and does nothing, as Slurm's does for a job that it does not know."""
+
+    async def cancel(self, job_id: JobId) -> None:
+        pass
+
+
+class Quick(Later):
+    """No pause takes any time."""
+
+    async def sleep(self, seconds: float) -> None:
+        pass
+
+
+async def test_an_scancel_that_ends_with_0_is_no_success_until_the_job_is_gone(desk):
+    entry(desk, "held", 11, job_id=7)
+    deaf = replace(asking(desk, Deaf([job()])), clock=Quick())
+    with pytest.raises(SlurmRefused, match="still PENDING"):
+        await jobs.cancel(deaf, JobId(7))
+    await recover.settle(deaf)
+    assert phase(desk) == ("held", 7), "it is tried again with the next submission"
