@@ -1,0 +1,158 @@
+"""The tools as callers over HTTP reach them: by the scope of their token, and ended well when the server stops."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+
+from slurm_agent_tools import logs
+from slurm_agent_tools.catalogue import TOOLS, Ask, WaitForJob
+from slurm_agent_tools.errors import AccessError, AgentToolsError, ScopeMissing, ServerStopping
+from slurm_agent_tools.http.tokens import Token
+from slurm_agent_tools.replies import Alert, Reply
+from slurm_agent_tools.toolbox import Caller, Progress, Toolbox, decisions
+from slurm_agent_tools.toolbox.approval import Answer, Consult, Question
+from slurm_agent_tools.toolbox.desk import LOCAL
+from slurm_agent_tools.toolbox.desks import Desks
+
+READING = frozenset(tool.name for tool in TOOLS if tool.read_only)
+_LAST_LOOK = 4.0
+_LONGEST_WRITING = 120.0  # above every time limit of the commands of one submission together
+_T = TypeVar("_T")
+_log = logs.get_logger()
+
+
+@dataclass(eq=False, slots=True)
+class Visit:
+    """One HTTP request with its token. `gone` is set when nobody reads the answer any more."""
+
+    token: Token
+    listens: bool = False  # a stream that carries no answer
+    gone: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+visit: ContextVar[Visit] = ContextVar("visit")
+
+
+class Gate(Toolbox):
+    """The toolbox of a server over HTTP."""
+
+    def __init__(self, desks: Desks) -> None:
+        super().__init__(desks)
+        self.stopping = anyio.Event()
+        self._calls = self._writing = 0
+
+    async def call(self, name: str, ask: Ask, *, caller: Caller | None = None, **ways: Any) -> Reply:
+        """As Toolbox.call. Raises ScopeMissing, and ServerStopping for what cannot begin or go on."""
+        here, caller = visit.get(), caller or Caller()
+        if not allowed(here.token, name):
+            await self.log_refusal(name, caller)
+            raise missing(here.token, name)
+        if self.stopping.is_set():
+            raise _stopping(f"{name} was not begun")
+        consult: Consult | None = ways.pop("consult", None)
+        ways["consult"] = None if consult is None else partial(self._consult, consult)
+        with self._counted(name):
+            if isinstance(ask, WaitForJob):
+                return await self._wait(here, ask, caller, ways)
+            return await super().call(name, ask, caller=caller, **ways)
+
+    async def leave(self, seconds: float) -> None:
+        """Begin to stop: waits end with what is known; what submits, cancels or saves is let finish."""
+        self.stopping.set()
+        with anyio.move_on_after(seconds):
+            await self._until(lambda: self._calls == 0)
+        with anyio.move_on_after(_LONGEST_WRITING):
+            await self._until(lambda: self._writing == 0)
+
+    async def log_refusal(self, tool: str, caller: Caller) -> None:
+        """One line of the decision log for a call that the token does not allow, whatever cluster it named."""
+        try:
+            desk = await self.desks.at(LOCAL)
+            verdict = decisions.single(desk, "deny")
+            await decisions.log(desk, caller, verdict, tool, "refused", reason="the token may only read")
+        except AgentToolsError as error:  # it is refused all the same
+            _log.warning("refusal is not in the decision log", tool=tool, principal=caller.principal, why=error.message)
+
+    async def _wait(self, here: Visit, ask: WaitForJob, caller: Caller, ways: dict[str, Any]) -> Reply:
+        inner = super().call
+        whole = partial(inner, "wait_for_job", ask, caller=caller, **ways)
+        reply = await until(whole, self.stopping, here.gone)
+        if reply is not None:
+            return reply
+        if here.gone.is_set():
+            raise AccessError("nobody waits for the answer any more", hint="The job goes on.")
+        last: Progress | None = None
+        with anyio.move_on_after(_LAST_LOOK):
+            now = ask.model_copy(update={"timeout_seconds": 0.0})
+            reply = await inner("wait_for_job", now, caller=caller, **(ways | {"progress": last}))
+            words = "The server is stopping, so the wait ended early. The job goes on: call again when it is back."
+            alert = Alert(severity="medium", code="server-stopping", message=words)
+            return reply.model_copy(update={"alerts": [*getattr(reply, "alerts", []), alert]})
+        raise _stopping(f"the wait for job {ask.job_id} ended; the job goes on")
+
+    async def _consult(self, ask: Consult, question: Question) -> Answer:
+        """A server that stops waits for no person; the question can be answered later."""
+        answer = await until(partial(ask, question), self.stopping)
+        return "timeout" if answer is None else answer
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        writing = name not in READING
+        self._calls += 1
+        self._writing += writing
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            self._writing -= writing
+            _log.info("call ended", tool=name, going_on=self._calls)
+
+    @staticmethod
+    async def _until(settled: Callable[[], bool]) -> None:
+        while not settled():  # noqa: ASYNC110 - a few looks, at the very end
+            await anyio.sleep(0.05)
+
+
+def allowed(token: Token, tool: str) -> bool:
+    """Whether a token may call a tool; what is not known to read only needs `write`."""
+    return token.scope == "write" or tool in READING
+
+
+def missing(token: Token, tool: str) -> ScopeMissing:
+    """The error of a token that may not."""
+    hint = "A person can make one that may: slurm-agent-tools token new --scope write"
+    return ScopeMissing(f"{tool} needs a token of scope write; {token.name} may only read", hint=hint)
+
+
+async def until(work: Callable[[], Awaitable[_T]], *events: anyio.Event) -> _T | None:
+    """What `work` returns or raises; None when an event came first, then it was cancelled."""
+    done: list[_T] = []
+    failed: list[Exception] = []
+
+    async def watch(event: anyio.Event) -> None:
+        await event.wait()
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for event in events:
+            group.start_soon(watch, event)
+        try:
+            done.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised again below, outside the group
+            failed.append(error)
+        group.cancel_scope.cancel()
+    if failed:
+        raise failed[0]
+    return done[0] if done else None
+
+
+def _stopping(what: str) -> ServerStopping:
+    return ServerStopping(f"The server is stopping: {what}", hint="Call again when it is back.")

@@ -1,0 +1,73 @@
+"""How much one token may take: requests a minute, requests at once, bytes and seconds of one request."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from slurm_agent_tools.config import HttpSettings
+from slurm_agent_tools.http.answers import Refused
+
+
+class Limits:
+    """Counts by token. A minute's requests may come at once; after that they come back evenly."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._levels: dict[str, tuple[float, float]] = {}  # token -> requests that are left, and when that was
+        self._calls: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, token: str) -> Iterator[None]:
+        """One request from its head to its answer. Raises Refused with 429."""
+        self._take(token, time.monotonic())
+        if self._calls[token] >= self._settings.max_calls:
+            hint = f"At most {self._settings.max_calls} at once: end some, or share one wait for several jobs."
+            raise Refused(429, "too_many_calls", "Too many requests of this token are open", hint, retry_after="1")
+        self._calls[token] += 1
+        try:
+            yield
+        finally:
+            self._calls[token] -= 1
+
+    def _take(self, token: str, now: float) -> None:
+        most = self._settings.per_minute
+        left, at = self._levels.get(token, (float(most), now))
+        left = min(float(most), left + (now - at) * most / 60)
+        if left < 1:
+            self._levels[token] = (left, now)
+            seconds = math.ceil((1 - left) * 60 / most)
+            hint = f"At most {most} a minute: call again after {seconds} s, and wait with wait_for_job."
+            raise Refused(429, "too_fast", "This token calls too often", hint, retry_after=str(seconds))
+        self._levels[token] = (left - 1, now)
+
+
+async def read_body(headers: Headers, receive: Receive, settings: HttpSettings) -> bytes | None:
+    """The whole body; None where the client went away. Raises Refused: 413 for its size, 408 for its slowness."""
+    if int(headers.get("content-length", 0)) > settings.max_body:  # the HTTP parser takes digits alone
+        raise _too_large(settings)
+    body = bytearray()
+    with anyio.move_on_after(settings.body_timeout):
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            body += message.get("body", b"")
+            if len(body) > settings.max_body:
+                raise _too_large(settings)
+            if not message.get("more_body", False):
+                return bytes(body)
+    hint = f"Send a request within {settings.body_timeout:g} s."
+    raise Refused(408, "too_slow", "The request did not arrive in time", hint, connection="close")
+
+
+def _too_large(settings: HttpSettings) -> Refused:
+    hint = f"At most {settings.max_body} bytes (http.max_body): pass a path instead of content."
+    return Refused(413, "too_large", "The request is too large", hint)

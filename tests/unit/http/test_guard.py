@@ -1,0 +1,166 @@
+"""The guard: one order of checks, and a token that stops counting in the middle of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from slurm_agent_tools.config import HttpSettings
+from slurm_agent_tools.errors import SlurmMissing
+from slurm_agent_tools.http import guard as guards
+from slurm_agent_tools.http.answers import Refused
+from slurm_agent_tools.http.doors import doors
+from slurm_agent_tools.http.gate import Gate, visit
+from slurm_agent_tools.http.guard import Guard, _called
+from slurm_agent_tools.http.limits import Limits
+from slurm_agent_tools.http.tokens import Tokens
+
+pytestmark = pytest.mark.proves("http-lets-nobody-in")
+
+
+class NoDesks:
+    async def at(self, cluster: str | None) -> Any:
+        raise SlurmMissing("no Slurm", hint="")
+
+    async def close(self) -> None: ...
+
+
+class Inner:
+    """The SDK's place: says who came, or does not answer."""
+
+    silent = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.silent:
+            await anyio.sleep_forever()
+        body = (await receive())["body"].decode()
+        await PlainTextResponse(f"{scope['user'].username} {visit.get().token.scope} {body}")(scope, receive, send)
+
+
+class Scene:
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.tokens, self.inner, self.gate = Tokens(folder), Inner(), Gate(NoDesks())
+        http = HttpSettings(**settings)
+        self.guard = Guard(self.inner, self.gate, self.tokens, doors(["login1"], http.origins), http, "slurm_agent_")
+        self.reader, self.writer = self.tokens.new("r", "read"), self.tokens.new("w", "write")
+
+    async def post(self, token: str, content: str = "{}", **headers: str) -> httpx2.Response:
+        transport = httpx2.ASGITransport(self.guard)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://login1:8000") as client:
+            return await client.post("/mcp", content=content, headers={"authorization": f"bearer {token}"} | headers)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    return Scene(tmp_path)
+
+
+async def test_what_gets_through_carries_the_tokens_name_and_its_whole_body(scene: Scene):
+    assert (await scene.post(scene.writer, "hello")).text == "w write hello"
+
+
+async def test_a_writing_tool_is_seen_through_its_prefix(scene: Scene):
+    call = '{"method": "tools/call", "id": "a", "params": {"name": "slurm_agent_%s"}}'
+    assert (await scene.post(scene.reader, call % "get_status")).status_code == 200
+    answer = await scene.post(scene.reader, call % "submit_job")
+    assert (answer.status_code, answer.json()["id"]) == (403, "a")
+    assert (await scene.post(scene.writer, call % "submit_job")).status_code == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"[" * 100_000, b'{"method": "tools/list"}', b"\xff"])
+def test_a_body_that_calls_nothing_is_left_to_the_sdk(body: bytes):
+    assert _called(body) == (None, None)
+
+
+def test_a_call_without_a_name_is_a_call_of_something_unknown():
+    assert _called(b'{"method": "tools/call", "params": [], "id": {}}') == ("None", None)
+
+
+async def test_an_answer_is_broken_off_when_its_token_is_revoked(scene: Scene, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(guards, "_REVOKED_WITHIN", 0.02)
+    scene.inner.silent = True
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(scene.guard.watch)
+            group.start_soon(_later, scene)
+            answer = await scene.post(scene.writer)
+            group.cancel_scope.cancel()
+    assert answer.status_code == 401
+
+
+async def _later(scene: Scene) -> None:
+    await anyio.sleep(0.1)
+    scene.tokens.revoke("w")
+
+
+async def test_tokens_that_cannot_be_read_let_nobody_in_and_break_nothing_off(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(guards, "_REVOKED_WITHIN", 0.01)
+    scene.inner.silent = True
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(scene.guard.watch)
+            group.start_soon(scene.post, scene.writer)
+            await anyio.sleep(0.1)
+            scene.tokens.path.write_bytes(b"no database at all" * 100)
+            answer = await scene.post(scene.writer)
+            await anyio.sleep(0.1)
+            assert len(scene.guard._visits) == 1
+            group.cancel_scope.cancel()
+    assert answer.status_code == 503
+
+
+async def test_a_server_that_stops_takes_nothing_new(scene: Scene):
+    scene.gate.stopping.set()
+    answer = await scene.post(scene.writer)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+async def test_one_token_cannot_hold_everything(tmp_path: Path):
+    scene = Scene(tmp_path, max_calls=1)
+    with Limits(HttpSettings(max_calls=1)).one("a"):
+        assert (await scene.post(scene.writer)).status_code == 200
+    scene.inner.silent = True
+    async with anyio.create_task_group() as group:
+        group.start_soon(scene.post, scene.writer)
+        with anyio.fail_after(5):
+            while not scene.guard._visits:  # noqa: ASYNC110 - nothing else says that it began
+                await anyio.sleep(0.01)
+        answer = await scene.post(scene.writer)
+        group.cancel_scope.cancel()
+    assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (429, "too_many_calls")
+
+
+def test_the_minutes_requests_come_back_evenly():
+    limits = Limits(HttpSettings(per_minute=60))
+    for _ in range(60):
+        limits._take("a", 100.0)
+    with pytest.raises(Refused) as refused:
+        limits._take("a", 100.5)
+    assert refused.value.headers == {"retry-after": "1"}
+    limits._take("a", 101.1)
+    limits._take("b", 101.1)
+
+
+@pytest.mark.parametrize(("host", "origin", "status"), [
+    ("login1", None, None), ("LOGIN1:80", "http://login1:80", None), ("[::1]:1", "http://[::1]:1", None),
+    ("login1", "https://app.example", None), ("login2", None, 421), ("login1.", None, 421), ("a@login1", None, 421),
+    ("login1", "https://app.example:1", 403), ("login1:80", "http://login1:81", 403), ("login1", "", 403),
+])  # fmt: skip
+def test_doors(host: str, origin: str | None, status: int | None):
+    made = doors(["Login1"], ["https://App.example/"])
+    headers = Headers({"host": host} | ({} if origin is None else {"origin": origin}))
+    if status is None:
+        made.check(headers)
+        return
+    with pytest.raises(Refused) as refused:
+        made.check(headers)
+    assert refused.value.status == status
