@@ -1,0 +1,57 @@
+"""Users' own machines run macOS and Windows too: nothing on the way over SSH asks for what only POSIX has."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+POORER = str(Path(__file__).with_name("no_posix.py"))
+RUN = "from slurm_agent_tools.cli import main; raise SystemExit(main(sys.argv[1:]))"
+
+
+def poorer(code, *words, **more):
+    """Run code in a Python without POSIX."""
+    return subprocess.run([sys.executable, POORER, code, *words], capture_output=True, text=True, timeout=60, **more)
+
+
+def test_the_machine_is_poorer_indeed():
+    code = "import os\nfor name in ('pwd', 'fcntl'):\n try:\n  __import__(name)\n  print(name)\n except ImportError: pass\nprint(hasattr(os, 'killpg'))"
+    assert poorer(code).stdout == "False\n"
+
+
+@pytest.mark.proves("no-posix-over-ssh")
+def test_every_module_is_imported_without_posix():
+    done = poorer("failed = walk(); print(chr(10).join(failed) or 'all')")
+    assert (done.stdout, done.returncode) == ("all\n", 0), done.stderr
+
+
+@pytest.mark.proves("no-posix-over-ssh")
+def test_the_commands_run_without_posix(tmp_path):
+    for words, said in (
+        (["--version"], "slurm-agent-tools"),
+        (["policy", "show"], "version"),
+        (["policy", "explain", "gpus"], "gpus"),
+    ):
+        done = poorer(
+            RUN, *words, cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "USERNAME": "alice"}
+        )
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+
+
+@pytest.mark.proves("no-posix-over-ssh")
+async def test_the_server_answers_and_writes_without_posix(tmp_path):
+    (tmp_path / "slurm-agent.toml").write_text("")
+    environment = {"HOME": str(tmp_path / "home"), "PATH": "/nowhere", "USERNAME": "alice"}
+    server = StdioServerParameters(
+        command=sys.executable, args=[POORER, RUN, "serve"], env=environment, cwd=str(tmp_path)
+    )
+    async with Client(server) as client:
+        assert len((await client.list_tools()).tools) == 9
+        status = (await client.call_tool("get_status", {"sections": ["policy"]})).structured_content
+        saved = (await client.call_tool("save_result", {"name": "n", "status": "success"})).structured_content
+    assert status["policy"]["name"]
+    assert saved["status"] == "saved", saved
+    assert (tmp_path / saved["file_path"]).exists()
