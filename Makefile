@@ -5,13 +5,16 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo test soak lint format pins readme clean
+.PHONY: help setup demo test test-slurm bench soak lint audit format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
 	@echo 'make test     run every test (some of them: ARGS="-k name")'
+	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
+	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
 	@echo 'make lint     formatting, lint, types, import rules'
+	@echo 'make audit    are all packages pinned, licensed, and free of known holes'
 	@echo 'make format   format the code'
 	@echo 'make pins     take the newest allowed versions into pyproject.toml and requirements.txt'
 	@echo 'make readme   run the demo and put its output into README.md'
@@ -24,20 +27,37 @@ demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes
 
 test: setup
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python scripts/test.py $(ARGS)
+
+# The tests that meet Slurm, on each newer version; `make test` has the distribution's own.
+SLURMS = 24.11 26.05
+MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster reading_against_slurm
+test-slurm: setup
+	@set -e; for version in $(SLURMS); do \
+	  echo "Slurm $$version"; \
+	  SLURM_AGENT_TEST_SLURM=$$version $(BIN)/python -m pytest $(MEETING:%=tests/system/test_%.py) $(ARGS); \
+	done
+
+# Our times beside their references, as ratios; fails when one is over its limit. Some of them: ARGS="start cli".
+bench: setup
+	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m benchmarks.run $(ARGS)
 
 # How long the long runs are; `make test` runs a short form of each.
 soak: export SOAK = 1
 soak: export SOAK_ROUNDS ?= 200
 soak: export SOAK_SECONDS ?= 600
 soak: setup
-	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py $(ARGS)
+	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit: setup
+	$(BIN)/python scripts/audit.py
 
 format: setup
 	$(BIN)/ruff format .

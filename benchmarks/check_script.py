@@ -1,6 +1,6 @@
 """Compares checking a script with the shell parser's own time on it, measured side by side in one run.
 
-    python benchmarks/check_script.py [LINES ...]
+    python -m benchmarks.check_script [LINES ...]
 
 Checking is reading, pins, resources and decision, as `slurm-agent-tools policy check` does it once it has started.
 Times differ from machine to machine; the ratio is what counts. `ratio` is the least of checking over the least of
@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 
 import anyio
+from benchmarks.table import Row
 
 from slurm_agent_tools import reader
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
@@ -104,6 +105,17 @@ def measure(data: bytes, runs: int) -> Measured:
     _, decision = check(data, loaded)
     pairs = [(check(data, loaded)[0], parse(data)) for _ in range(runs)]
     return Measured(min(pair[0] for pair in pairs), min(pair[1] for pair in pairs), decision.verdict)
+
+
+def rows() -> list[Row]:
+    """An everyday script of 200 lines and one of 10,000, beside shfmt; the limit of the first is 1.5 times and 5 ms."""
+    found = []
+    for lines, runs in ((200, 15), (10_000, 3)):
+        timed = measure(everyday(lines), runs)
+        limit = timed.limit / timed.parsing if lines == 200 else (2.5 * timed.parsing + 0.05) / timed.parsing
+        what = f"checking a script of {lines} lines, clock"
+        found.append(Row(what, timed.checking * 1e3, "ms", "shfmt on it", timed.parsing * 1e3, limit))
+    return found
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from benchmarks import cli, start
 from benchmarks.check_script import check, everyday, measure, plain
 from tests.unit.slow import SLOW
 
@@ -15,6 +16,18 @@ from slurm_agent_tools.jobscript.effort import Effort, cost
 from slurm_agent_tools.policy.loading import load, shipped
 
 LOADED = load(shipped())
+HEAVY = {
+    "asyncssh", "mcp", "structlog", "argparse", "tomllib", "slurm_agent_tools.reader",
+    "slurm_agent_tools.policy.engine", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.toolbox.submit",
+    "slurm_agent_tools.toolbox.records", "slurm_agent_tools.toolbox.approval",
+}  # fmt: skip
+LOADS = """
+import sys
+from slurm_agent_tools import cli
+code = cli.main(["get_status", "--json"])
+sys.stderr.write(" ".join(sys.modules))
+sys.exit(code)
+"""
 MEMORY = 1536 * 2**20  # of addresses, the interpreter and its libraries among them
 READS = """
 import resource, sys
@@ -80,3 +93,35 @@ def test_a_script_made_to_be_large_is_answered_in_bounded_memory(name: str):
 
     assert done.returncode == 0, done.stderr.decode()[-500:]
     assert done.stdout.decode().strip() in {"allow", "approve", "deny"}
+
+
+def within(limit: float, ratio: Callable[[], float]) -> None:
+    """A busy machine gets three tries."""
+    tries: list[float] = []
+    while len(tries) < 3 and (not tries or tries[-1] > limit):
+        tries.append(ratio())
+    assert tries[-1] <= limit, tries
+
+
+def test_the_server_answers_initialize_about_as_soon_as_a_bare_server_of_the_sdk():
+    def ratio() -> float:
+        ours, bare = start.measure(runs=4)
+        return ours.wall / bare.wall
+
+    within(start.LIMIT, ratio)
+
+
+def test_get_status_on_the_command_line_adds_little_to_the_libraries_that_it_uses():
+    def ratio() -> float:
+        ours, _, used = cli.measure(runs=5)
+        return ours.cpu / used.cpu
+
+    within(1.75, ratio)
+
+
+def test_get_status_on_the_command_line_loads_nothing_that_it_does_not_need():
+    with cli.idle_cluster() as (folder, env, _):
+        done = subprocess.run([sys.executable, "-c", LOADS], cwd=folder, env=env, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr[-500:]
+    assert HEAVY & set(done.stderr.split()) == set()
