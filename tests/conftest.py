@@ -1,8 +1,12 @@
-"""One real private Slurm for all system tests; it is taken down and deleted whatever happens."""
+"""One real private Slurm for all system tests; it is taken down and deleted whatever happens.
+
+SLURM_AGENT_TEST_SLURM=24.11 or 26.05 takes that version in place of the distribution's.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +17,10 @@ import pytest
 from tests.system.faces import Place
 
 from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import Cluster
+from slurm_agent_tools.devcluster import Cluster, sshd
+from slurm_agent_tools.devcluster.sshd import Door
+
+SLURM = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
 
 
 @pytest.fixture(scope="session")
@@ -21,11 +28,17 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        yield anyio.run(partial(devcluster.up, folder, yes=True))
+        yield anyio.run(partial(devcluster.up, folder, slurm=SLURM, yes=True))
     finally:
         anyio.run(partial(devcluster.down, folder, wipe=True))
         if folder.is_dir():  # nothing was recorded in it
             folder.rmdir()
+
+
+@pytest.fixture(scope="session")
+def door(cluster: Cluster) -> Door:
+    """The cluster's login node."""
+    return anyio.run(sshd.up, cluster)
 
 
 _COUNT = itertools.count(1)

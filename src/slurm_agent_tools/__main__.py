@@ -1,5 +1,5 @@
 """`python -m slurm_agent_tools` is the command slurm-agent-tools."""
 
-from slurm_agent_tools.cli import main
+from slurm_agent_tools.cli import command
 
-raise SystemExit(main())
+command()

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from slurm_agent_tools import config, printing
+from slurm_agent_tools import config, printing, trust
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.ledger.records import Approval
 from slurm_agent_tools.toolbox import signature as signatures
-from slurm_agent_tools.toolbox.desk import Desk, open_desk
+from slurm_agent_tools.toolbox.desk import Desk
+from slurm_agent_tools.toolbox.desks import Opened
 
 DONE, BLOCKED = 0, 3
 _MOST = 64 * 1024
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " identical submit_job uses it. Without an id, list the open questions of this project."
     )
     parser.add_argument("id", nargs="?", help="the question's id, as the blocked submit_job told it")
+    parser.add_argument("--cluster", metavar="NAME", help="the cluster of the settings that the request is for")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--decline", action="store_true", help="say no; the same request is not asked again for a while")
     how.add_argument("--show", action="store_true", help="print exactly the text that a signature has to cover")
@@ -37,8 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(args: argparse.Namespace) -> int:
     """Answer one question; returns the exit code. Raises AgentToolsError."""
-    desk = open_desk(config.load())
+    desks = Opened(config.load())
     try:
+        desk = await desks.at(args.cluster)
         if args.id is None:
             return await _list(desk)
         item = await _open(desk, args.id)
@@ -49,7 +52,7 @@ async def run(args: argparse.Namespace) -> int:
             return await _signed(desk, item, args)
         return await _asked(desk, item, decline=args.decline)
     finally:
-        await desk.db(desk.store.close)
+        await desks.close()
 
 
 async def _list(desk: Desk) -> int:
@@ -82,7 +85,8 @@ async def _asked(desk: Desk, item: Approval, *, decline: bool) -> int:
     _allowed(desk, "terminal")
     word = "no" if decline else "yes"
     with _terminal() as (reading, writing):
-        writing.write(f"{item.plan}\nType {word} to {'decline' if decline else 'approve exactly this, once'}: ")
+        what = "decline" if decline else "approve exactly this, once"
+        writing.write(f"{trust.visible(item.plan)}\nType {word} to {what}: ")
         writing.flush()
         answer = reading.readline().strip().lower()
         name = os.ttyname(sys.stdin.fileno())

@@ -6,21 +6,16 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input, 3 blocked, 4 not finishe
 
 from __future__ import annotations
 
-import argparse
+import gc
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import NoReturn
 
-import anyio
-import structlog
-
-from slurm_agent_tools import __version__, faces, logs, printing
-from slurm_agent_tools.catalogue import TOOLS
-from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools import __version__, logs
+from slurm_agent_tools.errors import AgentToolsError
 
 DONE, FAILED, INVALID, INTERRUPTED = 0, 1, 2, 130
 _OVERVIEW = """usage: slurm-agent-tools COMMAND [ARGUMENTS]
@@ -28,7 +23,8 @@ _OVERVIEW = """usage: slurm-agent-tools COMMAND [ARGUMENTS]
 Guarded Slurm tools for coding agents. The tools (--json prints the document that MCP clients get):
 {tools}
 Around them:
-  serve             speak MCP on standard input and output
+  serve             speak MCP on standard input and output; --http over HTTP
+  token             make, list and revoke tokens for the server over HTTP
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
   init              set up an experiment folder: policy, client files, agent file
@@ -41,6 +37,7 @@ slurm-agent-tools COMMAND --help says more."""
 # Modules with add_arguments(parser) and run(args) -> exit code; run may be async.
 _MODULES = {
     "serve": "slurm_agent_tools.serving",
+    "token": "slurm_agent_tools.token_commands",
     "policy": "slurm_agent_tools.policy_commands",
     "approve": "slurm_agent_tools.approve",
     "init": "slurm_agent_tools.init",
@@ -51,23 +48,35 @@ _MODULES = {
 _TOOLS = "slurm_agent_tools.tool_commands"
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are our errors."""
+def whole(act: Callable[[], int]) -> NoReturn:
+    """Run a process from start to end: nothing is collected while modules load, nothing is taken apart at the end.
 
-    def error(self, message: str) -> NoReturn:
-        """Raise InputError where argparse would print and exit."""
-        raise InputError("arguments", self.prog, message, hint=self.format_usage().strip())
+    Both together are a third of what a command takes that asks one thing. Plugins of pydantic are not looked for.
+    """
+    gc.disable()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    code = act()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # the reader went away
+        code = code or FAILED
+    os._exit(code)
+
+
+def command() -> NoReturn:
+    """The command slurm-agent-tools, as a process."""
+    whole(main)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in {"-h", "--help", "help"}:
-        printing.lines([_OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in TOOLS))])
+    if not words or words[0] in {"-h", "--help", "help", "--version"}:
+        from slurm_agent_tools import printing
+
+        printing.lines([f"slurm-agent-tools {__version__}" if words[:1] == ["--version"] else _overview()])
         return DONE if words else INVALID
-    if words[0] == "--version":
-        printing.lines([f"slurm-agent-tools {__version__}"])
-        return DONE
     if words[0] in _MODULES:
         return _guarded(words[0], "--json" in words, lambda: _command(words[0], words[1:]))
     return tool_main(words[0], words[1:], json=False)
@@ -82,7 +91,19 @@ def tool_main(name: str, argv: Sequence[str] | None = None, *, json: bool = True
     return _guarded(name, as_json, lambda: int(_module(_TOOLS).run(name, words, as_json)))
 
 
+def _overview() -> str:
+    from slurm_agent_tools.catalogue import TOOLS
+
+    return _OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in TOOLS))
+
+
 def _command(name: str, words: list[str]) -> int:
+    import inspect
+
+    import anyio
+
+    from slurm_agent_tools.parser import Parser
+
     module = _module(_MODULES[name])
     parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
     module.add_arguments(parser)
@@ -93,7 +114,12 @@ def _command(name: str, words: list[str]) -> int:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(name)
+    """Load a command's module; what is loaded by then stays, and is never looked through for garbage."""
+    module = importlib.import_module(name)
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+    return module
 
 
 def _guarded(name: str, as_json: bool, act: Callable[[], int]) -> int:
@@ -102,7 +128,7 @@ def _guarded(name: str, as_json: bool, act: Callable[[], int]) -> int:
     try:
         return act()
     except AgentToolsError as error:
-        printing.failure(faces.failure(error, name), as_json=as_json)
+        _tell(error, name, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -110,6 +136,12 @@ def _guarded(name: str, as_json: bool, act: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away; the exit must not trip over it again
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last stop: the details go to the log
-        structlog.get_logger(__name__).error("command failed unexpectedly", command=name, exc_info=error)
-        printing.failure(faces.failure(error, name), as_json=as_json)
+        logs.get_logger().error("command failed unexpectedly", command=name, exc_info=error)
+        _tell(error, name, as_json=as_json)
         return FAILED
+
+
+def _tell(error: Exception, name: str, *, as_json: bool) -> None:
+    from slurm_agent_tools import faces, printing
+
+    printing.failure(faces.failure(error, name), as_json=as_json)

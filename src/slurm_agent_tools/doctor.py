@@ -6,7 +6,8 @@ import argparse
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from pydantic import BaseModel
 
 from slurm_agent_tools import config, printing, render
 from slurm_agent_tools.config import FILE_NAME, Settings
-from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.toolbox import Toolbox, load_policy_for
+from slurm_agent_tools.slurm.checkup import steps
+from slurm_agent_tools.slurm.runner import asker
+from slurm_agent_tools.terminal import at_terminal
+from slurm_agent_tools.toolbox import load_policy_for
+from slurm_agent_tools.toolbox.desks import Opened, chosen
 
 DONE, FAILED = 0, 1
 _PREFIX = "SLURM_AGENT_"
@@ -24,15 +28,18 @@ _PREFIX = "SLURM_AGENT_"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `doctor`."""
-    parser.description = "Show each setting and where it came from, the policy in force, and whether Slurm answers."
+    parser.description = (
+        "Show each setting and where it came from, the policy in force, and the way to each cluster, step by step."
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="look at this cluster alone")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; 0 when Slurm answers, else 1. Settings or a policy that cannot be used are raised."""
+    """Print the findings; 0 when every cluster answers, else 1. Settings or a policy that cannot be used are raised."""
     settings = config.load()
     policy = load_policy_for(settings)
-    cluster = anyio.run(_cluster, settings)
+    clusters = anyio.run(_clusters, settings, args.cluster)
     body = {
         "settings": {name: {"value": value, "from": source} for name, value, source in origins(settings)},
         "policy": {
@@ -42,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
             "source": policy.source,
             "notes": list(policy.notes),
         },
-        "cluster": cluster,
+        "clusters": clusters,
     }
     printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
-    return DONE if cluster["reachable"] else FAILED
+    return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
 
 
 def origins(settings: Settings) -> list[tuple[str, object, str]]:
@@ -55,17 +62,20 @@ def origins(settings: Settings) -> list[tuple[str, object, str]]:
     return [(name, _plain(value), _origin(name, written)) for name, value in _leaves(settings, "")]
 
 
-async def _cluster(settings: Settings) -> dict[str, Any]:
-    """Whether Slurm answers, or the error that says why not."""
-    toolbox = Toolbox.open(settings)
+async def _clusters(settings: Settings, name: str | None) -> dict[str, dict[str, Any]]:
+    """The way to each cluster, or to the one that is named: its steps up to the first that fails."""
+    asker.set(at_terminal)
+    usual = chosen(settings, name)
+    desks = Opened(settings)
     try:
-        info = await toolbox.desk.slurm.info()
-    except AgentToolsError as error:
-        return {"reachable": False, "error": {"code": error.code, "message": error.message, "hint": error.hint}}
-    else:
-        return {"reachable": True, "name": info.name, "version": info.version}
+        return {each: await _way(desks, each) for each in ([usual] if usual is not None else settings.clusters)}
     finally:
-        await toolbox.close()
+        await desks.close()
+
+
+async def _way(desks: Opened, name: str) -> dict[str, Any]:
+    found = [asdict(step) async for step in steps(desks.place(name))]
+    return {"reachable": all(step["ok"] for step in found), "steps": found}
 
 
 def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
@@ -73,6 +83,9 @@ def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
         value = getattr(part, name)
         if isinstance(value, BaseModel):
             yield from _leaves(value, f"{before}{name}.")
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                yield from _leaves(inner, f"{before}{name}.{key}.")
         else:
             yield before + name, value
 
@@ -100,5 +113,13 @@ def _lines(body: Mapping[str, Any]) -> list[str]:
         f"  {name:<22} {entry['value'] if entry['value'] is not None else '-'}  ({entry['from']})"
         for name, entry in body["settings"].items()
     ]
-    rest = render.facts({key: body[key] for key in ("policy", "cluster")})
-    return [render.plain(line) for line in ("settings:", *settings, *rest)]
+    rest = render.facts({"policy": body["policy"]})
+    ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
+    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways)]
+
+
+def _steps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for step in found:
+        yield f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        if step["todo"]:
+            yield f"      {step['todo']}"

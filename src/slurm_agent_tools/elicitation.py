@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server.elicitation import render_elicitation_schema
@@ -17,9 +17,10 @@ from mcp.types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 from mcp_types.version import is_version_at_least
 from pydantic import BaseModel, Field, ValidationError
 
-from slurm_agent_tools.toolbox.approval import Answer, Question
+if TYPE_CHECKING:
+    from slurm_agent_tools.toolbox.approval import Answer, Question
 
-_ENDS_THE_CALL = "2026-07-28"
+ENDS_THE_CALL = "2026-07-28"
 _KEY = "approval"
 
 
@@ -43,17 +44,16 @@ class Consultant:
     """Puts questions of one server process to the persons at its clients."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._asked: dict[str, str] = {}  # question's id -> the plan it was about, until it is answered
 
     async def ask(self, context: Context[Any, Any], question: Question) -> Answer:
         """The person's answer; `cannot` where the client has no way to ask. Raises Pending in the newer era."""
-        able = context.client_capabilities
-        if able is None or able.elicitation is None or (able.elicitation.form is None and able.elicitation.url):
+        if not can_ask(context):
             return "cannot"
-        if context.protocol_version is not None and is_version_at_least(context.protocol_version, _ENDS_THE_CALL):
+        if context.protocol_version is not None and is_version_at_least(context.protocol_version, ENDS_THE_CALL):
             return self._answered(context, question)
-        with anyio.move_on_after(self._seconds):
+        with anyio.move_on_after(self.seconds):
             try:
                 result = await context.elicit(question.text, Consent)
             except ValueError:  # accepted without an answer, or with another one than was asked for
@@ -83,6 +83,13 @@ class Consultant:
         return InputRequiredResult(
             input_requests={_KEY: ElicitRequest(params=form)}, request_state=json.dumps({"question": name})
         )
+
+
+def can_ask(context: Context[Any, Any]) -> bool:
+    """Whether the client can put a form to its person."""
+    able = context.client_capabilities
+    asks = able.elicitation if able is not None else None
+    return asks is not None and (asks.form is not None or not asks.url)
 
 
 def _identity(state: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from slurm_agent_tools import replies
+from slurm_agent_tools import replies, trust
 from slurm_agent_tools.catalogue import TOOLS, Ask, Tool
 from slurm_agent_tools.errors import AgentToolsError, InputError
 
@@ -27,6 +27,22 @@ REPLIES: Mapping[str, type[replies.Reply]] = {
     "compare_results": replies.CompareReply,
     "cancel_job": replies.CancelReply,
 }
+# Where a reply holds text that jobs, users or files wrote; the instructions tell agents what that means.
+DATA_ONLY: Mapping[type[replies.Reply], tuple[str, ...]] = {
+    replies.StatusReply: (
+        "slurm.jobs", "slurm.finished_recently", "partitions", "nodes", "results", "errors", "alerts",
+    ),
+    replies.ValidateReply: ("errors", "warnings", "config_summary", "decision.rules"),
+    replies.GenerateReply: (),
+    replies.SubmitReply: ("reason", "decision.rules", "alerts"),
+    replies.WaitReply: ("job", "tasks", "report", "alerts"),
+    replies.AnalyzeReply: (
+        "diagnosis", "job", "errors", "warnings", "metrics", "files", "recent", "content", "alerts",
+    ),
+    replies.SaveReply: ("result",),
+    replies.CompareReply: ("baseline", "target", "metrics", "config_diff"),
+    replies.CancelReply: ("job", "alerts"),
+}  # fmt: skip
 
 
 def parse(tool: Tool, arguments: Mapping[str, object]) -> Ask:
@@ -42,8 +58,8 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> Ask:
 
 def document(reply: replies.Reply) -> Document:
     """The one JSON form of a reply; what is not known is an explicit null."""
-    body: Document = _spelled(reply.model_dump(mode="json"))
-    return body
+    body = trust.document(reply.model_dump(mode="json"))
+    return body | {"data_only": [name for name in DATA_ONLY[type(reply)] if trust.holds(body, name)]}
 
 
 def failure(error: Exception, tool: str) -> Document:
@@ -56,8 +72,7 @@ def failure(error: Exception, tool: str) -> Document:
             message=f"{tool} failed in a way that was not foreseen ({type(error).__name__})",
             hint="The details are in the log on standard error. Nothing is known of the outcome: call get_status.",
         )
-    body: Document = _spelled(replies.ErrorReply(error=info).model_dump(mode="json"))
-    return body
+    return trust.document(replies.ErrorReply(error=info).model_dump(mode="json"))
 
 
 def text(body: Document) -> str:
@@ -65,24 +80,8 @@ def text(body: Document) -> str:
     return json.dumps(body, separators=(",", ":"), allow_nan=False)
 
 
-def _spelled(value: Any) -> Any:
-    r"""The same with bytes that are no UTF-8 (names of jobs and files may hold them) spelled out as \xNN."""
-    if isinstance(value, dict):
-        return {_spelled(key): _spelled(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_spelled(item) for item in value]
-    return _utf8(value) if isinstance(value, str) and not value.isascii() else value
-
-
-def _utf8(value: str) -> str:
-    try:
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # half a character, from JSON
-        return value.encode("utf-8", "backslashreplace").decode()
-
-
 def _unknown(tool: Tool, name: str, value: object) -> InputError:
-    known = list(tool.ask.model_fields)
+    known = sorted(tool.ask.model_fields, key=lambda field: field == "cluster")  # last: few need it
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
     meant = f"Did you mean {near[0]}? " if near else ""
     return InputError(

@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from slurm_agent_tools import trust
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.policy.loading import schema_text
 
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": _NEXT}
         print(json.dumps(body, indent=2))  # noqa: T201 - the command's answer
     else:
-        print("\n".join(_text(folder, entries, notes)))  # noqa: T201
+        print(trust.visible("\n".join(_text(folder, entries, notes))))  # noqa: T201
     return 0
 
 

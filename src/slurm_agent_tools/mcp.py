@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import anyio
-import structlog
 from mcp.server import MCPServer
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
-from slurm_agent_tools import __version__, catalogue, faces, logs
+from slurm_agent_tools import __version__, catalogue, faces, logs, schemas, trust
 from slurm_agent_tools.config import Settings
 from slurm_agent_tools.elicitation import Consultant, Pending
 from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.schemas import input_schema, output_schema
+from slurm_agent_tools.login import AtClient
 from slurm_agent_tools.toolbox import Caller, Toolbox
 
 SERVER_NAME = "slurm-agent-tools"
 _NAMES = re.compile(r"\b(" + "|".join(faces.BY_NAME) + r")\b")
-_log = structlog.get_logger(__name__)
+_log = logs.get_logger()
 
 
 def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
@@ -64,11 +64,15 @@ class GuardedTool(SdkTool):
             _never, name=prefix + tool.name, title=tool.title, description=_prefixed(tool.description, prefix),
             annotations=_hints(tool), structured_output=False,
         )  # fmt: skip
-        base.fn_metadata.output_schema = output_schema(faces.REPLIES[tool.name])
         made = cls(**{name: getattr(base, name) for name in SdkTool.model_fields})
-        made.parameters = input_schema(tool.ask)
+        made.parameters = schemas.input_schema(tool.ask)
         made._tool, made._toolbox, made._consultant = tool, toolbox, consultant
         return made
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """What answers look like; made for the first client that lists the tools, not before `initialize`."""
+        return schemas.output_schema(faces.REPLIES[self._tool.name])
 
     async def run(
         self,
@@ -77,6 +81,13 @@ class GuardedTool(SdkTool):
         convert_result: bool = False,  # noqa: ARG002 - the SDK's signature
     ) -> CallToolResult | InputRequiredResult:
         """Call the toolbox. A refusal is an ordinary result; a failure is one with `isError`."""
+        person = AtClient(context, self._consultant.seconds)
+        result = await self._call(arguments, context, person)
+        return person.pending or result  # a login node asked for something: the call comes back with the answer
+
+    async def _call(
+        self, arguments: dict[str, Any], context: Context[Any, Any], person: AtClient
+    ) -> CallToolResult | InputRequiredResult:
         try:
             ask = faces.parse(self._tool, arguments)
             reply = await self._toolbox.call(
@@ -85,6 +96,7 @@ class GuardedTool(SdkTool):
                 caller=_caller(context),
                 progress=_Rising(context).report,
                 consult=partial(self._consultant.ask, context),
+                asked=person.ask,
             )
             return _result(faces.document(reply))
         except Pending as pending:
@@ -106,7 +118,7 @@ class _Rising:
     async def report(self, done: float, total: float | None, message: str) -> None:
         if done > self._last:
             self._last = done
-            await self._context.report_progress(done, total, message)
+            await self._context.report_progress(done, total, trust.shown(message))
 
 
 async def _never() -> None:
@@ -129,8 +141,15 @@ def _hints(tool: catalogue.Tool) -> ToolAnnotations:
 def _caller(context: Context[Any, Any]) -> Caller:
     params = context.request_context.session.client_params
     if params is None:  # a client of the stateless era need not say who it is
-        return Caller(client="unknown", face="mcp")
-    return Caller(client=params.client_info.name, version=params.client_info.version, face="mcp")
+        return Caller(client="unknown", face="mcp", principal=_principal())
+    info = params.client_info
+    return Caller(client=info.name, version=info.version, face="mcp", principal=_principal())
+
+
+def _principal() -> str:
+    """The name of the token by which this call came over HTTP; empty on standard input."""
+    token = get_access_token()
+    return "" if token is None else token.client_id
 
 
 def _result(body: faces.Document, *, is_error: bool = False) -> CallToolResult:

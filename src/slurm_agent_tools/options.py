@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import json
 import types
@@ -93,6 +92,8 @@ def read(tool: Tool, words: Sequence[str]) -> dict[str, object]:
 
 def usage(tool: Tool, command: str) -> str:
     """The help text of one tool."""
+    import argparse  # noqa: PLC0415 - only for help
+
     parser = argparse.ArgumentParser(prog=command, description=tool.description, add_help=False)
     for field in POSITIONAL.get(tool.name, ()):
         parser.add_argument(field.upper(), nargs="?", help=tool.ask.model_fields[field].description)
@@ -161,7 +162,8 @@ class _Given:
         return self._known.get("--help" if name == "-h" else name.replace("_", "-"))
 
     def _unknown(self, word: str, name: str) -> None:
-        near = difflib.get_close_matches(name, list(self._known), n=1, cutoff=0.75)
+        known = {option.lstrip("-"): option for option in self._known}  # two dashes are no likeness
+        near = [known[found] for found in difflib.get_close_matches(name.lstrip("-"), known, n=1, cutoff=0.75)]
         if not near and self._open == ["job_id"] and "job_id" not in self._values:
             self.bare(word)  # `-1` and `--user=x` are meant as job ids: let the check of job_id say what is wrong
             return

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable
 
-from slurm_agent_tools import render
+from slurm_agent_tools import render, trust
 from slurm_agent_tools.faces import Document
 
 
@@ -26,12 +26,12 @@ def failure(body: Document, *, as_json: bool) -> None:
 def lines(texts: Iterable[str]) -> None:
     """Lines on standard output; what the terminal cannot encode is escaped."""
     encoding = sys.stdout.encoding or "utf-8"
-    for text in texts:
+    for text in map(trust.visible, texts):  # each is one line or more of ours; what was put into it steers nothing
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     sys.stdout.flush()
 
 
 def note(text: str) -> None:
     """One line on standard error, beside the answer."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(trust.shown(text) + "\n")
     sys.stderr.flush()

@@ -87,10 +87,17 @@ async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
         sink.full = sink.full or len(chunk) > room
 
 
+def _kill(process: Process) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:  # Windows: the first process alone
+        process.kill()
+
+
 async def _finish(process: Process, *, kill: bool) -> None:
     if kill:  # also when the first process has ended: a child of it may hold the output open
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
     with anyio.CancelScope(shield=True):
         await process.wait()
         await process.aclose()

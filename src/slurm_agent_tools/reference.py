@@ -135,6 +135,10 @@ def _settings(model: type[BaseModel], before: str) -> Iterator[str]:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from _settings(kind, f"{path}.")
             continue
+        named = next((item for item in get_args(kind) if isinstance(item, type) and issubclass(item, BaseModel)), None)
+        if named is not None:  # tables by name
+            yield from _settings(named, f"{path}.NAME.")
+            continue
         shown = _COMPUTED[path] if field.default_factory else _set_to(field.default)
         variable = "SLURM_AGENT_" + path.replace(".", "__").upper()
         yield f"| `{path}` | `{variable}` | {shown} | {field.description}{_choices(kind)} |"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content"})
+from slurm_agent_tools import trust
+
+_SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content", "data_only"})
 _QUIET = frozenset({"pass", "not_evaluated"})
 
 
@@ -13,15 +15,21 @@ def lines(body: Mapping[str, Any]) -> list[str]:
     """The lines that show one document, a failure included."""
     if set(body) == {"error"}:
         error = body["error"]
-        return [f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])]
+        return _indented([f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])])
     shown = [f"{body['status']}: {body['summary']}"]
     shown += [line for key, value in body.items() if key not in _SKIP for line in _entry(key, value, 0)]
     if body.get("decision"):
         shown += decision(body["decision"])
     if body.get("report"):
         shown += str(body["report"]["text"]).splitlines()
-    shown += [str(body[key]) for key in ("script", "content") if body.get(key)]
-    return [plain(line) for line in shown]
+    shown = _indented(shown)
+    shown += [plain(line) for line in str(body.get("script") or "").split("\n") if body.get("script")]
+    return shown + [plain(f"| {line}") for line in str(body.get("content") or "").split("\n") if body.get("content")]
+
+
+def _indented(shown: Iterable[str]) -> list[str]:
+    """Every further line of a text is indented: no text from outside begins a line that looks like one of ours."""
+    return [plain("    " * (index > 0) + piece) for line in shown for index, piece in enumerate(line.split("\n"))]
 
 
 def facts(body: Mapping[str, Any]) -> list[str]:
@@ -66,5 +74,5 @@ def _flat(item: Any) -> str:
 
 
 def plain(line: str) -> str:
-    """Without control characters: names and log lines come from jobs and must not steer the terminal."""
-    return "".join(char if char == "\t" or char.isprintable() else "?" for char in line)
+    """One line without hidden signs: names and log lines come from jobs and must not steer the terminal."""
+    return trust.visible(line).replace("\n", "\\n")

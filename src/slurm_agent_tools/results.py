@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from slurm_agent_tools.catalogue import SaveResult
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.jobscript.names import safe_name
+from slurm_agent_tools.masking import MASK, mask, mask_settings
 from slurm_agent_tools.replies import Environment, MetricChange, ResultRecord
 
 Diff = dict[str, dict[str, object]]
@@ -36,7 +37,8 @@ def build(
     check_name(ask.name)
     metrics = {name: _plain(value, f"metrics.{name}", numbers=True) for name, value in (ask.metrics or {}).items()}
     plain = None if config is None else {str(key): _plain(value, f"config.{key}") for key, value in config.items()}
-    before = baseline_record.config if baseline_record is not None else None
+    plain, metrics = _without_secrets(plain), mask_settings(metrics)[0]
+    before = _without_secrets(baseline_record.config) if baseline_record is not None else None
     return ResultRecord(
         experiment_name=ask.name,
         timestamp=now,
@@ -47,8 +49,18 @@ def build(
         baseline_experiment=baseline_record.experiment_name if baseline_record is not None else None,
         metrics=metrics,
         environment=environment,
-        notes=None if ask.notes is None else _text(ask.notes, "notes"),
+        notes=None if ask.notes is None else mask(_text(ask.notes, "notes")),
     )
+
+
+def _without_secrets(config: dict[str, object] | None) -> dict[str, object] | None:
+    return None if config is None else mask_settings(config)[0]
+
+
+def masked(record: ResultRecord) -> list[str]:
+    """The places of a record, `config.db.password`, where a secret was masked."""
+    held = {"config": record.config, "metrics": record.metrics, "notes": record.notes}
+    return [place for place, value in _flat(held) if isinstance(value, str) and MASK in value]
 
 
 def _text(value: str, field: str) -> str:

@@ -17,6 +17,7 @@ def input_schema(ask: type[Ask]) -> Schema:
     full = ask.model_json_schema()
     small = _small(full, full.get("$defs", {}))
     small.pop("description", None)  # the tool's own description says it
+    small["properties"]["cluster"] = small["properties"].pop("cluster")  # last: few need it
     return small
 
 

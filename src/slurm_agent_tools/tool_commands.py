@@ -11,6 +11,7 @@ from slurm_agent_tools import config, faces, logs, options, printing
 from slurm_agent_tools.catalogue import Ask
 from slurm_agent_tools.config import Settings
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.terminal import at_terminal
 from slurm_agent_tools.toolbox import Caller, Toolbox
 
 DONE, FAILED, INVALID, BLOCKED, AGAIN = 0, 1, 2, 3, 4
@@ -45,7 +46,9 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
 async def _call(settings: Settings, name: str, ask: Ask) -> faces.Document:
     toolbox = Toolbox.open(settings)
     try:
-        reply = await toolbox.call(name, ask, caller=Caller(), progress=_tell if sys.stderr.isatty() else None)
+        reply = await toolbox.call(
+            name, ask, caller=Caller(), progress=_tell if sys.stderr.isatty() else None, asked=at_terminal
+        )
         return faces.document(reply)
     finally:
         with anyio.CancelScope(shield=True):

@@ -48,12 +48,13 @@ def packages() -> Path:
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Our server with the fixtures of the scenarios, over streamable HTTP on loopback."""
+    """Our server over HTTP with the fixtures of the scenarios, on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    log = tmp_path_factory.mktemp("conformance") / "server.log"
+    folder = tmp_path_factory.mktemp("conformance")
+    log = folder / "server.log"
     with log.open("wb") as sink:
-        process = subprocess.Popen([sys.executable, HERE / "server.py", str(port)], stdout=sink, stderr=sink)
+        process = subprocess.Popen([sys.executable, HERE / "server.py", str(port), folder], stdout=sink, stderr=sink)
     try:
         _wait(port, process, log)
         yield f"http://127.0.0.1:{port}/mcp"

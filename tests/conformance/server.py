@@ -1,6 +1,7 @@
-"""Our own server factory over streamable HTTP on loopback, with the fixtures of the conformance scenarios added.
+"""Our own server over HTTP, guard, limits and all, with the fixtures of the conformance scenarios added.
 
-For the tests in this folder alone: `python server.py PORT`.
+For the tests in this folder alone: `python server.py PORT FOLDER`. The official runner cannot send a token, so a
+layer in front of the guard adds one; the guard checks it as any other.
 """
 
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import anyio
 import asking
 import plain
 import resuming
@@ -16,23 +18,41 @@ import resuming
 from slurm_agent_tools import logs
 from slurm_agent_tools.config import Settings
 from slurm_agent_tools.errors import SlurmMissing
+from slurm_agent_tools.http import app, listen
+from slurm_agent_tools.http.gate import Gate
+from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.mcp import build_server
 
 
-class NoSlurm:
-    """The toolbox of a machine without Slurm."""
+class NoDesks:
+    """A machine without Slurm."""
 
-    async def call(self, name: str, *_: Any, **__: Any) -> None:
-        raise SlurmMissing(f"{name}: there is no Slurm here", hint="Install it.")
+    async def at(self, cluster: str | None) -> Any:
+        raise SlurmMissing("there is no Slurm here", hint="Install it.")
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
-def main(port: int) -> None:
+def main(port: int, folder: Path) -> None:
     logs.configure("warning")
-    server = build_server(NoSlurm(), Settings())
+    settings = Settings(state_dir=folder)
+    gate, tokens = Gate(NoDesks()), Tokens(folder)
+    token = tokens.new("runner", "write")
+    server = build_server(gate, settings)
     for part in (plain, asking, resuming):
         part.add(server)
-    server.run("streamable-http", host="127.0.0.1", port=port, event_store=resuming.Events(), retry_interval=200)
+    address = listen.Address(host="127.0.0.1", port=port, ip="127.0.0.1")
+    guard = app.assemble(server, gate, tokens, address, settings, resuming.Events(), 200)
+
+    async def signed(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            scope["headers"].append((b"authorization", f"Bearer {token}".encode()))
+        await guard(scope, receive, send)
+
+    with listen.listening(address) as made:
+        anyio.run(app.run, signed, guard, gate, made, settings)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), Path(sys.argv[2]))

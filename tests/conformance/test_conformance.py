@@ -1,4 +1,4 @@
-"""The official conformance runner against our own server factory, for both requirement sets."""
+"""The official conformance runner against our own server over HTTP, for both requirement sets."""
 
 import re
 import subprocess

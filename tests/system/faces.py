@@ -20,6 +20,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from slurm_agent_tools.devcluster import Cluster
+from slurm_agent_tools.devcluster.sshd import Door
 
 
 @dataclass
@@ -30,6 +31,11 @@ class Place:
     project: Path
     extra: dict[str, str] = field(default_factory=dict)
     another: Callable[[], Place] | None = None
+
+    @property
+    def programs(self) -> Path:
+        """Where Slurm's own commands are."""
+        return self.cluster.bin_dir or Path("/usr/bin")
 
     def environment(self) -> dict[str, str]:
         home = str(self.project.parent)
@@ -42,10 +48,14 @@ class Place:
             for path in (self.project.parent, *self.project.parent.rglob("*")):
                 shutil.chown(path, self.cluster.user, self.cluster.user)
 
+    def as_user(self, argv: list[str]) -> list[str]:
+        """The argument vector that runs something as the user."""
+        return self.cluster.as_user(argv)
+
     def run(self, argv: list[str], *, stdin: bytes = b"", seconds: float = 90) -> subprocess.CompletedProcess[bytes]:
         """Run something as the user in the project."""
         return subprocess.run(
-            self.cluster.as_user(argv), input=stdin, capture_output=True, cwd=self.project,
+            self.as_user(argv), input=stdin, capture_output=True, cwd=self.project,
             env=self.environment(), timeout=seconds, check=False,
         )  # fmt: skip
 
@@ -65,13 +75,42 @@ class Place:
 
     def server(self) -> StdioServerParameters:
         """Our server as an MCP client starts it."""
-        argv = self.cluster.as_user([sys.executable, "-m", "slurm_agent_tools", "serve"])
+        argv = self.as_user([sys.executable, "-m", "slurm_agent_tools", "serve"])
         return StdioServerParameters(command=argv[0], args=argv[1:], env=self.environment(), cwd=str(self.project))
 
     @asynccontextmanager
     async def client(self, mode: str = "auto") -> AsyncIterator[Client]:
         async with Client(self.server(), mode=mode) as client:
             yield client
+
+
+@dataclass
+class Laptop(Place):
+    """The same project on another machine: no Slurm commands, no slurm.conf, only the way to the login node.
+
+    The project here lies beside `there`, the project on the cluster.
+    """
+
+    there: Path = Path("/")
+
+    def environment(self) -> dict[str, str]:
+        found = super().environment() | {"PATH": str(Path(sys.executable).parent)}
+        return {name: value for name, value in found.items() if not name.startswith("SLURM_")}
+
+    def as_user(self, argv: list[str]) -> list[str]:
+        program, *words = self.cluster.as_user(argv)
+        return [shutil.which(program) or program, *words]  # PATH there has nothing of the system
+
+
+def laptop(place: Place, door: Door) -> Laptop:
+    """A laptop whose settings name the devcluster's login node as the cluster `lab`."""
+    project = place.project.parent / "laptop"
+    project.mkdir(exist_ok=True)
+    (project / "slurm-agent.toml").write_text(
+        f'[clusters.lab]\nhost = "{door.host}"\nremote_root = "{place.project}"\nssh_config = "{door.config}"\n'
+    )
+    place.own()
+    return Laptop(place.cluster, project, there=place.project)
 
 
 def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,9 +20,12 @@ import pytest
 from tests.system.faces import Place
 
 from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import releases
 
 CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
 SYSTEM = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+VERSION = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
+UP = partial(devcluster.up, slurm=VERSION, yes=True)
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def strangers() -> Iterator[Strangers]:
 def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder, strangers):
     assert strangers.answer()
     start = time.monotonic()
-    second = anyio.run(partial(devcluster.up, folder, yes=True))
+    second = anyio.run(partial(UP, folder))
     assert time.monotonic() - start < 30
     assert second.base_port != cluster.base_port
     done = subprocess.run(
@@ -128,7 +132,7 @@ def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(clus
 
 @pytest.mark.proves("devcluster-leaves-nothing")
 def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
-    crashed = anyio.run(partial(devcluster.up, folder, yes=True))
+    crashed = anyio.run(partial(UP, folder))
     nap = f"sleep {10**6 + os.getpid()}"  # a number of our own: other runs of the tests have naps too
     script = f"#!/bin/bash\nenv -i setsid {nap} &\n{nap}\n".encode()
     env = {"PATH": os.environ["PATH"], **crashed.environment()}
@@ -141,7 +145,7 @@ def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
     kill_daemons(crashed)
     assert naps(nap) == 2
     assert anyio.run(devcluster.status, folder).up is False
-    again = anyio.run(partial(devcluster.up, folder, yes=True))
+    again = anyio.run(partial(UP, folder))
     assert (again, anyio.run(devcluster.status, folder).up) == (crashed, True)
     assert naps(nap) == 0
     # Whether the first job is remembered is Slurm's affair: slurmctld writes its state every few seconds.
@@ -195,7 +199,9 @@ def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "USER": cluster.user, "LOGNAME": cluster.user}
     as_user = partial(subprocess.run, capture_output=True, env=env, cwd="/", timeout=60)
     mine = folder / "cluster"
-    done = as_user(cluster.as_user([*CLI, "up", "--yes", "--folder", str(mine)]))
+    env |= {"SLURM_AGENT_DEVCLUSTER_RELEASES": str(releases.default_cache())}  # those that root unpacked will do
+    version = [f"--slurm={VERSION}"] if VERSION else []
+    done = as_user(cluster.as_user([*CLI, "up", "--yes", *version, "--folder", str(mine)]))
     try:
         assert done.returncode == 0, done.stderr
         found = devcluster.find(mine)
@@ -258,6 +264,19 @@ def test_env_prints_what_points_slurms_own_commands_at_it(cluster):
     assert done.returncode == 0
     shown = subprocess.run(["bash", "-c", f"{done.stdout}\nsinfo -h -o %R"], capture_output=True, text=True, timeout=30)
     assert set(shown.stdout.split()) == {"gpu", "cpu", "special"}
+
+
+@pytest.mark.proves("versions-are-tried")
+def test_the_cluster_is_of_the_version_that_was_asked_for(cluster):
+    env = {"PATH": os.environ["PATH"], **cluster.environment()}
+    for words in (["sinfo", "--version"], ["scontrol", "show", "config"]):
+        told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=30, check=True).stdout
+        number = re.search(r"(?:slurm\S* |SLURM_VERSION\s+= )(\d+\.\d+)\.", told)
+        assert number is not None
+        if VERSION is None:
+            assert number[1] not in releases.RELEASES
+        else:
+            assert number[1] == VERSION
 
 
 def test_status_tells_every_daemon_and_node(cluster):

@@ -120,3 +120,20 @@ def test_another_state_folder_does_not_forget_a_failure(fresh: Place):
     code, again = fresh.cli("submit_job", "--script=fails.sh")
     assert (code, again["status"]) == (3, "blocked")
     assert {rule["id"] for rule in again["decision"]["rules"] if rule["outcome"] == "deny"} == {"auto-retry"}
+
+
+@pytest.mark.proves("cap-holds-across-machines")
+def test_the_cap_holds_for_callers_whose_locks_do_not_know_each_other(fresh: Place):
+    """As on several login nodes: each caller has a home, a lock and a ledger of its own, and all are one Slurm user."""
+    places = [fresh, *(fresh.another() for _ in range(7))]
+    with ThreadPoolExecutor(8) as pool:
+        replies = [reply for _, reply in pool.map(lambda at: submit(at, f"job{places.index(at)}"), places)]
+    sent = [reply["job_id"] for reply in replies if reply["status"] == "submitted"]
+    assert len(sent) == 4, replies
+    shown = fresh.slurm("squeue", "-h", "-t", "pending,running", "-o", "%A").split()
+    assert sorted(shown) == sorted(sent)
+    for reply in replies:
+        if reply["status"] == "blocked":
+            told = reply["reason"]
+            assert "concurrent" in told, reply
+            assert "4" in told

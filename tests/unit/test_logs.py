@@ -2,7 +2,6 @@ import json
 import logging
 
 import pytest
-import structlog
 
 from slurm_agent_tools import logs
 
@@ -18,8 +17,6 @@ def restored():
         if handler not in root.handlers:
             root.addHandler(handler)
     root.setLevel(level)
-    structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -34,7 +31,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 )
 def test_only_the_asked_levels_are_told_and_on_standard_error(capsys, level, told):
     logs.configure(level)
-    log = structlog.get_logger()
+    log = logs.get_logger()
     log.debug("d")
     log.info("i")
     log.warning("w")
@@ -45,9 +42,9 @@ def test_only_the_asked_levels_are_told_and_on_standard_error(capsys, level, tol
 def test_every_event_of_a_request_carries_its_id(capsys):
     logs.configure("info")
     first = logs.begin_request("get_status")
-    structlog.get_logger().info("one")
+    logs.get_logger().info("one")
     second = logs.begin_request("submit_job")
-    structlog.get_logger().info("two")
+    logs.get_logger().info("two")
     found = [(line["event"], line["request_id"], line["tool"]) for line in lines(capsys)]
     assert found == [("one", first, "get_status"), ("two", second, "submit_job")]
     assert first != second
@@ -59,7 +56,7 @@ def test_a_traceback_holds_no_local_variables(capsys):
     try:
         int(f"{len(secret)} apples")
     except ValueError:
-        structlog.get_logger().exception("failed")
+        logs.get_logger().error("failed", exc_info=True)
     [line] = lines(capsys)
     assert line["exception"][0]["exc_type"] == "ValueError"
     assert secret not in json.dumps(line)
@@ -71,3 +68,26 @@ def test_libraries_are_quiet_below_warning(capsys):
     logging.getLogger("mcp").warning("trouble")
     out, err = capsys.readouterr()
     assert (out, err) == ("", "mcp: trouble\n")
+
+
+def test_an_event_may_name_the_tool_of_its_request_again(capsys):
+    logs.configure("info")
+    logs.begin_request("get_status")
+    logs.get_logger().info("failed", tool="get_status")
+    assert [line["tool"] for line in lines(capsys)] == ["get_status"]
+
+
+@pytest.mark.proves("secrets-are-masked", "text-is-data")
+def test_events_and_libraries_tell_no_secret_and_steer_no_terminal(capsys):
+    logs.configure("info")
+    secret = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEF12"
+    try:
+        int(f"HF_TOKEN={secret}")
+    except ValueError as error:
+        logs.get_logger().error("failed", name="a\x1b[2Jb", words=[f"--token {secret}"], exc_info=error)
+    [line] = lines(capsys)
+    assert secret not in json.dumps(line)
+    assert line["name"] == "a\\x1b[2Jb"
+    logging.getLogger("asyncssh").warning("banner \x1b[2J password=%s", "hunter2")
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "asyncssh: banner \\x1b[2J password=[masked]\n")

@@ -64,7 +64,7 @@ class RecordingToolbox:
         self._acts = acts
 
     async def call(
-        self, name: str, ask: catalogue.Ask, *, caller: Caller, progress: Any, consult: Any
+        self, name: str, ask: catalogue.Ask, *, caller: Caller, progress: Any, consult: Any, asked: Any
     ) -> replies.Reply:
         self.asked.append((name, ask))
         self.callers.append(caller)

@@ -5,7 +5,7 @@ import pytest
 
 from slurm_agent_tools import reference
 from slurm_agent_tools.catalogue import TOOLS
-from slurm_agent_tools.config import Settings, SlurmSettings
+from slurm_agent_tools.config import ClusterSettings, HttpSettings, Settings, SlurmSettings
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -40,10 +40,17 @@ def test_every_shape_that_is_named_is_on_the_page():
 
 def test_every_setting_is_on_the_page_under_both_its_names():
     page = reference.settings()
-    plain = [name for name in Settings.model_fields if name != "slurm"]
+    tables = {
+        "slurm": SlurmSettings,
+        "http": HttpSettings,
+        "clusters.NAME": ClusterSettings,
+        "clusters.NAME.slurm": SlurmSettings,
+    }
+    names = [name for name in Settings.model_fields if name.partition(".")[0] not in {"slurm", "http", "clusters"}]
+    for table, model in tables.items():
+        names += [f"{table}.{name}" for name in model.model_fields if name != "slurm"]
 
-    rows = [f"| `{name}` | `SLURM_AGENT_{name.upper()}` |" for name in plain]
-    rows += [f"| `slurm.{name}` | `SLURM_AGENT_SLURM__{name.upper()}` |" for name in SlurmSettings.model_fields]
+    rows = [f"| `{name}` | `SLURM_AGENT_{name.upper().replace('.', '__')}` |" for name in names]
     assert [row for row in rows if row not in page] == []
     assert page.count("SLURM_AGENT_") == len(rows)
 

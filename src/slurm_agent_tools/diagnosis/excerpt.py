@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from slurm_agent_tools.masking import mask
 from slurm_agent_tools.replies import EvidenceLine
+from slurm_agent_tools.trust import stripped
 
 MAX_LINE = 2000
 _KEPT_HEAD, _KEPT_TAIL = 1500, 400
@@ -15,12 +17,10 @@ _KEPT_HEAD, _KEPT_TAIL = 1500, 400
 # Control sequences of terminals (ECMA-48): CSI, OSC and its kin up to their end, and two-character escapes.
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"
-    r"|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x9c|\x1b\\)?"
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-# Other control characters, and those that reorder text on a screen.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
 _RANK = re.compile(
     r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):|\(\w+ pid=\d+\))\s?"
@@ -41,13 +41,28 @@ def read_text(path: str, kind: Literal["stdout", "stderr"], head: bytes, tail: b
     gap = size - len(head) - len(tail)
     if not tail or gap <= 0:
         whole = head + (tail[-gap:] if gap < 0 else tail)
-        return LogText(path, kind, tuple(_numbered(path, whole, 1)))
+        return LogText(path, kind, _safe(_numbered(path, whole, 1)))
     start = head.rpartition(b"\n")[0] or head
     end = tail.partition(b"\n")[2] or tail
     lines = list(_numbered(path, start, 1))
     lines.append(EvidenceLine(file=path, line=0, text=f"[... {size - len(start) - len(end)} bytes were not read ...]"))
     lines.extend(_numbered(path, end, 0))
-    return LogText(path, kind, tuple(lines))
+    return LogText(path, kind, _safe(lines))
+
+
+def _safe(lines: Iterable[EvidenceLine]) -> tuple[EvidenceLine, ...]:
+    """Without secrets, which may go over several lines, and every line bounded."""
+    known = list(lines)
+    if not known:
+        return ()
+    texts = mask("\n".join(line.text for line in known)).split("\n")
+    pairs = zip(known, texts, strict=True)
+    return tuple(_changed(line, text.rstrip()) for line, text in pairs if text.strip())
+
+
+def _changed(line: EvidenceLine, text: str) -> EvidenceLine:
+    short = _bounded(text)
+    return line if short == line.text else EvidenceLine(file=line.file, line=line.line, text=short)
 
 
 def _numbered(path: str, data: bytes, first: int) -> Iterator[EvidenceLine]:
@@ -60,7 +75,7 @@ def _numbered(path: str, data: bytes, first: int) -> Iterator[EvidenceLine]:
 
 def clean(data: bytes) -> list[str]:
     """The lines of a log as a person would read them, blank ones left out."""
-    return [text for raw in data.split(b"\n") for text in _shown(raw)]
+    return [line.text for line in _safe(_numbered("", data, 1))]
 
 
 def _shown(raw: bytes) -> list[str]:
@@ -71,8 +86,8 @@ def _shown(raw: bytes) -> list[str]:
     if text.count("\ufffd") * 4 > len(text):
         return [f"[{len(raw)} bytes of binary data]"]
     parts = text.split("\r") if "\r" in text else [text]
-    plain = [part for part in (_CONTROLS.sub("", part).rstrip() for part in parts) if part]
-    return [_bounded(part) for part in _redrawn(plain)]
+    plain = [part for part in (stripped(part).rstrip() for part in parts) if part]
+    return list(_redrawn(plain))
 
 
 def _redrawn(parts: list[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ _MARKED = 200  # characters at a line's start in which its level stands
 class Signature(BaseModel):
     """One kind of failure; the facts are texts like `state=TIMEOUT`, with * for any text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     id: str
     words: tuple[str, ...] = Field(min_length=1)

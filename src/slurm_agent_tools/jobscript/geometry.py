@@ -89,9 +89,14 @@ def cores_asked(request: JobRequest) -> int:
 
 
 def _nodes(request: JobRequest) -> int:
-    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or the nodes that are named."""
+    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or the nodes that are named.
+
+    Without -N also tasks / tasks per node: 22.05 shows these nodes only once the job has them, later versions at once.
+    """
     listed = request.find("nodelist")
     fewest = max(request.nodes or 1, listed_nodes(listed[-1].value or "") if listed else 1)
+    if request.nodes is None and request.ntasks and request.ntasks_per_node:
+        fewest = max(fewest, -(-request.ntasks // request.ntasks_per_node))
     if request.gpus and request.gpus_per_node:
         derived = -(-request.gpus // request.gpus_per_node)
         return max(fewest, min(derived, request.nodes_max or derived))

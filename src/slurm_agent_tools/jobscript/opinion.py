@@ -1,7 +1,8 @@
 """Our reading of a request beside sbatch's own, as `sbatch -v` prints it: where they differ, one of them is wrong.
 
 sbatch prints values in normal forms of its own (memory in MB, times as D-HH:MM:SS, paths from the root). Both sides are
-brought to one form here by the rules of sbatch(1), as observed on 22.05; what has no rule is compared letter by letter.
+brought to one form here by the rules of sbatch(1), as observed on 22.05, 24.11 and 26.05; what has no rule is compared
+letter by letter.
 """
 
 from __future__ import annotations
@@ -161,6 +162,11 @@ def _gres(text: str) -> tuple[str, ...]:
     return tuple(re.sub(r"^gres[:/]", "", item.strip()) for item in text.split(","))
 
 
+def _kinds(text: str) -> tuple[str, ...]:
+    """Kinds of GPUs with their numbers, which 26.05 puts into an order of its own; it shows none as `(null)`."""
+    return tuple(sorted(item.strip() for item in text.replace("(null)", "0").split(",")))
+
+
 def _switches(text: str) -> int:
     """How many; how long to wait for them may also come from an earlier --switches."""
     return int(text.partition("@")[0])
@@ -201,6 +207,7 @@ _FORMS: Mapping[str, Form] = {
         int,
     ),
     "gres": _gres,
+    "gpus-per-task": _kinds,
     "tres-per-task": _gres,
     "switches": _switches,
     "open-mode": _first,

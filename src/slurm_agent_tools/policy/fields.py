@@ -78,4 +78,4 @@ Yes = WithJsonSchema({"anyOf": [{"enum": ["on", "off"]}, {"type": "boolean"}]})
 class Part(BaseModel):
     """Base of the policy and its parts: frozen, an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -19,15 +19,17 @@ SITE = Path("/etc/slurm-agent-tools/policy.yaml")
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def load_for(project: Path, named: Path | None) -> LoadedPolicy:
+def load_for(project: Path, named: Path | None, *, site: tuple[str, bytes] | None = None) -> LoadedPolicy:
     """The policy in force in a project: base, then its policies/*.yaml, then the file that the settings name.
+
+    `site` is the site file of a cluster elsewhere, (where, bytes): it decides there, as the one here does here.
 
     Raises ConfigError: a file that cannot be read or used is never skipped.
     """
     layers = sorted((project / "policies").glob("*.yaml"))
     path = None if named is None else project / named
     layers += [] if path is None or path.resolve() in [layer.resolve() for layer in layers] else [path]
-    base, notes = _base()
+    base, notes = _base() if site is None else (Base("site", *site), [])
     return _loaded(shipped(), tuple((_shown(path, project), _read(path)) for path in layers), base, tuple(notes))
 
 
@@ -129,7 +131,8 @@ def trust(path: Path, content: bytes) -> None:
     }
     target = trust_record()
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in [*reversed(target.parent.parents), target.parent]:  # each private
+            folder.mkdir(mode=0o700, exist_ok=True)
         new = target.with_name(f".{target.name}.{os.getpid()}")
         new.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         new.chmod(0o600)

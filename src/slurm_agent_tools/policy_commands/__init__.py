@@ -9,6 +9,7 @@ from slurm_agent_tools import config
 from slurm_agent_tools.policy_commands import cases, history, judging, showing, trusting
 from slurm_agent_tools.policy_commands.judging import check, check_bytes
 from slurm_agent_tools.toolbox import load_policy_for
+from slurm_agent_tools.toolbox.desks import ledger_place
 
 __all__ = ["add_arguments", "check", "check_bytes", "run"]
 _METAVAR = "check|test|show|explain|schema|trust|export|log"
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     settings = config.load()
     without_policy: dict[str, Callable[[], int]] = {
         "schema": showing.schema,
-        "log": lambda: history.show(settings.state_dir / "decisions.jsonl", args),
+        "log": lambda: history.show(ledger_place(settings).folder / "decisions.jsonl", args),
         "trust": lambda: trusting.run(args),
     }
     if args.what in without_policy:

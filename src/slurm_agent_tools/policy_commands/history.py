@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from slurm_agent_tools import printing, render
-from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.ledger import journal
 from slurm_agent_tools.units import parse_time_limit
 
 DONE = 0
 _PAUSE = 0.3
-Entry = dict[str, object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,19 +48,19 @@ def show(path: Path, args: argparse.Namespace) -> int:
     return DONE
 
 
-def _print(entries: list[Entry], *, as_json: bool) -> None:
+def _print(entries: list[journal.Entry], *, as_json: bool) -> None:
     if as_json:
         printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
     else:
         printing.lines(render.plain(_line(entry)) for entry in entries)
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: journal.Entry) -> str:
     about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
     rules = entry.get("rules")
     spoken = [str(rule["id"]) for rule in rules] if isinstance(rules, list) else []
     told = f"  [{', '.join(spoken)}]" if spoken else ""
-    who = f"{entry.get('user')}/{entry.get('client') or entry.get('by') or '?'}"
+    who = f"{entry.get('user')}/{entry.get('principal') or entry.get('client') or entry.get('by') or '?'}"
     return f"{entry['at']}  {entry['event']:<11} {entry['verdict']:<8} {entry['tool']:<15} {who}  {about}{told}"
 
 
@@ -87,7 +87,7 @@ def _duration(text: str) -> int:
         raise InputError("since", text, "is no time and no duration", hint=hint) from error
 
 
-def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> bool:
+def _wanted(entry: journal.Entry, args: argparse.Namespace, since: datetime | None) -> bool:
     rules = entry.get("rules")
     ids = {str(rule["id"]) for rule in rules} if isinstance(rules, list) else set()
     return (
@@ -99,15 +99,9 @@ def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> b
     )
 
 
-def _entries(path: Path, start: int) -> tuple[list[Entry], int]:
-    """The whole lines from a place on, and the place behind them. Raises StorageError for a log that is not one."""
-    try:
-        with path.open("rb") as file:
-            file.seek(start)
-            whole, _, _ = file.read().rpartition(b"\n")  # what is behind the last line end is still being written
-        entries = [json.loads(line) for line in whole.splitlines()]
-    except FileNotFoundError:
-        return [], start
-    except (OSError, ValueError) as error:
-        raise StorageError(f"the decision log {path} cannot be read: {error}", hint="Look at the file.") from error
-    return entries, start + (len(whole) + 1 if whole else 0)
+def _entries(path: Path, start: int) -> tuple[list[journal.Entry], int]:
+    """The whole lines from a place on, and the place behind them; damaged ones are told. Raises StorageError."""
+    found = journal.read(path, start)
+    if found.damaged:
+        printing.note(f"{found.damaged} lines of {path} were cut off, by a full disk or a crash, and are left out")
+    return found.entries, found.place

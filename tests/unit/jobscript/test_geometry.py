@@ -155,6 +155,8 @@ TOTALS = [
     ("--mem-per-gpu=16G --gres=gpu:2 -N2", (2, 2, 4, 64)),
     ("-n4 -c2 --mem-per-cpu=1G", (1, 8, 0, 8)),
     ("-N2 --ntasks-per-node=4 --mem=8G", (2, 8, 0, 16)),
+    ("-n5 --ntasks-per-node=2 --mem=8G", (3, 5, 0, 24)),
+    ("-N1-2 -n5 --ntasks-per-node=2 --mem=8G", (1, 5, 0, 8)),
     ("--gpus=4 --gpus-per-task=2 -c3 --mem-per-gpu=8G", (1, 6, 4, 32)),
     ("-w n[1-3] --mem=1G", (3, 3, 0, 3)),
 ]

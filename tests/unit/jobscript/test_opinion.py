@@ -43,6 +43,8 @@ SAME = [
     ("--gres=gpu:2", {"gres": "gres/gpu:2"}),
     ("--gres=none", {"gres": "none"}),
     ("--gpus=a100:2,h100:1", {"gpus": "a100:2,h100:1"}),
+    ("--gpus-per-task=a100:2,h100:1", {"gpus-per-task": "h100:1,a100:2"}),
+    ("--gpus-per-task=0", {"gpus-per-task": "(null)"}),
     ("-a [0-20:5]%2", {"array": "[0-20:5]%2"}),
     ("-o x/%j.out", {"output": "/p/x/%j.out"}),
     ("-o /dev/null -e none", {"output": "/dev/null", "error": "/dev/null"}),

@@ -1,0 +1,173 @@
+"""Many waits and a long queue on a private Slurm of their own, measured."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client
+from tests.system.faces import Place, call
+
+from slurm_agent_tools import devcluster
+
+TICK = 10
+LOOP = (
+    'i=0; while [ $i -lt "$1" ]; do'
+    ' printf "#!/bin/sh\\nsleep 600\\n" | sbatch -Q --hold -pcpu -t60 -o/dev/null -J"held-$i"; i=$((i+1)); done'
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many waits over how many jobs, of which `ending` end meanwhile, for how long; and how long the queue is."""
+
+    waits: int
+    jobs: int
+    ending: int
+    seconds: int
+    queued: int
+
+
+SHORT = Size(waits=100, jobs=40, ending=4, seconds=14, queued=800)
+FULL = Size(waits=500, jobs=200, ending=20, seconds=60, queued=20_000)
+
+
+@dataclass
+class Waited:
+    """What a crowd of waits cost: Slurm's commands, and how late each answer was in seconds."""
+
+    calls: Counter[str]
+    late: list[float]
+    states: Counter[str]
+
+
+@dataclass
+class Asked:
+    """Seconds of get_status and of bare squeue and sinfo, in turn; the answer's bytes."""
+
+    ours: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+    size: int = 0
+    memory: float = 0.0
+    depth: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """The least of ours over the least of bare."""
+        return min(self.ours) / min(self.bare)
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
+@asynccontextmanager
+async def private() -> AsyncIterator[Place]:
+    """A place on a cluster of its own, which is taken down and deleted whatever happens."""
+    folder = _folder()
+    try:
+        cluster = await devcluster.up(folder, yes=True, say=lambda _: None)
+        project = cluster.project.parent / "place" / "project"
+        project.mkdir(parents=True)
+        place = Place(cluster, project)
+        place.own()
+        yield place
+    finally:
+        with anyio.CancelScope(shield=True):
+            await devcluster.down(folder, wipe=True, say=lambda _: None)
+
+
+async def fill(place: Place, queued: int) -> None:
+    """So many held jobs in the queue, sent by two loops."""
+    half = math.ceil(queued / 2)
+    async with anyio.create_task_group() as group:
+        for count in (half, queued - half):
+            argv = place.cluster.as_user(["sh", "-c", LOOP, "sh", str(count)])
+            group.start_soon(partial(anyio.run_process, argv, env=place.environment(), cwd=place.project))
+
+
+def submit(place: Place, size: Size) -> list[str]:
+    """The jobs to wait for: held ones, and some that end in about half the time of the wait."""
+    script = f"#!/bin/sh\nsleep {size.seconds // 2}\n".encode()
+    common = ("sbatch", "--parsable", "-pcpu", "-t5", "--mem=1", "-o/dev/null")
+    ending = [place.slurm(*common, stdin=script) for _ in range(size.ending)]
+    return ending + [place.slurm(*common, "--hold", stdin=script) for _ in range(size.jobs - size.ending)]
+
+
+async def calls(client: Client) -> Counter[str]:
+    """Slurm's commands so far, by kind."""
+    return Counter((await call(client, "get_status", sections=["policy"], detailed=True))["slurm_calls"])
+
+
+async def wait(client: Client, ids: list[str], waits: int, seconds: int) -> Waited:
+    """So many waits at once, spread over the jobs."""
+    late: list[float] = []
+    states: Counter[str] = Counter()
+
+    async def one(job_id: str) -> None:
+        begun = time.time()
+        reply = await call(client, "wait_for_job", job_id=job_id, timeout_seconds=seconds)
+        states[reply["job"]["state"] if "job" in reply else str(reply)] += 1
+        late.append(time.time() - min(begun + seconds, _due(reply)))
+
+    await calls(client)  # what a first call asks once is asked now
+    before = await calls(client)
+    own = await calls(client) - before
+    async with anyio.create_task_group() as group:
+        for number in range(waits):
+            group.start_soon(one, ids[number % len(ids)])
+    return Waited(await calls(client) - before - own - own, late, states)
+
+
+def _due(reply: dict[str, Any]) -> float:
+    """When the end could be seen: at the tick after it. Slurm tells it in whole seconds, and a moment later."""
+    ended = reply.get("job", {}).get("ended")
+    if ended is None:
+        return math.inf
+    return math.ceil((datetime.fromisoformat(ended).timestamp() + 1.5) / TICK) * TICK
+
+
+async def status(place: Place, client: Client, rounds: int) -> Asked:
+    """get_status beside bare squeue and sinfo, in turn."""
+    found = Asked()
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for command in ("squeue", "sinfo"):
+            await anyio.run_process(place.cluster.as_user([command]), env=place.environment())
+        middle = time.perf_counter()
+        result = await client.call_tool("get_status", {"refresh": True})
+        found.ours.append(time.perf_counter() - middle)
+        found.bare.append(middle - begun)
+        found.size = max(found.size, len(result.content[0].text))  # type: ignore[union-attr]
+        found.depth = (result.structured_content or {})["queue"]["depth"]
+    return found
+
+
+def peak() -> float:
+    """Megabytes that the server of this process held at most, what it shares with others included."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                lines = dict(
+                    line.split(":\t", 1) for line in (entry / "status").read_text().splitlines() if ":\t" in line
+                )
+            except OSError:
+                continue
+            if int(lines["PPid"]) == os.getpid() and b"serve" in words:
+                found.append(int(lines["VmHWM"].split()[0]) / 1000)
+    return max(found)
