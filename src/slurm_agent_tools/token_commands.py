@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from slurm_agent_tools import config, printing
 from slurm_agent_tools.http.tokens import Token, Tokens
+from slurm_agent_tools.toolbox.desks import ledger_place
 
 DONE = 0
 
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; returns the exit code. Raises InputError, ConfigError and StorageError."""
-    tokens = Tokens(config.load().state_dir)
+    tokens = Tokens(ledger_place(config.load()).folder)
     if args.action == "new":
         _new(tokens, args)
     elif args.action == "list":

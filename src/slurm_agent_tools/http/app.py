@@ -23,7 +23,7 @@ from slurm_agent_tools.http.gate import Gate
 from slurm_agent_tools.http.guard import PATH, Guard
 from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.mcp import build_server
-from slurm_agent_tools.toolbox.desks import Opened
+from slurm_agent_tools.toolbox.desks import Opened, ledger_place
 
 _SESSIONS = 1000
 _SESSION_IDLE = 900.0
@@ -33,7 +33,7 @@ _LAST_BYTES = 2.0
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises ConfigError before anything listens that should not."""
     logs.configure(settings.log_level)
-    tokens, address = Tokens(settings.state_dir), listen.chosen(settings)
+    tokens, address = Tokens(ledger_place(settings).folder), listen.chosen(settings)
     listen.check(address, settings.http, tokens)
     wire.room(settings.http)
     gate = Gate(Opened(settings))

@@ -15,6 +15,7 @@ from pathlib import Path
 from slurm_agent_tools.config import HttpSettings, Settings
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.http.tokens import Tokens
+from slurm_agent_tools.toolbox.desks import ledger_place
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _LONGEST_PATH = 100  # the kernel takes 107 bytes
@@ -161,7 +162,7 @@ def _usual(settings: Settings) -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime.startswith("/") and os.access(runtime, os.W_OK):
         return Path(runtime) / "slurm-agent-tools" / "mcp.sock"
-    return settings.state_dir.absolute() / "http" / "mcp.sock"
+    return ledger_place(settings).folder.absolute() / "http" / "mcp.sock"
 
 
 def _wrong(value: object, problem: str, hint: str) -> ConfigError:

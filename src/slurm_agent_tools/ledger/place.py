@@ -17,7 +17,7 @@ _LOCAL = Path("/var/tmp")  # noqa: S108 - kept over a restart, and checked to be
 _NETWORK = frozenset(
     {
         "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
-        "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "wekafs",
+        "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs",
     }
 )  # fmt: skip
 _NETWORK_FUSE = frozenset({"beegfs", "ceph", "ceph-fuse", "cvmfs2", "glusterfs", "juicefs", "rclone", "s3fs", "sshfs"})
