@@ -48,7 +48,8 @@ soak: export SOAK = 1
 soak: export SOAK_ROUNDS ?= 200
 soak: export SOAK_SECONDS ?= 600
 soak: setup
-	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py $(ARGS)
+	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py \
+		tests/system/test_crashes.py tests/system/faults $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .

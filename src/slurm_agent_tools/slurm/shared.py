@@ -16,7 +16,27 @@ from slurm_agent_tools.slurm.runner import Clock
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 _MOMENT = 5  # rounds of the event loop in which those that one answer woke up ask on
+_FAILED = 1.0  # seconds: what was away may be back, and answers that are not there age faster than those that are
 _KEPT = timedelta(seconds=60)  # the most that cache_seconds can be
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """From when an answer has to be: asked for since one moment, or failed since another."""
+
+    asked: datetime
+    failed: datetime
+
+    @classmethod
+    def by(cls, clock: Clock, max_age: float) -> _Wanted:
+        now = clock.now()
+        return cls(now - timedelta(seconds=max_age), now - timedelta(seconds=min(max_age, _FAILED)))
+
+    def has(self, asked: datetime | None, failed: datetime | None) -> bool:
+        """Whether what is kept is new enough."""
+        if failed is not None:
+            return failed >= self.failed
+        return asked is not None and asked >= self.asked
 
 
 class Shared(Generic[T]):
@@ -28,6 +48,7 @@ class Shared(Generic[T]):
         self._answer: T | None = None
         self._error: AgentToolsError | None = None
         self._asked: datetime | None = None
+        self._failed: datetime | None = None
 
     @property
     def age(self) -> float | None:
@@ -38,8 +59,8 @@ class Shared(Generic[T]):
 
     async def get(self, max_age: float) -> T:
         """An answer that was asked for at most `max_age` seconds before this call. Raises what came instead."""
-        wanted = self._clock.now() - timedelta(seconds=max_age)
-        while self._asked is None or self._asked < wanted:
+        wanted = _Wanted.by(self._clock, max_age)
+        while not wanted.has(self._asked, self._failed):
             if self._busy is not None:
                 await self._busy.wait()  # and look again: whoever asked may have been cancelled, or asked too early
             else:
@@ -51,10 +72,10 @@ class Shared(Generic[T]):
     async def _refresh(self) -> None:
         self._busy, asked = anyio.Event(), self._clock.now()
         try:
-            self._answer, self._error = await self._ask(), None
+            self._answer, self._error, self._failed = await self._ask(), None, None
             self._asked = asked
         except AgentToolsError as error:
-            self._error, self._asked = error, asked
+            self._error, self._asked, self._failed = error, asked, self._clock.now()
         finally:
             busy, self._busy = self._busy, None
             busy.set()
@@ -65,6 +86,7 @@ class _Kept(Generic[T]):
     asked: datetime
     answer: T | None
     error: AgentToolsError | None
+    failed: datetime | None = None
 
 
 class Batch(Generic[K, T]):
@@ -82,11 +104,12 @@ class Batch(Generic[K, T]):
 
     async def get(self, keys: Iterable[K], max_age: float) -> dict[K, T]:
         """What is told of these, asked for at most `max_age` seconds before this call. Raises what came instead."""
-        wanted = self._clock.now() - timedelta(seconds=max_age)
+        wanted = _Wanted.by(self._clock, max_age)
         asked = tuple(keys)
-        while missing := [key for key in asked if key not in self._kept or self._kept[key].asked < wanted]:
-            coming = {key for key, moment in self._out.items() if moment >= wanted}
-            self._due |= {key: max(wanted, self._due.get(key, wanted)) for key in missing if key not in coming}
+        while missing := [key for key in asked if not self._has(key, wanted)]:
+            coming = {key for key, moment in self._out.items() if moment >= wanted.asked}
+            since = wanted.asked
+            self._due |= {key: max(since, self._due.get(key, since)) for key in missing if key not in coming}
             if self._busy is not None:
                 await self._busy.wait()
             else:
@@ -96,6 +119,10 @@ class Batch(Generic[K, T]):
             if kept.error is not None:
                 raise kept.error
         return {key: kept.answer for key, kept in found.items() if kept.answer is not None}
+
+    def _has(self, key: K, wanted: _Wanted) -> bool:
+        kept = self._kept.get(key)
+        return kept is not None and wanted.has(kept.asked, kept.failed)
 
     async def _round(self) -> None:
         self._busy = anyio.Event()
@@ -110,7 +137,7 @@ class Batch(Generic[K, T]):
                 told = await self._ask(keys, age)
                 self._kept |= {key: _Kept(asked, told.get(key), None) for key in keys}
             except AgentToolsError as error:
-                self._kept |= {key: _Kept(asked, None, error) for key in keys}
+                self._kept |= {key: _Kept(asked, None, error, self._clock.now()) for key in keys}
         finally:
             self._out = {}
             busy, self._busy = self._busy, None

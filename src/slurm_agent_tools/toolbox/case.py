@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.catalogue import SubmitJob
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.jobscript.request import effective, pins_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
 from slurm_agent_tools.model import JobRequest, Live, Partition, Pin, Plan, Resources, ScriptReading
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import Blocker, DecisionShown, GrantShown, PinShown, SubmitReply
 from slurm_agent_tools.toolbox import decisions, fallback, paths, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+from slurm_agent_tools.toolbox.reading import read
 from slurm_agent_tools.units import parse_array, parse_time_limit
 
 
@@ -35,6 +35,7 @@ class Case:
     request: JobRequest = JobRequest()
     resources: Resources = Resources()
     decision: DecisionShown | None = None
+    away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
 
     @property
     def name(self) -> str:
@@ -61,19 +62,12 @@ async def open_case(desk: Desk, ask: SubmitJob, caller: Caller) -> Case:
     shelf = await paths.either(desk, "script", ask.script)
     real, data = await paths.read_script(shelf, "script", ask.script, limit=limit)
     arguments = _arguments(ask)
-    reading = await read_script(
-        data,
-        paths.relative(shelf, real),
-        project=desk.there.root,
-        files=desk.there.files,
-        arguments=arguments,
-        args=ask.args or (),
-    )
+    reading, away = await read(desk, data, paths.relative(shelf, real), arguments=arguments, args=ask.args or ())
     key = paths.check_text("idempotency_key", ask.idempotency_key, limit=200) if ask.idempotency_key else new_id()
     return Case(
         ask, caller, reading, data,
         options=tuple(f"--{name}={value}" for name, value in arguments.items()),
-        key=key, key_given=ask.idempotency_key is not None, request=reading.request,
+        key=key, key_given=ask.idempotency_key is not None, request=reading.request, away=away,
     )  # fmt: skip
 
 

@@ -14,12 +14,12 @@ from slurm_agent_tools.generate import Draft, check, compose
 from slurm_agent_tools.model import Partition, Plan
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, ValidateReply
 from slurm_agent_tools.toolbox import decisions, paths
 from slurm_agent_tools.toolbox.case import resolved
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Shelf, new_id
 from slurm_agent_tools.toolbox.fallback import GENERATED
+from slurm_agent_tools.toolbox.reading import read
 
 _CONFIG_LIMIT = 5 * 2**20
 
@@ -129,7 +129,7 @@ def _validated(
 
 async def _judge_script(desk: Desk, data: bytes, path: str, *, writes: bool = False) -> DecisionShown:
     """The rules that need no live facts, over a script's text; with `writes`, the file to be written too."""
-    reading = await read_script(data, path, project=desk.there.root, files=desk.there.files)
+    reading, _ = await read(desk, data, path)
     partitions = await _partitions(desk)
     pinned = pins(reading.request, desk.policy.policy, partitions)
     request, resources = resolved(reading.request, pinned, partitions)

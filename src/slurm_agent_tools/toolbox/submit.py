@@ -88,6 +88,7 @@ async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | 
         if answer is not None:
             return answer
     try:
+        _reached(case)
         await recover.settle(desk, keep=case.key)
         snapshot = await live.look(desk, fresh=True)
         known = await live.facts(desk, snapshot, case.request, _width(case.request))
@@ -124,6 +125,7 @@ async def _send(desk: Desk, case: Case, grant: Grant | None) -> SubmitReply | Ca
 
 async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
     try:
+        _reached(case)
         snapshot = await live.look(desk, fresh=False)
         known = await live.facts(desk, snapshot, case.request, _width(case.request))
         case = await judge(desk, case, known)
@@ -140,6 +142,12 @@ async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
     if not trial.accepted:
         summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message}"
     return reply(desk, case, "dry_run", summary).model_copy(update={"estimated_start": trial.start})
+
+
+def _reached(case: Case) -> None:
+    """What was not read where it runs is not sent, even if the cluster is back by now. Raises SlurmUnreachable."""
+    if case.away is not None:
+        raise case.away
 
 
 def _width(request: JobRequest) -> int:

@@ -26,6 +26,7 @@ _ADVICE = {
     "sockets-per-node": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "cores-per-socket": "makes a job larger than it shows; ask with --ntasks and --cpus-per-task",
     "overcommit": "runs more tasks than CPUs; ask with --ntasks",
+    "spread-job": "can take a GPU on each of several nodes for one that was asked; ask with --nodes and --ntasks",
     "core-spec": "takes cores away from the system",
     "thread-spec": "takes threads away from the system",
     "bbf": "brings in text after the check",

@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,50 +20,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from tests.system import dying, shifted
 from tests.system.faces import Place, call
-from tests.system.test_crashes import Lane, age, ledger, rows, truthful
+from tests.system.faults.page import LONG, PAGE, TRIAL, quoted, says, script, submitted
+from tests.system.test_crashes import Lane, age, rows, truthful
 from tests.system.test_outages import jobs_named, wrapper
 
 from slurm_agent_tools import devcluster
-from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.ledger.place import Mount, choose
-
-PAGE = Path(__file__).parents[2] / "docs/guides/troubleshooting.md"
-LONG = bool(os.environ.get("SOAK"))
-SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu --time=5\n#SBATCH --output=/dev/null\nsleep {}\n"
-
-
-def quoted(heading: str) -> list[str]:
-    """What the page quotes under a heading, as patterns."""
-    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line.removeprefix("> ") for line in section.splitlines() if line.startswith("> ")]
-    return [".*".join(map(re.escape, line.split("…"))) for line in lines]
-
-
-def says(heading: str, text: str, number: int = 0) -> None:
-    """The message is the one that the page quotes."""
-    assert re.search(quoted(heading)[number], text, re.DOTALL), (quoted(heading)[number], text)
-
-
-def script(place: Place, name: str, seconds: float = 0.1) -> str:
-    (place.project / f"{name}.sh").write_text(SCRIPT.format(seconds) + f": {name}\n")
-    place.own()
-    return f"{name}.sh"
-
-
-@pytest.fixture
-def ready(fresh: Place) -> Place:
-    """A project whose caller has looked at the cluster; commands are given up early."""
-    fresh.extra |= {f"SLURM_AGENT_SLURM__{name}": "2" for name in ("READ_TIMEOUT", "SUBMIT_TIMEOUT", "CACHE_SECONDS")}
-    assert fresh.cli("get_status")[0] == 0
-    return fresh
-
-
-def submitted(place: Place, name: str, *words: str) -> str:
-    """A submission that must succeed; its job id."""
-    code, reply = place.cli("submit_job", f"--script={script(place, name)}", f"--job-name={name}", *words)
-    assert (code, reply["status"]) == (0, "submitted"), reply
-    return reply["job_id"]
-
 
 # --- daemons -----------------------------------------------------------------------------------------------------
 
@@ -157,7 +117,6 @@ def administer(place: Place, *argv: str) -> None:
 
 # --- sbatch ------------------------------------------------------------------------------------------------------
 
-TRIAL = 'for word; do [ "$word" = --test-only ] && exec /usr/bin/sbatch "$@"; done\n'
 HANGING = {
     "hangs-and-sent-nothing": ("exec sleep 60", False),
     "sent-it-and-hangs": ('/usr/bin/sbatch "$@" >/dev/null; exec sleep 60', True),
@@ -300,155 +259,9 @@ def test_a_clock_that_is_five_minutes_off_loses_nothing(ready: Place, off: int, 
     truthful(ready)
 
 
-# --- the ledger and the disk ---------------------------------------------------------------------------------------
-
-
-class Disk:
-    """A small disk in a folder, as root a real one; else a limit on what our program may write."""
-
-    def __init__(self, place: Place, folder: Path) -> None:
-        self.place, self.folder, self.filler = place, folder, folder / "filler"
-        self.real = os.geteuid() == 0
-
-    @contextlib.contextmanager
-    def mounted(self) -> Iterator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self.real:
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.folder], check=True)
-        self.place.own()
-        try:
-            yield
-        finally:
-            if self.real:
-                subprocess.run(["umount", self.folder], check=True)
-
-    def full(self, tool: str, *words: str) -> dict[str, Any]:
-        """The answer of a tool while nothing more can be written."""
-        before: list[str] = []
-        if self.real:
-            self.place.run(["dd", "if=/dev/zero", f"of={self.filler}", "bs=4k"])
-        else:
-            before = ["prlimit", "--fsize=0"]
-        done = self.place.run([*before, sys.executable, "-m", f"tools.agent_tools.{tool}", *words])
-        self.filler.unlink(missing_ok=True)
-        return json.loads(done.stdout)  # type: ignore[no-any-return]
-
-    def left(self) -> list[str]:
-        """The files in it."""
-        return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
-
-
-@pytest.mark.proves("faults-have-their-answer", "on-disk-before-the-answer")
-def test_with_a_full_disk_under_the_ledger_nothing_is_sent(fresh: Place):
-    disk = Disk(fresh, ledger(fresh).parent)
-    with disk.mounted():
-        assert fresh.cli("get_status")[0] == 0
-        reply = disk.full("submit_job", f"--script={script(fresh, 'unwritten')}")
-        assert reply["error"]["code"] == "storage_failed", reply
-        if disk.real:
-            says("The disk of the ledger is full", reply["error"]["message"])
-        assert jobs_named(fresh, "unwritten.sh") == []
-        submitted(fresh, "unwritten")
-        truthful(fresh)
-
-
-@pytest.mark.proves("faults-have-their-answer", "on-disk-before-the-answer")
-def test_a_disk_that_fills_while_slurm_has_the_job_is_told_and_the_key_goes_on(fresh, monkeypatch):
-    disk = Disk(fresh, ledger(fresh).parent)
-    full = f"dd if=/dev/zero of={disk.filler} bs=4k" if disk.real else "prlimit --fsize=0 --pid $PPID"
-    with disk.mounted():
-        assert fresh.cli("get_status")[0] == 0
-        body = f'{TRIAL}/usr/bin/sbatch "$@"; {full} 2>/dev/null; exit 0'
-        monkeypatch.setitem(fresh.extra, "SLURM_AGENT_SLURM__BIN_DIR", wrapper(fresh, body))
-        words = [f"--script={script(fresh, 'half')}", "--job-name=half", "--idempotency-key=half"]
-        code, reply = fresh.cli("submit_job", *words)
-        monkeypatch.delitem(fresh.extra, "SLURM_AGENT_SLURM__BIN_DIR")
-        assert (code, reply["error"]["code"]) == (1, "storage_failed"), reply
-        if disk.real:
-            says("The disk of the ledger is full", reply["error"]["message"], 1)
-        assert "idempotency_key half" in reply["error"]["hint"]
-        assert fresh.slurm("squeue", "-h", "-n", "half", "-o", "%T %r") == "PENDING JobHeldUser"
-        disk.filler.unlink(missing_ok=True)
-        assert [submitted(fresh, "half", "--idempotency-key=half")] == jobs_named(fresh, "half")
-        truthful(fresh)
-
-
-@pytest.mark.proves("faults-have-their-answer", "on-disk-before-the-answer", "results-never-overwrite")
-def test_a_full_disk_under_the_project_leaves_no_half_file(ready: Place):
-    for folder, tool, words in (
-        ("results", "save_result", ["--name=run", "--status=success", f"--notes={'x' * 5000}"]),
-        ("scripts/slurm/generated", "generate_script", ["--name=made", "--command=python train.py"]),
-    ):
-        disk = Disk(ready, ready.project / folder)
-        with disk.mounted():
-            reply = disk.full(tool, *words)
-            assert reply["error"]["code"] == "storage_failed", reply
-            if disk.real:
-                says("The disk of the project is full", reply["error"]["message"])
-            assert disk.left() == []
-            assert ready.cli(tool, *words)[0] == 0
-            assert len(disk.left()) == 1
-
-
-def broken(place: Place, kind: str) -> None:
-    """Spoil the ledger."""
-    path = ledger(place)
-    if kind == "The ledger cannot be written":
-        path.parent.chmod(0o555)
-    elif kind == "The ledger is damaged":
-        path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
-    else:
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.execute("PRAGMA user_version = 99")
-
-
-@pytest.mark.proves("faults-have-their-answer")
-@pytest.mark.parametrize(
-    "heading", ["The ledger cannot be written", "The ledger is damaged", "The ledger is newer than the tools"]
-)
-def test_without_its_ledger_every_tool_says_why_and_nothing_is_sent(ready: Place, heading: str):
-    before = ledger(ready).read_bytes()
-    broken(ready, heading)
-    for tool, words in (("get_status", []), ("submit_job", [f"--script={script(ready, 'refused')}"])):
-        if heading == "The ledger cannot be written":
-            ledger(ready).parent.chmod(0o555)
-        code, reply = ready.cli(tool, *words)
-        assert (code, reply["error"]["code"]) == (1, "storage_failed"), reply
-        assert reply["error"]["hint"]
-        says(heading, reply["error"]["message"])
-    assert jobs_named(ready, "refused.sh") == []
-    ledger(ready).parent.chmod(0o700)
-    ledger(ready).write_bytes(before)
-    submitted(ready, "refused")
-
-
-@pytest.mark.proves("decisions-are-logged", "faults-have-their-answer")
-def test_a_line_of_the_decision_log_that_was_cut_off_spoils_no_other(ready: Place):
-    submitted(ready, "first")
-    log = ledger(ready).parent / "decisions.jsonl"
-    log.write_bytes(log.read_bytes()[:-40])
-    ready.own()
-    submitted(ready, "second")
-    done = ready.run([sys.executable, "-m", "slurm_agent_tools", "policy", "log", "--json"])
-    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["decided", "decided", "submitted"]
-    says("Lines are missing in the decision log", done.stderr.decode())
-
-
-@pytest.mark.proves("faults-have-their-answer")
-def test_a_ledger_on_a_network_file_system_moves_or_is_refused(tmp_path: Path):
-    """No network file system can be mounted everywhere, so the mount table is handed in."""
-    heading = "The ledger is on a network file system"
-    mounts = [Mount("/", "ext4"), Mount("/far", "nfs4")]
-    moved = choose(Path("/far/home/state"), given=False, mounts=mounts, temporary=tmp_path)
-    says(heading, moved.note or "")
-    with pytest.raises(ConfigError) as caught:
-        choose(Path("/far/home/state"), given=True, mounts=mounts)
-    says(heading, caught.value.message, 1)
-
-
 def test_every_fault_of_the_page_has_a_test_and_every_link_on_it_leads_somewhere():
     text = PAGE.read_text()
-    tests = [*Path(__file__).parents[1].rglob("test_*.py")]
+    tests = [*Path(__file__).parents[2].rglob("test_*.py")]
     sources = "\n".join(path.read_text() for path in tests)
     headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     for heading in headings:
