@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
+from pathlib import Path
 
 from slurm_agent_tools.devcluster import config, services
 from slurm_agent_tools.devcluster.layout import give, write
@@ -16,7 +18,10 @@ async def database(cluster: Cluster) -> None:
     place = cluster.folder / "db"
     made = place / "made"
     if not made.exists():
-        await _make(cluster)
+        try:
+            await _make(cluster)
+        except DevclusterError:  # seen now and then while another cluster was made beside it
+            await _make(cluster)
         made.touch()
     await services.start(cluster, "mariadbd")
     await services.ready(cluster, "mariadbd")
@@ -42,11 +47,15 @@ async def daemon(cluster: Cluster) -> None:
             return
 
 
+def _scratch(cluster: Cluster) -> Path:
+    return cluster.folder / "db" / "scratch"
+
+
 async def _make(cluster: Cluster) -> None:
     place = cluster.folder / "db"
     if place.exists():  # an earlier run was ended while it made the database
         shutil.rmtree(place)
-    for path, mode in ((place, 0o755), (place / "data", 0o700)):
+    for path, mode in ((place, 0o755), (place / "data", 0o700), (_scratch(cluster), 0o700)):
         path.mkdir(mode=mode, exist_ok=True)
         path.chmod(mode)
         give(path, "mysql")
@@ -55,6 +64,7 @@ async def _make(cluster: Cluster) -> None:
         cluster,
         ["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=socket", whose,
          f"--datadir={place}/data", "--skip-test-db"],
+        {"TMPDIR": str(_scratch(cluster))},  # temporary tables of two databases must not meet
     )  # fmt: skip
 
 
@@ -87,8 +97,8 @@ async def _manage(cluster: Cluster, words: list[str]) -> None:
         raise DevclusterError(f"sacctmgr {' '.join(words)} failed:\n{text.strip()}")
 
 
-async def _done(cluster: Cluster, argv: list[str]) -> None:
-    ended = await services.call(cluster, argv, 120)
+async def _done(cluster: Cluster, argv: list[str], more: Mapping[str, str] | None = None) -> None:
+    ended = await services.call(cluster, argv, 120, more)
     if ended.exit_code != 0:
         tail = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()[-15:]
         raise DevclusterError("\n".join([f"{argv[0]} failed:", *tail]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 
@@ -27,9 +27,9 @@ def environment(cluster: Cluster) -> dict[str, str]:
     return {"LANG": "C.UTF-8", **cluster.environment(), "PATH": cluster.search}
 
 
-async def call(cluster: Cluster, argv: list[str], seconds: float = 10) -> Ended:
-    """Run one of Slurm's or the database's commands for this cluster."""
-    return await process.run(argv, env=environment(cluster), timeout=seconds)
+async def call(cluster: Cluster, argv: list[str], seconds: float = 10, more: Mapping[str, str] | None = None) -> Ended:
+    """Run one of Slurm's or the database's commands for this cluster, with `more` in its environment."""
+    return await process.run(argv, env={**environment(cluster), **(more or {})}, timeout=seconds)
 
 
 async def start(cluster: Cluster, name: str) -> None:
