@@ -39,10 +39,11 @@ async def run(
     At the time limit, or when the caller is cancelled, the whole process group is killed and waited for.
     """
     start = time.monotonic()
-    process = await anyio.open_process(
-        list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=dict(env), cwd=cwd, start_new_session=True,
-    )  # fmt: skip
+    with anyio.CancelScope(shield=True):  # cancelled half-way, a process that has begun would be nobody's
+        process = await anyio.open_process(
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(env), cwd=cwd, start_new_session=True,
+        )  # fmt: skip
     out, err = _Sink(max_output), _Sink(2**20)
     timed_out = True
     try:

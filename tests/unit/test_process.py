@@ -112,6 +112,25 @@ async def test_a_child_that_keeps_the_output_open_does_not_outlast_the_time_limi
     assert gone([int(ended.stdout)])
 
 
+async def test_cancelling_while_it_starts_leaves_no_process(tmp_path, monkeypatch):
+    """On a busy machine a process may run for a while before its start is known here."""
+    note, start = tmp_path / "pids", anyio.open_process
+
+    async def slow(*args, **options):
+        made = await start(*args, **options)
+        await anyio.sleep(0.3)
+        return made
+
+    monkeypatch.setattr(anyio, "open_process", slow)
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: process.run([sys.executable, "-c", STUBBORN, str(note)], env=ENV, timeout=60))
+        with anyio.fail_after(20):
+            while not note.exists():  # noqa: ASYNC110 - another process makes it
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+    assert gone([int(pid) for pid in note.read_text().split()])
+
+
 async def test_cancelling_kills_the_group_and_waits_for_it(tmp_path):
     note = tmp_path / "pids"
     async with anyio.create_task_group() as group:

@@ -34,9 +34,10 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeRep
     if ask.job_id is not None:
         return await _of_job(desk, ask, caller, ask.job_id)
     if ask.path is not None:
-        shelf = await paths.either(desk, "path", ask.path)
+        shelf = await logfiles.declared(desk, ask.path) or await paths.either(desk, "path", ask.path)
         real, _ = await paths.regular(shelf, "path", ask.path)
-        return await anyio.to_thread.run_sync(_reply, desk, ask, None, [await logfiles.read(shelf, real, "stdout")])
+        log = await logfiles.read(desk, real, "stdout", shelf)
+        return await anyio.to_thread.run_sync(_reply, desk, ask, None, [log])
     return await _recent(desk, ask.recent_errors or 1)
 
 
@@ -58,7 +59,7 @@ async def read_logs(desk: Desk, view: JobView) -> list[Log]:
     for part in parts[:8]:
         for path, kind in await logfiles.paths_of(desk, part):
             if path not in found:
-                found[path] = await logfiles.read(desk.there, path, kind)
+                found[path] = await logfiles.read(desk, path, kind)
     return list(found.values())
 
 
@@ -95,7 +96,7 @@ async def _recent(desk: Desk, number: int) -> AnalyzeReply:
 
 
 async def _brief(desk: Desk, job: Job) -> RecentFailure:
-    logs = [await logfiles.read(desk.there, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
+    logs = [await logfiles.read(desk, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
     diagnosis = diagnose(job, (), [log.text for log in logs if log.text is not None])
     return RecentFailure(
         job_id=str(job.job_id),

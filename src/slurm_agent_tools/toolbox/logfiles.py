@@ -66,10 +66,27 @@ async def _by_name(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
     return found
 
 
-async def read(shelf: Shelf, path: str, kind: Kind) -> Log:
-    """Head and tail of one file inside the project; what cannot be read is said, not skipped."""
-    shown = paths.relative(shelf, path) if path.startswith(shelf.root.rstrip("/") + "/") else path
+async def declared(desk: Desk, path: str) -> Shelf | None:
+    """The folder outside the project that the policy lists for logs and that holds this one, links resolved."""
+    files = desk.there.files
+    real = await files.real_path(path) if posixpath.isabs(path) else ""
+    for folder in desk.policy.policy.log_folders:
+        root = await files.real_path(folder)
+        if real.startswith(root.rstrip("/") + "/"):
+            return Shelf(files, root)
+    return None
+
+
+async def read(desk: Desk, path: str, kind: Kind, shelf: Shelf | None = None) -> Log:
+    """Head and tail of one file of the project or of a folder for logs; what cannot be read is said, not skipped.
+
+    `shelf`: where the project's file is, if not on the cluster.
+    """
+    shelf = shelf or desk.there
+    ours = shelf in {desk.here, desk.there} and path.startswith(shelf.root.rstrip("/") + "/")
+    shown = paths.relative(shelf, path) if ours else path
     try:
+        shelf = await declared(desk, path) or shelf
         real = await paths.resolve(shelf, "path", path)
         stat = await shelf.files.stat(real)
         if stat is None:
