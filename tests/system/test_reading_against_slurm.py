@@ -230,7 +230,7 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
                 jobs[job] = words
 
     send()
-    wait(lambda: queued(slurm) <= blockers, 30 + SOAK / 10)
+    wait(lambda: queued(slurm) <= blockers, 75 + SOAK / 10)
     slurm.run(["scancel", f"--user={slurm.place.cluster.user}"])
     wait(lambda: not queued(slurm), 30)
     placed = {words: found for job, words in jobs.items() if (found := placement(slurm, job))}

@@ -26,7 +26,8 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
     assert crowd.states == {"COMPLETED": ended, "PENDING": SIZE.waits - ended}
     assert crowd.calls["squeue"] <= one.calls["squeue"] + 1
     assert crowd.calls["sacct"] <= SIZE.seconds // scale.TICK + 1
-    assert crowd.calls.total() <= one.calls.total() + 8  # four jobs one by one, a listing at the start and at each end
+    # Four jobs one by one, a listing at the start, and one at every moment in which jobs end.
+    assert crowd.calls.total() <= one.calls.total() + 6 + SIZE.ending
     assert max(crowd.late) <= 2
     assert waited <= 150
     assert asked.memory <= 180  # with the rows of a look and of the one before it

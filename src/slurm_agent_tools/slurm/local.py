@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 import posixpath
@@ -153,6 +154,8 @@ async def _threaded(path: str, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work)
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:  # links were resolved before
+            what = "a link took its place meanwhile"
         raise StorageError(
             f"{path}: {what}", hint="Check the path, its permissions and the free disk space."
         ) from error

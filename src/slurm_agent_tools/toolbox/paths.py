@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.slurm.runner import Stat
 from slurm_agent_tools.toolbox.desk import Desk, Shelf
 
@@ -53,7 +53,10 @@ async def _is_there(shelf: Shelf, field: str, path: str) -> bool:
 async def read_file(shelf: Shelf, field: str, path: str, *, limit: int) -> tuple[str, bytes]:
     """A regular file inside the project: (absolute path, bytes). InputError naming the field for anything else."""
     real, stat = await regular(shelf, field, path)
-    data = b"" if stat.size > limit else await shelf.files.read(real, size=limit + 1)
+    try:
+        data = b"" if stat.size > limit else await shelf.files.read(real, size=limit + 1)
+    except StorageError as error:
+        raise InputError(field, path, f"cannot be read: {error.message}", hint="Call again.") from error
     if data is None:
         raise InputError(field, path, "disappeared while it was read", hint="Call again.")
     if max(stat.size, len(data)) > limit:
