@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -23,6 +24,10 @@ from slurm_agent_tools.slurm.runner import Completed, Files, Place, Runner, Surr
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.toolbox.desk import LOCAL, Desk
 
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.loading import LoadedPolicy
+
+_SITE_SECONDS = 60.0
 _log = logs.get_logger()
 
 
@@ -45,10 +50,12 @@ class Opened:
         chosen(settings, None if settings.clusters else LOCAL)
         self.settings = settings
         self._clock = SystemClock()
-        self._lock = anyio.Lock()
+        self._ledger = anyio.Lock()
+        self._locks: dict[str, anyio.Lock] = {}
         self._store: Store | None = None
         self._places: dict[str, Place] = {}
         self._desks: dict[str, Desk] = {}
+        self._site_read: dict[str, float] = {}
 
     async def at(self, cluster: str | None) -> Desk:
         """See Desks. A cluster that does not answer has a desk too: what needs no Slurm goes on."""
@@ -57,9 +64,9 @@ class Opened:
             raise InputError("cluster", cluster, "is needed: several are configured", hint=_named(self.settings))
         desk = self._desks.get(name)
         if desk is None:
-            async with self._lock:
+            async with self._locks.setdefault(name, anyio.Lock()):  # a cluster that is away holds up no other
                 desk = self._desks.get(name) or await self._open(name)
-        return await desk.current()
+        return await (await self._with_site(name, desk)).current()
 
     async def close(self) -> None:
         """See Desks."""
@@ -78,12 +85,15 @@ class Opened:
 
     async def _open(self, name: str) -> Desk:
         place = self.place(name)
-        if self._store is None:
-            self._store = await anyio.to_thread.run_sync(open_store, self.settings)
+        async with self._ledger:
+            if self._store is None:
+                self._store = await anyio.to_thread.run_sync(open_store, self.settings)
         project = str(self.settings.project_root.resolve())
         try:
             around = await place.surroundings()
-            site = await _site(place) if _elsewhere(self.settings, name) else None
+            site = None
+            if _elsewhere(self.settings, name):
+                site, self._site_read[name] = await _site(place), time.monotonic()
         except SlurmError as error:
             away = Away(place.key, error, project)
             return await self._desk(name, away, await away.surroundings(), project, None)
@@ -97,9 +107,7 @@ class Opened:
         if self._store is None:
             raise RuntimeError("the ledger is opened first")
         slurm = SlurmClient(place.runner, self._clock, _slurm(self.settings, name), user=around.user)
-        from slurm_agent_tools.policy import files  # noqa: PLC0415 - a server answers before it reads its policy
-
-        reload = partial(files.load_for, self.settings.project_root, self.settings.policy, site=site)
+        reload = self._reload(site)
         return Desk(
             settings=self.settings,
             policy=await anyio.to_thread.run_sync(reload),
@@ -114,6 +122,24 @@ class Opened:
             reload=reload,
             cluster=name,
         )
+
+    def _reload(self, site: tuple[str, bytes] | None) -> Callable[[], LoadedPolicy]:
+        from slurm_agent_tools.policy import files  # noqa: PLC0415 - a server answers before it reads its policy
+
+        return partial(files.load_for, self.settings.project_root, self.settings.policy, site=site)
+
+    async def _with_site(self, name: str, desk: Desk) -> Desk:
+        """The same with the site policy of a cluster elsewhere as it is there now, or was a minute ago."""
+        read = self._site_read.get(name)
+        if name not in self._desks or read is None or time.monotonic() - read < _SITE_SECONDS:
+            return desk
+        try:
+            site = await _site(desk.place)
+        except SlurmUnreachable:  # then nothing can be sent either
+            return desk
+        self._site_read[name] = time.monotonic()
+        self._desks[name] = replace(desk, reload=self._reload(site))
+        return self._desks[name]
 
 
 @dataclass(frozen=True, slots=True)

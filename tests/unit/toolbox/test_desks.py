@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
 import pytest
 
 from slurm_agent_tools.catalogue import GetStatus, SubmitJob, ValidateConfig
@@ -141,6 +142,27 @@ async def test_a_submission_to_a_cluster_that_is_away_leaves_a_script_for_a_pers
     await tools.close()
 
 
+async def test_a_cluster_that_is_slow_to_answer_holds_up_no_other(tmp_path: Path):
+    made = settings(tmp_path, far=FAR, near=ClusterSettings())
+    desks = Opened(made)
+    waiting = anyio.Event()
+
+    class Slow(Elsewhere):
+        async def surroundings(self) -> Surroundings:
+            waiting.set()
+            await anyio.sleep(60)
+            raise AssertionError
+
+    desks._places["far"] = Slow(made, tmp_path, 0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(desks.at, "far")
+        await waiting.wait()
+        with anyio.fail_after(5):
+            assert (await desks.at("near")).cluster == "near"
+        group.cancel_scope.cancel()
+    await desks.close()
+
+
 async def test_a_script_is_read_here_and_what_it_runs_where_it_runs(far: Opened, tmp_path: Path):
     await far.at(None)
     (tmp_path / "project/job.sh").write_text("#!/bin/bash\n#SBATCH --mem=1G --gpus=1 --time=10\npython train.py\n")
@@ -173,4 +195,8 @@ async def test_the_site_policy_of_a_cluster_decides_there(far: Opened, tmp_path:
     desk = await far.at(None)
     assert desk.policy.policy.limits.max_concurrent_jobs == 2
     assert "ssh:ada@login:22:/etc/slurm-agent-tools/policy.yaml" in str(desk.policy.layers)
+    site.write_text(site.read_text().replace("max_concurrent_jobs: 2", "max_concurrent_jobs: 1"))
+    assert (await far.at(None)).policy.policy.limits.max_concurrent_jobs == 2
+    far._site_read["far"] -= 61
+    assert (await far.at(None)).policy.policy.limits.max_concurrent_jobs == 1
     await far.close()
