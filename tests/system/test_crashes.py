@@ -169,9 +169,8 @@ async def test_a_server_killed_at_any_point_of_a_submission_loses_no_job_and_dou
     names = await asyncio.to_thread(ran, fresh, set(told.values()), begun)
     assert names == {name: [job] for name, job in told.items()}
     phases = Counter(row.phase for lane in lanes for row in rows(lane.place))
-    print(
-        f"{len(points)} kills at {len(POINTS)} points: {(time.monotonic_ns() - begun) / 1e9:.0f} s, ledger {dict(phases)}"
-    )  # noqa: T201
+    took = (time.monotonic_ns() - begun) / 1e9
+    print(f"{len(points)} kills at {len(POINTS)} points: {took:.0f} s, ledger {dict(phases)}")  # noqa: T201
     assert phases["released"] == len(points)
     assert set(phases) <= {"released", "lost"}
     entries = [json.loads(line) for line in (ledger(fresh).parent / "decisions.jsonl").read_text().splitlines()]
