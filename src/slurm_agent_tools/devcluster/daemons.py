@@ -97,11 +97,12 @@ def leftovers(cluster: Cluster) -> list[int]:
 def _belongs(cluster: Cluster, pid: int) -> bool:
     if pid == os.getpid() or _stat(pid)[0] in _OVER:
         return False
-    name = _text(pid, "comm").strip()
+    name, variables = _text(pid, "comm").strip(), _text(pid, "environ").split("\0")
+    if f"TMPDIR={cluster.folder}/db/scratch" in variables:  # what makes the database is a script that starts others
+        return True
     # A program that merely has SLURM_CONF set, such as a person's shell, is none of ours.
     if name in _OTHERS:
         return f"{cluster.folder}/" in _command(pid)
-    variables = _text(pid, "environ").split("\0")
     ours = any(word.startswith(f"SLURM_CONF={cluster.folder}/etc/") for word in variables)
     if ours and (name in _SLURM or _program(pid) in _SLURM):
         return True
