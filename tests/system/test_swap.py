@@ -98,12 +98,18 @@ def checked(place: Place, reply: dict, number: int) -> str:
 
 
 async def submissions(place: Place, client: Client, times: int, *others: Maker) -> list[str]:
-    """What became of submissions of a file that is the honest script half of the time."""
+    """What became of submissions of a file that is the honest script half of the time.
+
+    So many, and more where by chance none of them met the honest script from the first look to the last.
+    """
     await call(client, "get_status", refresh=True)
-    found = []
-    for number in range(times):
+    found: list[str] = []
+    while len(found) < times or ("submitted" not in found and len(found) < 6 * times):
+        number = len(found)
         path = place.project / f"job{number}.sh"
-        with swapping(path, holding(honest(number)), *others), anyio.fail_after(30):
+        mine = holding(honest(number))
+        turns = [maker for other in others for maker in (mine, other)]
+        with swapping(path, *turns), anyio.fail_after(30):
             reply = await call(client, "submit_job", script=path.name)
         found.append(checked(place, reply, number))
     ids = place.slurm("squeue", "-h", "--me", "-t", "all", "-o", "%A").split()
