@@ -142,6 +142,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a job, with all its array tasks, was given and used. None: not measured.
+
+    CPU and GPU figures are sums over all parts; memory is that of the part that used most of what it had.
+    """
+
+    elapsed_seconds: int | None = None  # of the part that ran longest
+    cpu_seconds: float | None = None
+    cpu_allocated_seconds: float | None = None  # CPUs times elapsed
+    gpu_allocated_seconds: float | None = None  # GPUs times elapsed
+    gpu_utilization: float | None = None  # 0..1, where the site measures it
+    gpu_memory_bytes: int | None = None
+    memory_peak_bytes: int | None = None  # all tasks of the largest step, over all its nodes
+    memory_allocated_bytes: int | None = None  # of the same part, over all its nodes
+    time_limit_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One job, array task or het component, the newest run. `state` is Slurm's base state in capitals.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 from tests.system.faces import Place
 from tests.system.spelling import Asked, requests, sized
@@ -218,6 +218,8 @@ def test_what_is_allocated_is_never_more_than_the_worst_placement(slurm, partiti
     blockers = block(slurm, free)
 
     @settings(many, max_examples=round(170 + SOAK / 3))
+    @example(("--gpus=2", "--mem-per-gpu=100M"), "gpu")  # first in the queue: some are spread whatever is drawn
+    @example(("-N2", "--gpus-per-node=1", "--mem=100M"), "gpu")
     @given(sized(whole=not blockers), st.sampled_from(ALL if not blockers else SHARED))
     def send(words, partition):
         words = (f"-p{partition}", *words)

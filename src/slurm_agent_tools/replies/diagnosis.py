@@ -1,0 +1,42 @@
+"""Why a job ended as it did, and what was read to find out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from slurm_agent_tools.replies.shapes import EvidenceLine, Shape
+
+
+class Diagnosis(Shape):
+    """Why it ended as it did. `retry` is always false: a person or an orchestrator decides."""
+
+    category: str
+    confidence: float = Field(ge=0, le=1)
+    escalation: Literal["critical", "high", "medium", "none"]
+    explanation: str
+    evidence: list[EvidenceLine] = Field(default_factory=list)
+    suggestions: list[str] = Field(default_factory=list)
+    proposed_change: str | None = None
+    retry: Literal[False] = False
+
+
+class LogFile(Shape):
+    """A file that was read, or was looked for."""
+
+    path: str
+    size_bytes: int | None
+    read_bytes: int
+    note: str | None = None
+
+
+class RecentFailure(Shape):
+    """One recent failure in brief."""
+
+    job_id: str | None
+    name: str | None
+    state: str | None
+    path: str | None
+    category: str
+    explanation: str
