@@ -47,6 +47,7 @@ BEHAVIOURS = {
     "init-overwrites-nothing": "init sets up a project folder and overwrites nothing.",
     "wheel-is-whole": "The built wheel carries all it needs.",
     "devcluster-leaves-nothing": "devcluster down leaves no process and no socket, also after a kill half-way.",
+    "failure-record": "A failed job is recorded once in documents/issues, and listed once among the failure modes.",
     "memory-kill-is-named": "A job killed for memory is diagnosed so, also where Slurm says FAILED 0:9.",
     "demo-checks-itself": "The demo checks each step against Slurm and ends with 1 when any differs.",
     "versions-are-tried": "22.05, 24.11 and 26.05: a cluster of each comes up, and what each answers is read alike.",

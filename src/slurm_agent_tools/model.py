@@ -128,7 +128,12 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One accounting line below the job: batch, extern or a number."""
+    """One accounting line below the job: batch, extern or a number.
+
+    `allocated` and the usages are TRES by name: CPUs and GPUs counted, memory in bytes, CPU time in seconds. Of usages
+    `tot` is the sum over the tasks of each one's most, `max`, `min` and `ave` are of one task. A task that ended before
+    it was sampled counts as 0.
+    """
 
     step_id: str
     name: str
@@ -139,6 +144,12 @@ class Step:
     elapsed_seconds: int | None = None
     cpu_seconds: float | None = None
     tres_usage_in_max: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_tot: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_min: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_ave: Mapping[str, int] = field(default_factory=dict)
+    allocated: Mapping[str, int] = field(default_factory=dict)
+    tasks: int | None = None
+    started: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,7 @@ class Usage:
     gpu_memory_bytes: int | None = None
     memory_peak_bytes: int | None = None  # all tasks of the largest step, over all its nodes
     memory_allocated_bytes: int | None = None  # of the same part, over all its nodes
+    memory_node_bytes: int | None = None  # most that one of its nodes needed, steps that ran at once together
     time_limit_seconds: int | None = None
 
 
@@ -181,6 +193,7 @@ class Job:
     cancelled_by: str | None = None  # user name or uid
     submitted: datetime | None = None
     eligible: datetime | None = None
+    expected: datetime | None = None  # when the scheduler means to start it, as squeue tells of a pending job
     started: datetime | None = None
     ended: datetime | None = None
     elapsed_seconds: int | None = None
@@ -195,6 +208,12 @@ class Job:
     stderr: str | None = None
     command: str | None = None
     raw_id: int | None = None  # Slurm's own number of an array task or het component
+    qos: str | None = None
+    nice: int | None = None
+    qos: str | None = None
+    admin_comment: str | None = None
+    requested: Mapping[str, int] | None = None  # TRES by name as the accounting tells; memory in bytes
+    allocated: Mapping[str, int] | None = None
     steps: tuple[Step, ...] = ()
 
     @property
@@ -246,6 +265,35 @@ class Partition:
     memory_per_node_max: int = 0  # largest over its nodes; 0: the same as the smallest
     gpus_per_node_min: int = 0  # smallest over those of its nodes that have any; 0: the same as the largest
     threads_per_core: int = 1  # largest over its nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that are kept from `start` to `end`; `flags` are Slurm's words, `partition` None where it names none."""
+
+    name: str
+    start: datetime
+    end: datetime
+    nodes: frozenset[str]
+    partition: str | None = None
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def maintenance(self) -> bool:
+        """True where it is kept for work on the nodes."""
+        return "MAINT" in self.flags
+
+
+@dataclass(frozen=True, slots=True)
+class StepUse:
+    """What a running step uses now, as sstat tells; `raw_id` is Slurm's own number of its job. None: not measured."""
+
+    raw_id: int
+    step_id: str
+    tasks: int | None
+    memory_bytes: int | None  # all its tasks, on all nodes
+    task_peak_bytes: int | None  # most that one task needed so far
+    cpu_seconds: float | None
 
 
 # --- what the policy judges ----------------------------------------------------------------------------------
@@ -303,6 +351,7 @@ class Plan:
     live: Live | None = None
     path: str | None = None
     path_exists: bool = False
+    adds: bool = False  # what the file holds already stays as it is
     size: int | None = None
     problem: str | None = None  # why the script could not be read at all (rule script-exists)
     user: str | None = None

@@ -134,13 +134,15 @@ async def test_files_are_the_same_on_both_ways(either: Place, home: Home) -> Non
     assert mode(name) == 0o600
     assert mode(f"{base}/new") == 0o700
     assert await files.list(f"{base}/new/deep") == ["\udcff\n x"]
+    assert [await files.append(name, b"ab"), await files.append(f"{name}?", b"ab")] == [True, False]
+    assert await files.read(name) == b"0123456789ab"
     windows = [(0, None), (4, None), (4, 3), (0, 0), (8, 50), (50, None)]
     found = [await files.read(name, offset=offset, size=size) for offset, size in windows]
-    assert found == [b"0123456789", b"456789", b"456", b"", b"89", b""]
+    assert found == [b"0123456789ab", b"456789ab", b"456", b"", b"89ab", b""]
     whole = await files.stat(name)
     assert whole is not None
     assert (whole.size, whole.kind, abs((whole.modified - SystemClock().now()).total_seconds()) < 60) == (
-        10,
+        12,
         "file",
         True,
     )
@@ -161,8 +163,11 @@ async def test_what_is_no_plain_file_is_the_same_on_both_ways(either: Place, hom
     assert kinds == ["dir", "file", "file", "dir", None, "other", None, None]
     for name in ("pipe", "folder", "absent", "folder/file/below", "door/file"):
         assert await files.read(f"{base}/{name}") is None
+        assert await files.append(f"{base}/{name}", b"x") is (name == "folder/file")
     with pytest.raises(StorageError):
         await files.read(f"{base}/link")
+    with pytest.raises(StorageError):
+        await files.append(f"{base}/link", b"x")
     for taken in ("link", "dangling", "folder", "pipe"):
         assert await files.write_new(f"{base}/{taken}", b"new") is False
     for way in ("door/new", "folder/file/new"):

@@ -48,16 +48,24 @@ _VISIBLE = re.compile(r"\b(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES\b|\bGPU_DEVIC
 _AUTO = "Leave the choice to Slurm: write `cuda`, or use Accelerator().device in the program."
 
 
-def check(config: Config, present: Mapping[str, bool]) -> tuple[list[Complaint], list[Complaint], dict[str, object]]:
-    """(errors, warnings, summary). `present`: which of `paths(config)` exist."""
+def check(
+    config: Config, present: Mapping[str, bool], *, shaped: bool = False
+) -> tuple[list[Complaint], list[Complaint], dict[str, object]]:
+    """(errors, warnings, summary). `present`: which of `paths(config)` exist.
+
+    `shaped`: the project has a schema, which alone says what keys there are and what they may hold.
+    """
     if not isinstance(config.value, Mapping):
         problem = f"holds {type(config.value).__name__} instead of keys and values"
         return [Complaint(path="", line=1, message=f"The file {problem}.", remedy="Write `key: value` lines.")], [], {}
     errors: list[Complaint] = []
     warnings: list[Complaint] = []
     for place, value in walk(config.value):
-        errors += _complaints(config, place, _wrong(place, value))
+        errors += _complaints(config, place, _fixed(place, value))
         warnings += _complaints(config, place, _odd(config, place, value, present))
+        if not shaped:
+            errors += _complaints(config, place, _wrong(place, value))
+            warnings += _complaints(config, place, _misspelt(place))
     errors += [
         Complaint(path=place, line=config.lines.get(place), message=message, remedy=remedy)
         for place, message, remedy in problems(config)
@@ -78,12 +86,16 @@ def _complaints(config: Config, place: str, problems: Iterator[_Problem]) -> lis
     return [Complaint(path=place, line=line, message=message, remedy=remedy) for message, remedy in problems]
 
 
-def _wrong(place: str, value: object) -> Iterator[_Problem]:
+def _fixed(place: str, value: object) -> Iterator[_Problem]:
     name = leaf(place)
     if _VISIBLE.search(name) or (isinstance(value, str) and _VISIBLE.search(value)):
         yield f"{place} names GPUs by a variable that only Slurm may set.", "Remove it: Slurm gives the job its GPUs."
     elif isinstance(value, str) and _DEVICE.search(value):
         yield f"{place} is the fixed device {value!r}, which may be another job's.", _AUTO
+
+
+def _wrong(place: str, value: object) -> Iterator[_Problem]:
+    name = leaf(place)
     limits = _RANGES.get(name)
     if limits is None or value is None or isinstance(value, Mapping | list) or place.startswith("slurm."):
         return
@@ -127,10 +139,6 @@ def _odd(config: Config, place: str, value: object, present: Mapping[str, bool])
             f"YAML reads {config.clocks[place]} as the number {value}.",
             f'Put it in quotes: "{config.clocks[place]}".',
         )
-    if name not in _RANGES and len(name) > 3 and not place.startswith("slurm.") and not place.endswith("]"):
-        near = get_close_matches(name, _RANGES, n=1, cutoff=0.85)
-        if near:
-            yield f"{place} is not a known key.", f"Did you mean {near[0]}?"
     if (
         name in {"gpu_ids", "device_ids", "gpu_id", "device_id"}
         and value not in (None, "auto")
@@ -139,3 +147,11 @@ def _odd(config: Config, place: str, value: object, present: Mapping[str, bool])
         yield f"{place} chooses GPUs by number, which may be another job's.", _AUTO
     if isinstance(value, str) and present.get(value) is False and is_input(place, value):
         yield f"{place} names {value}, which does not exist here.", "Correct the path, or check it on a compute node."
+
+
+def _misspelt(place: str) -> Iterator[_Problem]:
+    name = leaf(place)
+    if name not in _RANGES and len(name) > 3 and not place.startswith("slurm.") and not place.endswith("]"):
+        near = get_close_matches(name, _RANGES, n=1, cutoff=0.85)
+        if near:
+            yield f"{place} is not a known key.", f"Did you mean {near[0]}?"

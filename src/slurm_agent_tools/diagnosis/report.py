@@ -140,8 +140,11 @@ def failure_name(job: Job, diagnosis: Diagnosis, now: datetime) -> str:
     return f"{day:%Y-%m-%d}_{str(job.job_id).replace('+', '_')}_{diagnosis.category}.md"
 
 
-def failure_record(job: Job, diagnosis: Diagnosis, *, now: datetime) -> str:
-    """Markdown: what ran, how it ended, the evidence, the diagnosis, the proposal. Log lines are quoted as data."""
+def failure_record(job: Job, diagnosis: Diagnosis, *, now: datetime, before: Sequence[str] = ()) -> str:
+    """Markdown: what ran, how it ended, the evidence, the diagnosis, the proposal. Log lines are quoted as data.
+
+    `before`: the files of earlier records of the same category, newest first.
+    """
     parts = [
         f"# Job {job.job_id}: {diagnosis.category}",
         "\n".join(f"- {line}" for line in _ran(job, now)),
@@ -153,6 +156,8 @@ def failure_record(job: Job, diagnosis: Diagnosis, *, now: datetime) -> str:
         "\n".join(f"- {_flat(line)}" for line in diagnosis.suggestions) or "- None.",
         _proposed(diagnosis),
         "Nothing was retried. A person or the orchestrator decides.",
+        "## The same before",
+        "\n".join(f"- [{name}]({name})" for name in before) or "Not in this project's records.",
     ]
     return "\n\n".join(parts) + "\n"
 

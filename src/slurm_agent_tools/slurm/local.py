@@ -25,6 +25,7 @@ from slurm_agent_tools.slurm.runner import FIXED, PASSED, SLURM_COMMANDS, Comple
 
 _log = logs.get_logger()
 T = TypeVar("T")
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}  # the last: a pipe that nobody reads
 
 
 class LocalRunner:
@@ -89,6 +90,10 @@ class LocalFiles:
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
         return await _threaded(path, lambda: _write_new(path, data, mode))
+
+    async def append(self, path: str, data: bytes) -> bool:
+        """Add at the end of a regular file, all or nothing; False where there is none."""
+        return await _threaded(path, lambda: _append(path, data))
 
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
@@ -192,6 +197,34 @@ def _write_new(path: str, data: bytes, mode: int) -> bool:
             file.flush()
             os.fsync(file.fileno())
         return opening.take(folder, draft, name)
+
+
+def _append(path: str, data: bytes) -> bool:
+    try:
+        handle = opening.open_end(path)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return False
+        raise
+    try:
+        if not modes.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        before = os.fstat(handle).st_size
+        try:
+            _write(handle, data)
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, before)
+            raise
+    finally:
+        os.close(handle)
+    return True
+
+
+def _write(handle: int, data: bytes) -> None:
+    """In one call, so that two writers do not mix. Raises OSError where not all of it fits."""
+    if os.write(handle, data) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _make_folder(path: str) -> None:

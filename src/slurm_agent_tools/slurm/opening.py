@@ -82,6 +82,13 @@ def open_file(path: str) -> int:
         return os.open(where.name(name), os.O_RDONLY | _NO_LINK | _NO_WAIT | _CLOSED, dir_fd=where.handle)
 
 
+def open_end(path: str) -> int:
+    """The handle of a file that is there, to write at its end."""
+    place, name = posixpath.split(path)
+    with folder(place, make=False) as where:
+        return os.open(where.name(name), os.O_WRONLY | os.O_APPEND | _NO_LINK | _NO_WAIT | _CLOSED, dir_fd=where.handle)
+
+
 def touch_private(path: str) -> None:
     """Make an empty file for its owner alone, where there is none."""
     with contextlib.suppress(FileExistsError):

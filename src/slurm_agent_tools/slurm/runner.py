@@ -79,6 +79,10 @@ class Files(Protocol):
         """Write atomically, never over an existing file: False when the name is taken."""
         ...
 
+    async def append(self, path: str, data: bytes) -> bool:
+        """Add at the end of a regular file, all or nothing; False where there is none."""
+        ...
+
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
         ...

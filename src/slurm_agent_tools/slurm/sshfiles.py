@@ -47,6 +47,11 @@ class SshFiles:
         async with self._told(path) as sftp:
             return await _write_new(sftp, path, data, mode)
 
+    async def append(self, path: str, data: bytes) -> bool:
+        """Add at the end of a regular file, all or nothing; False where there is none."""
+        async with self._told(path) as sftp:
+            return await _append(sftp, path, data)
+
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
         await self._reading(path, lambda sftp: _make_folder(sftp, path))
@@ -117,6 +122,22 @@ async def _read(sftp: asyncssh.SFTPClient, path: str, offset: int, size: int | N
         return await _window(file, offset, size)
     finally:
         await file.close()
+
+
+async def _append(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> bool:
+    import asyncssh  # noqa: PLC0415
+
+    if await _read(sftp, path, 0, 0) is None:
+        return False
+    flags = asyncssh.FXF_WRITE | asyncssh.FXF_APPEND
+    async with await sftp.open(as_bytes(path), flags, encoding=None) as file:
+        before = (await file.stat()).size
+        try:
+            await file.write(data)
+        except asyncssh.SFTPError:
+            await file.truncate(before)
+            raise
+    return True
 
 
 async def _window(file: asyncssh.SFTPClientFile, offset: int, size: int | None) -> bytes:

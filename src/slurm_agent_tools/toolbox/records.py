@@ -8,11 +8,8 @@ from datetime import datetime
 
 from slurm_agent_tools import configs, results
 from slurm_agent_tools.catalogue import CompareResults, SaveResult
-from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.report import failure_name, failure_record
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.model import Plan
-from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.policy.engine import format_refusal
 from slurm_agent_tools.replies import (
     CompareReply,
     DecisionShown,
@@ -23,11 +20,10 @@ from slurm_agent_tools.replies import (
     SlurmJobRecord,
 )
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import analyze, decisions, git, jobs, paths, show
-from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
+from slurm_agent_tools.toolbox import decisions, failures, git, jobs, paths, show
+from slurm_agent_tools.toolbox.desk import Caller, Desk
 
 _FOLDER = "results"
-_ISSUES = "documents/issues"
 _LIMIT = 20 * 2**20
 
 
@@ -37,21 +33,21 @@ async def save_result(desk: Desk, ask: SaveResult, caller: Caller) -> SaveReply:
     record = await _record(desk, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()
     if ask.dry_run:
-        plan, decision = await _judged(desk, _path(ask, record.timestamp, 1), len(data))
+        plan, decision = await failures.judged(desk, _path(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(desk, decision)
         summary = f"{ask.name} would be saved; nothing was written.{_told(record)}"
         return SaveReply(status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision)
     for attempt in range(1, 1000):
         path = _path(ask, record.timestamp, attempt)
-        plan, decision = await _judged(desk, path, len(data))
+        plan, decision = await failures.judged(desk, path, len(data))
         if plan.path_exists:
             continue
         await decisions.log(desk, caller, decision, "save_result", "decided", path=path, size=len(data))
         if decision.verdict != "allow":
             return _blocked(desk, decision)
         if await desk.files.write_new(plan.path or path, data, mode=0o600):
-            return await _saved(desk, ask, record, path, view, decision)
+            return await _saved(desk, caller, ask, record, path, view, decision)
     raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")
 
 
@@ -60,10 +56,16 @@ def _path(ask: SaveResult, now: datetime, attempt: int) -> str:
 
 
 async def _saved(
-    desk: Desk, ask: SaveResult, record: ResultRecord, path: str, view: JobView | None, decision: DecisionShown
+    desk: Desk,
+    caller: Caller,
+    ask: SaveResult,
+    record: ResultRecord,
+    path: str,
+    view: JobView | None,
+    decision: DecisionShown,
 ) -> SaveReply:
     await _noted(desk, ask, record, path)
-    failure = await _failure(desk, view) if view is not None and ask.status == "failed" else None
+    failure = await failures.keep(desk, caller, view) if view is not None and ask.status == "failed" else None
     summary = f"{ask.name} ({ask.status}) is saved in {path}." + (f" Failure record: {failure}." if failure else "")
     summary += _told(record)
     return SaveReply(
@@ -86,13 +88,6 @@ def _told(record: ResultRecord) -> str:
     """What a caller should know of values that were left out."""
     places = results.masked(record)
     return f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
-
-
-async def _judged(desk: Desk, path: str, size: int) -> tuple[Plan, DecisionShown]:
-    real = await paths.resolve(desk.here, "output_dir", path)
-    exists = await desk.files.stat(real) is not None
-    plan = Plan(tool="save_result", project=desk.project, path=real, path_exists=exists, size=size)
-    return plan, decide(plan, desk.policy, decision_id=new_id())
 
 
 def _blocked(desk: Desk, decision: DecisionShown) -> SaveReply:
@@ -138,18 +133,6 @@ async def _config(desk: Desk, config: dict[str, object] | str | None) -> dict[st
     if not isinstance(value, dict):
         raise InputError("config", config, "does not hold a mapping", hint="Name a file with keys and values.")
     return value
-
-
-async def _failure(desk: Desk, view: JobView) -> str | None:
-    """Write the failure record once; an existing one is kept."""
-    logs = await analyze.read_logs(desk, view)
-    diagnosis = diagnose(view.job, view.tasks, [log.text for log in logs if log.text is not None])
-    path = posixpath.join(_ISSUES, failure_name(view.job, diagnosis, desk.clock.now()))
-    plan, decision = await _judged(desk, path, 0)
-    if decision.verdict == "allow" and plan.path is not None:
-        text = failure_record(view.job, diagnosis, now=desk.clock.now())
-        await desk.files.write_new(plan.path, text.encode(), mode=0o600)
-    return path if await desk.files.stat(plan.path or path) is not None else None
 
 
 # --- reading ---------------------------------------------------------------------------------------------------

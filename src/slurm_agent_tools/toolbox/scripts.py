@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 
+import anyio.to_thread
+
 from slurm_agent_tools import configs
 from slurm_agent_tools.catalogue import GenerateScript, ValidateConfig
 from slurm_agent_tools.errors import SlurmError, StorageError
@@ -80,12 +82,27 @@ async def validate_config(desk: Desk, ask: ValidateConfig) -> ValidateReply:
         _, data = await paths.read_script(shelf, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
         decision = await _judge_script(desk, data, shown)
         return _validated(desk, ask, [], [], {"kind": "batch script"}, decision)
+    schema = await _schema(shelf)
+    if shown == configs.SCHEMA:
+        await anyio.to_thread.run_sync(configs.against, configs.Config({}, "JSON"), data)
+        return _validated(desk, ask, [], [], {"kind": "JSON Schema"}, None)
     config = configs.parse(data, posixpath.splitext(real)[1], shown)
     present = {path: await _present(desk.there, path) for path in configs.paths(config)}
-    errors, warnings, summary = configs.check(config, present)
+    errors, warnings, summary = configs.check(config, present, shaped=schema is not None)
+    if schema is not None:
+        errors = [*await anyio.to_thread.run_sync(configs.against, config, schema), *errors]
+        summary["schema"] = configs.SCHEMA
     section = configs.slurm_section(config)
     judged = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
     return _validated(desk, ask, errors, warnings, summary, judged)
+
+
+async def _schema(shelf: Shelf) -> bytes | None:
+    """The project's own schema for its configurations, where it has one. One that cannot be read is an error."""
+    real = await paths.resolve(shelf, "schema", configs.SCHEMA)
+    if await shelf.files.stat(real) is None:
+        return None
+    return (await paths.read_file(shelf, "schema", configs.SCHEMA, limit=_CONFIG_LIMIT))[1]
 
 
 async def _present(shelf: Shelf, path: str) -> bool:

@@ -233,3 +233,33 @@ async def test_a_pipe_is_read_as_nothing_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with anyio.fail_after(5):
         assert await FILES.read(str(tmp_path / "pipe")) is None
+
+
+# --- adding at the end -------------------------------------------------------------------------------------------
+
+
+async def test_append_adds_at_the_end_of_a_file_that_is_there(tmp_path):
+    path = tmp_path / "x"
+    assert await FILES.append(str(path), b"a") is False
+    path.write_bytes(b"a\n")
+    assert await FILES.append(str(path), b"b\n") is True
+    assert path.read_bytes() == b"a\nb\n"
+
+
+async def test_append_writes_into_no_pipe_and_through_no_link(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "real").write_bytes(b"a")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(StorageError):
+        await FILES.append(str(tmp_path / "link"), b"b")
+    assert await FILES.append(str(tmp_path / "pipe"), b"b") is False
+    assert (tmp_path / "real").read_bytes() == b"a"
+
+
+async def test_lines_that_many_append_at_once_do_not_mix(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"")
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(FILES.append, str(path), b"%02d" % number * 1000 + b"\n")
+    assert sorted(path.read_bytes().splitlines()) == [b"%02d" % number * 1000 for number in range(20)]

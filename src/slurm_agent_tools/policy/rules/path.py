@@ -58,7 +58,7 @@ def _file(plan: Plan, path: str, policy: Policy) -> Verdict:
     if pattern is not None:
         message = f"{shown} is protected by `{pattern}`. {_WHY}"
         return Verdict("deny", message, shown, pattern, _renamed(real))
-    if plan.path_exists:
+    if plan.path_exists and not plan.adds:
         return Verdict("deny", f"{shown} exists already. {_WHY}", shown, None, _renamed(real))
     if plan.size is not None and plan.size > most:
         message = f"{shown} would have {human_memory(plan.size)}, more than {human_memory(most)}. {_WHY}"
@@ -126,6 +126,10 @@ def _saves(path: str, **facts: int) -> Plan:
     return Plan("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
 
 
+def _adds(path: str) -> Plan:
+    return replaced(_saves(path), path_exists=True, adds=True)
+
+
 def _generates(name: str, *, exists: bool = False) -> Plan:
     path = f"{PROJECT}/scripts/slurm/generated/{name}"
     plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1)
@@ -144,11 +148,13 @@ RULE = Rule(
     judge=_judge,
     passing=(
         Example("a result in its folder", _saves("results/2026-01-15_12-00-00_base.json"), "pass"),
+        Example("a line more in a file that is there", _adds("documents/failure-modes.md"), "pass"),
         Example("logs in the project", asks("#SBATCH --output=logs/%j.out", output="logs/%j.out"), "pass"),
     ),
     failing=(
         Example("a result somewhere else", _saves("src/train.json"), "deny"),
         Example("a result without a file", Plan("save_result", PROJECT, size=2000), "deny"),
+        Example("a line more in a file that is protected", _adds("documents/.env"), "deny"),
         Example("a script over a protected file", _generates("train.sbatch"), "deny"),
         Example("a script that is there already", _generates("train.sh", exists=True), "deny"),
         Example("a result that is too large", _saves("results/all.json", size=50 * 2**20), "deny"),

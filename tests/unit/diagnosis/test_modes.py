@@ -1,0 +1,42 @@
+import pytest
+
+from slurm_agent_tools.diagnosis import modes
+
+RECORD = "2026-03-01_71_time-limit.md"
+
+
+def test_a_line_names_the_day_the_job_the_category_and_its_record():
+    line = modes.entry(RECORD, "It ran out of time.", "#SBATCH --time=03:00:00")
+
+    assert line == (
+        "- 2026-03-01 · **time-limit** · job 71 · It ran out of time. Proposed: `#SBATCH --time=03:00:00`."
+        f" [Record](issues/{RECORD})\n"
+    )
+    assert modes.listed(modes.HEAD + line, RECORD)
+    assert not modes.listed(modes.HEAD + line, "2026-03-01_7_time-limit.md")
+
+
+def test_text_of_a_job_stays_on_its_line_and_in_its_span():
+    line = modes.entry(RECORD, "a `b`\n# Head\x1b[0m", "x`\n- y")
+
+    assert line.count("\n") == 1
+    assert line.count("`") == 2
+
+
+def test_a_name_that_is_no_record_is_an_error():
+    with pytest.raises(ValueError, match=r"notes\.md"):
+        modes.entry("notes.md", "x", None)
+
+
+def test_a_job_has_one_record_whatever_its_category_says_later():
+    names = ["2026-03-01_7_unknown.md", "2026-03-01_71_unknown.md", "2026-03-02_71_time-limit.md", "notes.md"]
+
+    assert modes.of_same_job(names, RECORD) == "2026-03-01_71_unknown.md"
+    assert modes.of_same_job(names, "2026-03-02_7_unknown.md") is None
+    assert modes.of_same_job(["2026-03-01_71_4_unknown.md"], RECORD) is None
+
+
+def test_the_same_category_before_is_told_newest_first():
+    names = [f"2026-01-{day:02}_{day}_time-limit.md" for day in range(1, 15)]
+
+    assert modes.same([*names, RECORD, "x.md", "2026-02-01_9_unknown.md"], RECORD) == sorted(names, reverse=True)[:10]

@@ -1,0 +1,110 @@
+"""The record of a failed job and its line among the failure modes."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import failures
+from slurm_agent_tools.toolbox.desk import Caller
+from slurm_agent_tools.units import JobId
+
+ENDED = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RECORD = "documents/issues/2026-03-01_71_missing-module.md"
+
+
+def failed(project: Path, number: int = 71, log: str = "ModuleNotFoundError: No module named 'foo'\n") -> JobView:
+    path = project / f"slurm-{number}.out"
+    path.write_text(log)
+    job = Job(
+        job_id=JobId(number), name="train", state="FAILED", sources=("sacct",), exit_code=1, signal=0, ended=ENDED,
+        started=ENDED, submitted=ENDED, work_dir=str(project), stdout=str(path), stderr=str(path),
+    )  # fmt: skip
+    return JobView(job, ())
+
+
+@pytest.fixture
+async def desk(tmp_path: Path):
+    made = toolbox(tmp_path, NothingReachesSlurm())
+    yield made.desk
+    await made.close()
+
+
+PAGE = "documents/failure-modes.md"
+
+
+def read(desk, path: str) -> str:
+    return Path(desk.project, path).read_text()
+
+
+def page_of(desk, text: str) -> None:
+    path = Path(desk.project, PAGE)
+    path.parent.mkdir()
+    path.write_text(text)
+
+
+def gone(desk) -> None:
+    Path(desk.project, PAGE).unlink()
+
+
+async def keep(desk, number: int = 71, **how: str) -> str | None:
+    return await failures.keep(desk, Caller(), failed(Path(desk.project), number, **how))
+
+
+@pytest.mark.proves("failure-record")
+async def test_a_failure_is_recorded_once_and_listed_once(desk):
+    paths = [await keep(desk), await keep(desk), await keep(desk, log="Segmentation fault\n")]
+
+    assert paths == [RECORD] * 3
+    assert read(desk, PAGE).count("issues/2026-03-01_71_missing-module.md") == 1
+    assert "No module named 'foo'" in read(desk, RECORD)
+
+
+async def test_what_people_wrote_on_the_page_stays(desk):
+    page_of(desk, "# Ours\n\n- load the module first")  # no line end
+
+    await keep(desk)
+
+    lines = read(desk, PAGE).splitlines()
+    assert lines[:3] == ["# Ours", "", "- load the module first"]
+    assert lines[3].startswith("- 2026-03-01 · **missing-module** · job 71 · ")
+
+
+async def test_a_record_names_those_of_its_category_before_it(desk):
+    await keep(desk)
+    second = await keep(desk, 72)
+
+    assert "- [2026-03-01_71_missing-module.md](2026-03-01_71_missing-module.md)" in read(desk, second)
+
+
+async def test_a_line_that_a_crash_left_out_is_added_by_the_next_call(desk):
+    await keep(desk)
+    gone(desk)
+
+    assert await keep(desk) == RECORD
+    assert "job 71" in read(desk, PAGE)
+
+
+async def test_a_page_that_is_no_file_is_an_error_and_nothing_is_written_through_it(desk):
+    page_of(desk, "")
+    gone(desk)
+    os.mkfifo(f"{desk.project}/{PAGE}")
+
+    with pytest.raises(StorageError, match="not a regular file"):
+        await keep(desk)
+
+
+async def test_each_file_is_in_the_decision_log(desk):
+    await keep(desk)
+
+    lines = read(desk, desk.store.decisions).splitlines()
+    written = [json.loads(line)["path"] for line in lines]
+    assert written == [RECORD, PAGE]
