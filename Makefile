@@ -31,7 +31,7 @@ test: setup
 
 # The tests that meet Slurm, on each newer version; `make test` has the distribution's own.
 SLURMS = 24.11 26.05
-MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster reading_against_slurm
+MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster reading_against_slurm rate_limit
 test-slurm: setup
 	@set -e; for version in $(SLURMS); do \
 	  echo "Slurm $$version"; \

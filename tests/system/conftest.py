@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.system.faces import Place
 
 HERE = Path(__file__).parent
+collect_ignore = [] if os.environ.get("SLURM_AGENT_TEST_SLURM") else ["test_rate_limit.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
