@@ -20,7 +20,7 @@ from slurm_agent_tools.slurm.checkup import steps
 from slurm_agent_tools.slurm.runner import asker
 from slurm_agent_tools.terminal import at_terminal
 from slurm_agent_tools.toolbox import load_policy_for
-from slurm_agent_tools.toolbox.desks import Opened, chosen
+from slurm_agent_tools.toolbox.desks import Opened, chosen, ledger_place
 
 DONE, FAILED = 0, 1
 _PREFIX = "SLURM_AGENT_"
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
             "source": policy.source,
             "notes": list(policy.notes),
         },
+        "ledger": _ledger(settings),
         "clusters": clusters,
     }
     printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
@@ -60,6 +61,12 @@ def origins(settings: Settings) -> list[tuple[str, object, str]]:
     path = settings.project_root / FILE_NAME
     written = tomllib.loads(path.read_text()) if path.is_file() else {}
     return [(name, _plain(value), _origin(name, written)) for name, value in _leaves(settings, "")]
+
+
+def _ledger(settings: Settings) -> dict[str, str | None]:
+    """Where the records are, and why not in the usual folder. Raises ConfigError."""
+    lies = ledger_place(settings)
+    return {"folder": str(lies.folder), "note": lies.note}
 
 
 async def _clusters(settings: Settings, name: str | None) -> dict[str, dict[str, Any]]:
@@ -113,7 +120,7 @@ def _lines(body: Mapping[str, Any]) -> list[str]:
         f"  {name:<22} {entry['value'] if entry['value'] is not None else '-'}  ({entry['from']})"
         for name, entry in body["settings"].items()
     ]
-    rest = render.facts({"policy": body["policy"]})
+    rest = render.facts({"policy": body["policy"], "ledger": body["ledger"]})
     ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
     return [render.plain(line) for line in ("settings:", *settings, *rest, *ways)]
 

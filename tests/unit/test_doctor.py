@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools import cli, config, doctor
+from slurm_agent_tools.ledger import place
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +38,18 @@ def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str
     assert "bin_dir" in step["todo"]
     assert body["settings"]["slurm.read_timeout"] == {"value": 3.0, "from": "slurm-agent.toml"}
     assert len(body["policy"]["sha256"]) == 64
+    assert Path(body["ledger"]["folder"]).is_absolute()
+
+
+def test_a_ledger_that_had_to_move_is_told_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = place.Chosen(Path("/var/tmp/mine"), "It lies on a network file system (nfs4).")
+    monkeypatch.setattr(doctor, "ledger_place", lambda _: moved)
+    cli.main(["doctor"])
+    out = capsys.readouterr().out
+    assert "folder: /var/tmp/mine" in out
+    assert "network file system (nfs4)" in out
 
 
 def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
