@@ -31,7 +31,7 @@ test: setup
 
 # The tests that meet Slurm, on each newer version; `make test` has the distribution's own.
 SLURMS = 24.11 26.05
-MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster reading_against_slurm rate_limit
+MEETING = fates guard waiting limits swap drift allocations approvals outages devcluster reading_against_slurm rate_limit alerts failures before
 test-slurm: setup
 	@set -e; for version in $(SLURMS); do \
 	  echo "Slurm $$version"; \
@@ -72,7 +72,7 @@ readme: setup
 	$(BIN)/python scripts/readme.py
 
 clean:
-	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules build dist
+	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules tests/memory/.venv build dist
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	@rmdir /var/tmp/slurm-agent-tools 2>/dev/null || true
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,21 +19,31 @@ from typing import IO
 ROOT = Path(__file__).parents[1]
 NOTHING = 5  # pytest's exit code when no test was selected
 # Limits of seconds and ratios: nothing else may run beside them.
-ALONE = ("tests/unit/test_speed.py", "tests/system/test_scale.py", "tests/system/test_waiting.py")
+ALONE = (
+    "tests/unit/test_speed.py",
+    "tests/unit/toolbox/test_log_speed.py",
+    "tests/system/test_scale.py",
+    "tests/system/test_waiting.py",
+)
 COMPUTING = ("tests/unit", "tests/replay", "tests/fuzz")
 # About half of the time on a Slurm. All other tests, new ones among them, are in the other half.
 HALF = tuple(
     f"tests/system/test_{name}.py"
     for name in (
         "fates",
+        "failures",
         "guard",
         "floor",
         "limits",
         "approvals",
         "allocations",
         "demo",
+        "efficiency",
         "reading_against_slurm",
+        "resources",
         "swap",
+        "alerts",
+        "history",
     )
 )
 

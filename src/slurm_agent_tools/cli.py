@@ -27,6 +27,8 @@ Around them:
   token             make, list and revoke tokens for the server over HTTP
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
+  report            what a finished job used and cost, and what to ask for next time
+  history           jobs of this project: by tag, text or likeness, what they used, what to ask for
   init              set up an experiment folder: policy, client files, agent file
   devcluster        up, status, down, env: a private real Slurm for trying and testing
   demo              show the whole way on a devcluster
@@ -44,6 +46,8 @@ _MODULES = {
     "devcluster": "slurm_agent_tools.devcluster.commands",
     "demo": "slurm_agent_tools.demo",
     "doctor": "slurm_agent_tools.doctor",
+    "report": "slurm_agent_tools.report",
+    "history": "slurm_agent_tools.history_command",
 }
 _TOOLS = "slurm_agent_tools.tool_commands"
 

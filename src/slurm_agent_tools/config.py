@@ -14,8 +14,12 @@ from slurm_agent_tools.errors import ConfigError
 FILE_NAME = "slurm-agent.toml"
 _ROOT_MARKS = (FILE_NAME, ".git")
 _TRUSTED = frozenset({"bin_dir", "conf", "ssh_config", "known_hosts"})
+_OUTSIDE = {  # what runs, and who is told what
+    "memory": ("command", "url", "env", "token_env"),
+    "gpu_metrics": ("url", "query"),
+}
 _PREFIX = "SLURM_AGENT_"
-_TABLES = ("slurm", "clusters", "http")  # may be given whole, as JSON
+_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory")  # may be given whole, as JSON
 
 
 class SlurmSettings(BaseModel):
@@ -53,6 +57,32 @@ class HttpSettings(BaseModel):
     stop_seconds: float = Field(10.0, gt=0, le=300, description="For answers under way when it is told to stop")
 
 
+class MemorySettings(BaseModel):
+    """A memory server that is told of every job; off by default. All but the times in the environment alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    command: tuple[str, ...] = Field((), description="Starts the server on standard input and output; argument list")
+    url: str | None = Field(
+        None, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", description="Where it is, over streamable HTTP"
+    )
+    env: tuple[str, ...] = Field((), description="Names of variables of the environment that `command` gets")
+    token_env: str | None = Field(None, description="Name of the variable that holds the bearer token for `url`")
+    timeout: float = Field(30.0, gt=0, le=300, description="Seconds for handing over what is due, connecting included")
+    pause: float = Field(60.0, ge=0, le=3600, description="Seconds until it is tried again after a failure")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> MemorySettings:
+        if self.command and self.url:
+            raise ValueError("give command or url, not both")
+        return self
+
+    @property
+    def on(self) -> bool:
+        """True where there is one."""
+        return bool(self.command or self.url)
+
+
 class ClusterSettings(BaseModel):
     """One cluster of `[clusters.NAME]`: on this machine, or behind an SSH host. Times in seconds."""
 
@@ -77,6 +107,51 @@ class ClusterSettings(BaseModel):
         return self
 
 
+class RateSettings(BaseModel):
+    """What a job costs, for the completion report; without rates no cost is told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    currency: str | None = Field(None, max_length=8, description="Of the rates, as EUR; needed where there is one")
+    cpu_hour: float | None = Field(None, ge=0, allow_inf_nan=False, description="Price of one CPU for one hour")
+    gpu_hour: dict[str, float] = Field(
+        default_factory=dict, description="Price of one GPU for one hour by its type in Slurm; `other` for all others"
+    )
+
+    @model_validator(mode="after")
+    def _priced(self) -> RateSettings:
+        if (self.cpu_hour is not None or self.gpu_hour) and not self.currency:
+            raise ValueError("currency is needed beside a rate")
+        if any(not 0 <= price < float("inf") for price in self.gpu_hour.values()):
+            raise ValueError("a price per hour is 0 or more")
+        return self
+
+
+class EfficiencySettings(BaseModel):
+    """From which share of its request, used, a job is called efficient."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    memory: float = Field(0.8, gt=0, le=1, description="Share of its memory from which a job is efficient")
+    cpu: float = Field(0.8, gt=0, le=1, description="Share of its CPU time from which a job is efficient")
+    target: float = Field(0.95, gt=0, le=1, description="The share to aim at, as shown in the report")
+
+
+class GpuMetricsSettings(BaseModel):
+    """A Prometheus that knows how busy the GPUs were, for the report. Address and query in the environment alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    url: str | None = Field(
+        None, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", description="Its address, as http://prometheus:9090"
+    )
+    query: str = Field(
+        'avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{hpc_job=~"$jobs"}[${seconds}s]))',
+        description="PromQL with one value in per cent at the job's end; `$jobs`, `$nodes`, `$seconds` are filled in",
+    )
+    timeout: float = Field(3.0, gt=0, le=20, description="Seconds that its answer may take")
+
+
 class Settings(BaseModel):
     """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
 
@@ -95,6 +170,10 @@ class Settings(BaseModel):
     mail_user: str | None = Field(None, description="Address for --mail-user in generated scripts")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)
     http: HttpSettings = Field(default_factory=HttpSettings)
+    rates: RateSettings = Field(default_factory=RateSettings)
+    efficiency: EfficiencySettings = Field(default_factory=EfficiencySettings)
+    gpu_metrics: GpuMetricsSettings = Field(default_factory=GpuMetricsSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict, description="Clusters by name")
 
@@ -125,6 +204,7 @@ def load(start: Path | None = None) -> Settings:
     try:
         written = _written(root)
         _check_places(written, root)
+        _check_outside(written)
         return Settings.model_validate({"project_root": root, **_merged(written, _environment())})
     except (ValidationError, ValueError) as error:
         raise _explained(error, root) from error
@@ -142,6 +222,17 @@ def _check_places(written: dict[str, Any], root: Path, above: str = "") -> None:
         ):
             hint = f"Keep it outside of the project, or set SLURM_AGENT_{f'{above}{name}'.replace('.', '__').upper()}."
             raise ConfigError(f"{above}{name}", value, "lies in the project, where an agent may write", hint=hint)
+
+
+def _check_outside(written: dict[str, Any]) -> None:
+    """Agents may write the project's file: it must not name a program or whom to tell. Raises ConfigError."""
+    for above, names in _OUTSIDE.items():
+        table = written.get(above)
+        named = [name for name in names if isinstance(table, dict) and name in table]
+        if isinstance(table, dict) and named:
+            problem = f"counts in the environment alone, not in {FILE_NAME}"
+            hint = f"Set SLURM_AGENT_{above.upper()}__{named[0].upper()} where the server is started."
+            raise ConfigError(f"{above}.{named[0]}", table[named[0]], problem, hint=hint)
 
 
 def _written(root: Path) -> dict[str, Any]:

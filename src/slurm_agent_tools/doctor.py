@@ -15,7 +15,8 @@ import anyio
 from pydantic import BaseModel
 
 from slurm_agent_tools import config, printing, render
-from slurm_agent_tools.config import FILE_NAME, Settings
+from slurm_agent_tools.config import FILE_NAME, MemorySettings, Settings
+from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.slurm.checkup import steps
 from slurm_agent_tools.slurm.runner import asker
 from slurm_agent_tools.terminal import at_terminal
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         },
         "ledger": _ledger(settings),
         "clusters": clusters,
+        "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
     }
     printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
     return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
@@ -85,6 +87,21 @@ async def _way(desks: Opened, name: str) -> dict[str, Any]:
     return {"reachable": all(step["ok"] for step in found), "steps": found}
 
 
+async def _memory(settings: MemorySettings) -> dict[str, Any]:
+    """Whether the memory server takes records, as a step; what no tool waits for makes no failure of this command."""
+    from slurm_agent_tools.history import export  # noqa: PLC0415 - few have such a server
+
+    try:
+        with anyio.fail_after(settings.timeout):
+            async with export.connected(settings) as keeper:
+                return {"ok": True, "name": "memory", "seen": f"{keeper.server}, tool {keeper.tool}", "todo": ""}
+    except MemoryUnreachable as error:
+        return {"ok": False, "name": "memory", "seen": error.message, "todo": error.hint}
+    except TimeoutError:
+        seen = f"no answer within {settings.timeout:g} s"
+        return {"ok": False, "name": "memory", "seen": seen, "todo": export.HINT}
+
+
 def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
     for name in type(part).model_fields:
         value = getattr(part, name)
@@ -92,7 +109,8 @@ def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(value, f"{before}{name}.")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                yield from _leaves(inner, f"{before}{name}.{key}.")
+                path = f"{before}{name}.{key}"
+                yield from _leaves(inner, f"{path}.") if isinstance(inner, BaseModel) else [(path, inner)]
         else:
             yield before + name, value
 
@@ -122,7 +140,8 @@ def _lines(body: Mapping[str, Any]) -> list[str]:
     ]
     rest = render.facts({"policy": body["policy"], "ledger": body["ledger"]})
     ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
-    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways)]
+    memory = ["memory server:", *_steps([body["memory"]])] if body["memory"] is not None else []
+    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways, *memory)]
 
 
 def _steps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ AgentToolsError
 │   ├── SlurmGarbled        Slurm's answer does not have the columns that were asked for
 │   └── SlurmRefused        Slurm understood and said no
 ├── StorageError            a file or the ledger could not be read or written (exit 1)
+├── MemoryUnreachable       the memory server takes no records; no tool's answer depends on it (exit 1)
 └── AccessError             this server does not do it for this caller (exit 1)
     ├── ScopeMissing        the caller's token may only read
     └── ServerStopping      the server is stopping; what was under way is said in the message
@@ -107,6 +108,12 @@ class StorageError(AgentToolsError):
     """A file or the ledger could not be read or written."""
 
     code = "storage_failed"
+
+
+class MemoryUnreachable(AgentToolsError):
+    """The memory server does not answer, or has no tool that stores."""
+
+    code = "memory_unreachable"
 
 
 class AccessError(AgentToolsError):

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from slurm_agent_tools import replies, trust
 from slurm_agent_tools.catalogue import TOOLS, Ask, Tool
 from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.replies.history import HistoryReply, JobReply
 
 Document = dict[str, Any]
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
@@ -42,6 +43,9 @@ DATA_ONLY: Mapping[type[replies.Reply], tuple[str, ...]] = {
     replies.SaveReply: ("result",),
     replies.CompareReply: ("baseline", "target", "metrics", "config_diff"),
     replies.CancelReply: ("job", "alerts"),
+    replies.ReportReply: ("job", "report"),
+    HistoryReply: ("jobs",),
+    JobReply: ("job", "tasks", "remembered"),
 }  # fmt: skip
 
 

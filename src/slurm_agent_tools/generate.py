@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.catalogue import GenerateScript
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.jobscript.headers import directive
 from slurm_agent_tools.jobscript.names import safe_name
 from slurm_agent_tools.model import Partition
@@ -39,10 +40,14 @@ def compose(
     mail_user: str | None,
     now: datetime,
     suffix: str,
+    records: Sequence[JobRecord] = (),
 ) -> Draft:
-    """Draft the script. `partitions` None: the cluster could not be asked. Raises InputError naming the field."""
+    """Draft the script. `partitions` None: the cluster could not be asked; `records`: runs of jobs of this name.
+
+    Raises InputError naming the field.
+    """
     check(ask)
-    chosen = size(ask, partitions, limits)
+    chosen = size(ask, partitions, limits, records)
     header = _header(ask, chosen, mail_user)
     parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), _run(ask)]
     reasons = [*chosen.reasons, *_more_reasons(ask, mail_user)]

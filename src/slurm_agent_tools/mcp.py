@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property, partial
 from typing import Any
 
 import anyio
 from mcp.server import MCPServer
 from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool as SdkTool
-from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
-from pydantic import PrivateAttr
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolResult,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    GetPromptResult,
+    InputRequiredResult,
+    Prompt,
+    PromptReference,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    TextContent,
+    ToolAnnotations,
+)
+from pydantic import AnyUrl, PrivateAttr
 
-from slurm_agent_tools import __version__, catalogue, faces, logs, schemas, trust
+from slurm_agent_tools import __version__, catalogue, faces, logs, notices, prompts, resources, schemas, trust
 from slurm_agent_tools.config import Settings
 from slurm_agent_tools.elicitation import Consultant, Pending
 from slurm_agent_tools.errors import AgentToolsError
@@ -27,9 +44,11 @@ _log = logs.get_logger()
 
 
 def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
-    """A server with the nine tools, in the catalogue's order."""
+    """A server with the nine tools, in the catalogue's order, and the resources and prompts around them."""
     prefix, consultant = settings.tool_prefix, Consultant(settings.approval_timeout)
-    return MCPServer(
+    return Server(
+        toolbox,
+        settings,
         SERVER_NAME,
         title="Slurm agent tools",
         version=__version__,
@@ -44,10 +63,72 @@ async def serve(settings: Settings) -> None:
     logs.configure(settings.log_level)  # before the SDK would install its own handler
     toolbox = Toolbox.open(settings)
     try:
-        await build_server(toolbox, settings).run_stdio_async()
+        await toolbox.during(build_server(toolbox, settings).run_stdio_async)
     finally:
         with anyio.CancelScope(shield=True):
             await toolbox.close()
+
+
+class Server(MCPServer[Any]):
+    """The SDK's server with our resources, prompts and completions before any that are added to it."""
+
+    def __init__(self, toolbox: Toolbox, settings: Settings, name: str, **more: Any) -> None:
+        super().__init__(name, **more)
+        self._box, self._settings = toolbox, settings
+        self.completion()(self._complete)  # type: ignore[no-untyped-call]
+        notices.register(self._lowlevel_server)
+
+    async def list_resources(self) -> list[Resource]:
+        """See resources."""
+        return [*resources.listed(), *await super().list_resources()]
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        """See resources."""
+        return [*resources.templates(), *await super().list_resource_templates()]
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read one. Raises MCPError; a login node's question comes back as what is still needed."""
+        if context is None or not str(uri).startswith(resources.SCHEME):
+            return await super().read_resource(uri, context)
+        person = AtClient(context, self._settings.approval_timeout)
+        try:
+            found = await resources.read(self._box, str(uri), caller=_caller(context), asked=person.ask)
+        except MCPError:
+            if person.pending is None:
+                raise
+        return person.pending or found
+
+    async def list_prompts(self) -> list[Prompt]:
+        """See prompts."""
+        return [*prompts.listed(), *await super().list_prompts()]
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """One prompt, with the tools' names as they are published. Raises MCPError."""
+        if name in {added.name for added in await super().list_prompts()}:
+            return await super().get_prompt(name, arguments, context)
+        given = {key: str(value) for key, value in (arguments or {}).items()}
+        return prompts.filled(name, given, partial(_prefixed, prefix=self._settings.tool_prefix))
+
+    async def _complete(
+        self,
+        ref: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,
+    ) -> Completion:
+        named = prompts.kind if isinstance(ref, PromptReference) else resources.kind
+        kind = named(ref.name if isinstance(ref, PromptReference) else ref.uri, argument.name)
+        given = (context and context.arguments) or {}
+        if kind is None:
+            return Completion(values=[], total=0, has_more=False)
+        found, total = await self._box.complete(kind, argument.value, cluster=given.get("cluster"))
+        return Completion(values=found, total=total, has_more=total > len(found))
 
 
 class GuardedTool(SdkTool):
@@ -98,7 +179,9 @@ class GuardedTool(SdkTool):
                 consult=partial(self._consultant.ask, context),
                 asked=person.ask,
             )
-            return _result(faces.document(reply))
+            body = faces.document(reply)
+            await notices.tell(context, self._tool.name, body)
+            return _result(body)
         except Pending as pending:
             return pending.result
         except AgentToolsError as error:

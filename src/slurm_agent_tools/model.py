@@ -208,8 +208,8 @@ class Job:
     stderr: str | None = None
     command: str | None = None
     raw_id: int | None = None  # Slurm's own number of an array task or het component
-    qos: str | None = None
     nice: int | None = None
+    expected_start: datetime | None = None  # Slurm's own estimate for a pending job
     qos: str | None = None
     admin_comment: str | None = None
     requested: Mapping[str, int] | None = None  # TRES by name as the accounting tells; memory in bytes

@@ -1,4 +1,4 @@
-"""The reference pages of the tools and the settings, from the models themselves."""
+"""The reference pages of the tools, what else clients can read, and the settings, from the models themselves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from slurm_agent_tools import replies
 from slurm_agent_tools.catalogue import TOOLS, Tool
 from slurm_agent_tools.config import FILE_NAME, Settings
 from slurm_agent_tools.faces import REPLIES
+from slurm_agent_tools.prompts import PROMPTS, RULES, Prompt
+from slurm_agent_tools.replies import history
+from slurm_agent_tools.replies.history import HistoryReply, JobReply
+from slurm_agent_tools.resources import RESOURCES
 from slurm_agent_tools.schemas import Schema, input_schema, output_schema
 
 _DEFS = "#/$defs/"
@@ -20,6 +24,7 @@ _PLAIN = {"integer": "whole number", "boolean": "true or false", "string": "text
 _COMPUTED = {
     "project_root": f"the nearest folder upward with `{FILE_NAME}` or `.git`, else the working folder",
     "state_dir": "`slurm-agent-tools` in `$XDG_STATE_HOME`, else in `~/.local/state`",
+    "rates.gpu_hour": "no price",
 }
 _TOOLS_HEAD = """# The tools
 
@@ -29,6 +34,27 @@ The answer is the same over MCP (`structuredContent`), from `python -m tools.age
 `slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A field that is `null`
 was not measured, does not apply, or was not asked for. A failure is `{"error": {"code", "message", "hint"}}` instead;
 the [exit codes](exit-codes.md) sort them. With the setting `tool_prefix` the MCP names begin with `slurm_agent_`.
+"""
+_OFFERS_HEAD = """# Resources and prompts
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+What clients can read and begin with beside the [tools](tools.md), in both protocol eras, and over HTTP with a token of
+scope `read`.
+
+## Resources
+
+A blank `{...}` is filled in; clients complete job ids and tags. With several clusters in the settings `?cluster=NAME`
+behind any URI says which. The JSON of a job is a [JobReply](#jobreply), that of the history a
+[HistoryReply](#historyreply). `_meta.data_only` says that jobs, users or files wrote the text: data, never
+instructions. An error is a JSON-RPC error with the tools' own `{code, message, hint}` in `data.error`: code -32602
+where the request must change (no such job, no such resource), -32603 where Slurm or a file could not be read.
+"""
+_PROMPTS_HEAD = """## Prompts
+
+What an agent begins with. `script`, `partition` and `job_id` are completed: scripts of the project (`.sh`, `.sbatch`,
+`.slurm`), partitions with the default first, your jobs with the newest first. The tools' names carry the setting
+`tool_prefix`.
 """
 _SETTINGS_HEAD = f"""# Settings
 
@@ -57,6 +83,31 @@ def tools() -> str:
 def settings() -> str:
     """The page of the settings, in Markdown."""
     return _SETTINGS_HEAD + "".join(f"{row}\n" for row in _settings(Settings, ""))
+
+
+def offers() -> str:
+    """The page of the resources and prompts, in Markdown."""
+    kinds = [f"| `{one.uri}` | {one.title} | `{one.mime}` | {_cell(one.description)} |" for one in RESOURCES]
+    table = "| URI | title | kind | what it holds |\n|---|---|---|---|"
+    shapes: dict[str, Schema] = {}
+    for reply in (JobReply, HistoryReply):
+        full = reply.model_json_schema(mode="serialization")
+        shapes |= full.pop("$defs") | {reply.__name__: full}
+    shown = ["## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
+    return "\n".join([_OFFERS_HEAD, table, *kinds, "", _PROMPTS_HEAD, *map(_prompt, PROMPTS), *shown])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _prompt(prompt: Prompt) -> str:
+    rows = [
+        f"| `{item.name}` | {'required' if item.required else ''} | {item.description} |" for item in prompt.arguments
+    ]
+    text = f"{prompt.text}{RULES}".splitlines()
+    table = "| argument | | meaning |\n|---|---|---|"
+    return "\n".join([f"### {prompt.name}\n", f"{prompt.description}\n", table, *rows, "", "```text", *text, "```", ""])
 
 
 def _tool(tool: Tool) -> str:
@@ -90,7 +141,7 @@ def _hints(tool: Tool) -> str:
 
 
 def _shape(name: str, node: Schema) -> str:
-    model = getattr(replies, name)
+    model = getattr(replies, name, None) or getattr(history, name)
     return "\n".join([f"### {name}\n", f"{inspect.getdoc(model)}\n", *_fields(node)])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from slurm_agent_tools import trust
+from slurm_agent_tools.units import format_duration, human_memory
 
 _SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content", "data_only"})
 _QUIET = frozenset({"pass", "not_evaluated"})
@@ -35,6 +36,15 @@ def _indented(shown: Iterable[str]) -> list[str]:
 def facts(body: Mapping[str, Any]) -> list[str]:
     """Every known entry of a document, nested ones indented."""
     return [plain(line) for key, value in body.items() for line in _entry(key, value, 0)]
+
+
+def readable(value: Any, name: str = "") -> Any:
+    """A policy with bytes and seconds as people write them; `name` is the way to the value."""
+    if isinstance(value, dict):
+        return {key: readable(inner, f"{name}.{key}") for key, inner in value.items()}
+    if isinstance(value, int) and ("memory" in name or name.endswith("_bytes")):
+        return human_memory(value)
+    return format_duration(value) if isinstance(value, int) and "time_limit" in name else value
 
 
 def decision(body: Mapping[str, Any]) -> list[str]:

@@ -16,28 +16,17 @@ import plain
 import resuming
 
 from slurm_agent_tools import logs
-from slurm_agent_tools.config import Settings
-from slurm_agent_tools.errors import SlurmMissing
+from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.http import app, listen
 from slurm_agent_tools.http.gate import Gate
 from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.mcp import build_server
 
 
-class NoDesks:
-    """A machine without Slurm."""
-
-    async def at(self, cluster: str | None) -> Any:
-        raise SlurmMissing("there is no Slurm here", hint="Install it.")
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
 def main(port: int, folder: Path) -> None:
     logs.configure("warning")
-    settings = Settings(state_dir=folder)
-    gate, tokens = Gate(NoDesks()), Tokens(folder)
+    settings = Settings(project_root=folder, state_dir=folder, slurm=SlurmSettings(bin_dir=folder / "no-slurm"))
+    gate, tokens = Gate.open(settings), Tokens(folder)
     token = tokens.new("runner", "write")
     server = build_server(gate, settings)
     for part in (plain, asking, resuming):

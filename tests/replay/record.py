@@ -27,7 +27,6 @@ from slurm_agent_tools import devcluster
 from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.devcluster import Cluster
 from slurm_agent_tools.errors import SlurmRefused, UnknownJob
-from slurm_agent_tools.slurm import sacct
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import LocalRunner, SystemClock
 from slurm_agent_tools.slurm.runner import Completed
@@ -90,11 +89,14 @@ def node(place: Place, kind: str) -> str:
     return next(name for name in place.cluster.nodes if name.endswith(kind))
 
 
-def more_fates(place: Place) -> list[Fate]:
+def more_fates(place: Place, version: str | None) -> list[Fate]:
+    # 22.05 lets a held job's deadline pass; later versions refuse a deadline that a later start cannot keep.
+    waits = ("--begin=now+30", "--deadline=now+75") if version is None else ("--hold", "--deadline=now+65")
+    deadline = ("--time=1", *waits)
     return [
         Fate("preempted", "sleep 600", ("--qos=scavenger", "-pspecial", "--exclusive", "--no-requeue"), then=preempt),
         Fate("node-failure", "sleep 600", (f"-w{node(place, 'cpu02')}", "--no-requeue"), then=fail_node),
-        Fate("deadline", "true", ("--time=1", "--hold", "--deadline=now+65")),
+        Fate("deadline", "true", deadline),
         Fate("held", "true", ("--hold",), status="pending"),
         Fate("suspended", "sleep 600", status="running", then=suspend),
         Fate("running", "sleep 600", status="running", then=running),
@@ -114,12 +116,19 @@ def make(place: Place, fates: list[Fate]) -> dict[str, str]:
         if fate.then:
             fate.then(place, made[fate.name])
     wanted = {made[fate.name] for fate in fates if fate.status == "finished"}
-    end = time.monotonic() + 200
+    end = time.monotonic() + 500
     while wanted & active(place):
         assert time.monotonic() < end, "the jobs did not end"
         time.sleep(0.5)
+    while "requeued" in made and state(place, made["requeued"]) != "RUNNING":
+        assert time.monotonic() < end, "the requeued job did not run again"
+        time.sleep(0.5)
     time.sleep(2)  # accounting follows within a second
     return made
+
+
+def state(place: Place, job_id: str) -> str:
+    return place.slurm("squeue", "-h", "-j", job_id, "-o", "%T")
 
 
 def active(place: Place) -> set[str]:
@@ -127,22 +136,20 @@ def active(place: Place) -> set[str]:
     return {job_id for job_id, state in rows if state not in test_fates.ENDED}
 
 
-async def record(
-    cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]], also: Sequence[str] = ()
-) -> None:
-    """All commands that one question costs, and one more, as a file."""
+async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awaitable[object]]) -> None:
+    """All commands that one question costs, as a file."""
     runner = RecordingRunner(cluster)
     told = await runner.run(["sinfo", "--version"])
     runner.version = told.stdout.decode().split()[1]
     runner.answers.clear()
     await ask(SlurmClient(runner, SystemClock(), SlurmSettings(), user=cluster.user, mark=str))
-    if also:
-        await runner.run(also)
     save(path, list(runner.answers.values()))
 
 
 async def one(job_id: str, client: SlurmClient) -> None:
+    """One job, and what the accounting says of it also where it goes on."""
     await client.job(JobId(int(job_id)))
+    await client._past_of([int(job_id)], 0)
 
 
 async def whole(client: SlurmClient) -> None:
@@ -198,11 +205,10 @@ async def session(folder: Path, version: str | None, *, accounting: bool) -> Non
     try:
         cluster = await up(folder)
         place = settled_place(cluster)
-        fates = [*FATES, *more_fates(place)] if accounting else [fate for fate in FATES if fate.name in _PLAIN]
+        fates = [*FATES, *more_fates(place, version)] if accounting else [fate for fate in FATES if fate.name in _PLAIN]
         ids = await anyio.to_thread.run_sync(make, place, fates)
         for name, job_id in ids.items():
-            also = sacct.argv([int(job_id)])  # what the accounting says of one that goes on
-            await record(cluster, target / f"{name}.json", partial(one, job_id), also)
+            await record(cluster, target / f"{name}.json", partial(one, job_id))
         await record(cluster, target / "cluster.json", whole)
         if accounting:
             await record(cluster, target.parent / "changes.json", partial(changes, place.project))

@@ -36,7 +36,7 @@ TRUTHS = {
     "completed": Truth("COMPLETED", 0),
     "exit-7": Truth("FAILED", 7, cause="exit code 7"),
     "signal": Truth("FAILED", 0, 11, cause="signal 11"),
-    "cancelled": Truth("CANCELLED", 0, cause="cancelled by 1001"),
+    "cancelled": Truth("CANCELLED", 0, cause="cancelled by 1001", live={"signal": 15}),
     "cancelled-pending": Truth("CANCELLED", 0, cause="cancelled by 1001"),
     "timeout": Truth("TIMEOUT", 0, cause="time limit", live={"signal": 15, "reason": "TimeLimit"}),
     "memory": Truth("OUT_OF_MEMORY", 0, 125, cause=BY_MEMORY),
@@ -61,17 +61,17 @@ TRUTHS = {
 }
 # What 24.11 and 26.05 tell otherwise of the same jobs.
 LATER = TRUTHS | {
-    "cancelled": Truth("CANCELLED", 0, cause="cancelled by 1001", live={"signal": 15}),
     "node-failure": Truth("NODE_FAIL", 1, cause="node", live={"reason": "NodeDown"}),
 }
 # The controller tells the signal that ended a cancelled job, TERM or the KILL after it: a matter of milliseconds.
 KILLED = {"22.05": 15, "24.11": 9, "26.05": 15}
+UNHARMED = {("24.11", "het")}  # over before the node failed
 PLAIN = TRUTHS | {"cancelled": Truth("CANCELLED", 0, 15, cause="It was cancelled.")}
 ACTIVE = {"PENDING", "RUNNING", "SUSPENDED"}
 OVER = {name: known for name, known in TRUTHS.items() if known.state not in ACTIVE}
 VERSIONS = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
 ACCOUNTED = [
-    (path / "accounting" / f"{name}.json", known)
+    (path / "accounting" / f"{name}.json", replace(known, restarts=0) if (path.name, name) in UNHARMED else known)
     for path in VERSIONS
     for name, known in (TRUTHS if path.name == "22.05" else LATER).items()
 ]

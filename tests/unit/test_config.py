@@ -176,3 +176,54 @@ def test_the_project_names_no_programs_and_no_host_keys_of_its_own(project, text
 def test_the_environment_may_name_programs_anywhere(project, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(project / "bin"))
     assert config.load().slurm.bin_dir == project / "bin"
+
+
+def test_rates_need_their_currency_and_no_price_is_below_nothing(project, monkeypatch):
+    write(project, '[rates]\ncurrency = "EUR"\ncpu_hour = 0.02\n[rates.gpu_hour]\na100 = 1.5\n')
+    monkeypatch.setenv("SLURM_AGENT_RATES__GPU_HOUR__OTHER", "1")
+    assert config.load().rates.gpu_hour == {"a100": 1.5, "other": 1.0}
+    for text in ("cpu_hour = 1.0", 'currency = "EUR"\ncpu_hour = -1.0', 'currency = "EUR"\ngpu_hour = {a100 = inf}'):
+        write(project, f"[rates]\n{text}\n")
+        with pytest.raises(ConfigError, match=r"^rates"):
+            config.load()
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://user@a", "http://a?b", "file:///etc/passwd", "a:9090"])
+def test_gpu_figures_come_from_a_plain_address(project, monkeypatch, url):
+    monkeypatch.setenv("SLURM_AGENT_GPU_METRICS__URL", url)
+    with pytest.raises(ConfigError, match=r"^gpu_metrics\.url"):
+        config.load()
+    monkeypatch.setenv("SLURM_AGENT_GPU_METRICS__URL", "http://prometheus.site:9090/here")
+    assert config.load().gpu_metrics.url == "http://prometheus.site:9090/here"
+
+
+@pytest.mark.parametrize("line", ['url = "http://a"', 'query = "up"'])
+def test_the_project_does_not_say_where_gpu_figures_come_from(project, line):
+    write(project, f"[gpu_metrics]\n{line}\n")
+    with pytest.raises(ConfigError, match="environment alone") as caught:
+        config.load()
+    assert "SLURM_AGENT_GPU_METRICS__" in caught.value.hint
+
+
+@pytest.mark.parametrize("line", ['command = ["sh"]', 'url = "http://a"', 'env = ["HOME"]', 'token_env = "T"'])
+def test_the_project_does_not_say_which_memory_server_is_told(project, line):
+    """An agent that may write the project would choose a program that runs, or where variables go."""
+    write(project, f"[memory]\ntimeout = 5\n{line}\n")
+    with pytest.raises(ConfigError, match=r"^memory\..*environment alone") as caught:
+        config.load()
+    assert "SLURM_AGENT_MEMORY__" in caught.value.hint
+
+
+def test_a_memory_server_is_a_command_or_an_address(project, monkeypatch):
+    write(project, "[memory]\ntimeout = 5\n")
+    assert not config.load().memory.on
+    monkeypatch.setenv("SLURM_AGENT_MEMORY__COMMAND", '["memory", "server"]')
+    assert (config.load().memory.command, config.load().memory.timeout) == (("memory", "server"), 5)
+    monkeypatch.setenv("SLURM_AGENT_MEMORY__URL", "https://host/mcp")
+    with pytest.raises(ConfigError, match="not both"):
+        config.load()
+    monkeypatch.delenv("SLURM_AGENT_MEMORY__COMMAND")
+    assert config.load().memory.on
+    monkeypatch.setenv("SLURM_AGENT_MEMORY__URL", "https://me:secret@host/mcp")
+    with pytest.raises(ConfigError, match=r"^memory\.url"):
+        config.load()

@@ -1,6 +1,7 @@
 """`doctor` says where each setting came from and whether Slurm answers."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,18 @@ def test_each_cluster_of_the_settings_is_looked_at_up_to_its_first_fault(
     assert "host" in found["far"]["steps"][0]["todo"]
     assert cli.main(["doctor", "--cluster", "near", "--json"]) == 1
     assert list(json.loads(capsys.readouterr().out)["clusters"]) == ["near"]
+
+
+def test_a_memory_server_is_asked_whether_it_takes_records(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cli.main(["doctor", "--json"])
+    assert json.loads(capsys.readouterr().out)["memory"] is None
+    server = Path(__file__).parent / "toolbox" / "memories.py"
+    for way, line in (
+        ("", "ok  memory      m 1, tool store_memory"),
+        ("bare", "NO  memory      the memory server has none"),
+    ):
+        monkeypatch.setenv("SLURM_AGENT_MEMORY__COMMAND", json.dumps([sys.executable, str(server), "/dev/null", way]))
+        cli.main(["doctor"])
+        assert line in capsys.readouterr().out

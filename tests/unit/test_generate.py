@@ -9,8 +9,9 @@ import pytest
 from slurm_agent_tools.catalogue import GenerateScript
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.generate import Draft, compose, fallback
+from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.model import Partition, Plan
+from slurm_agent_tools.model import Partition, Plan, Resources, Usage
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
@@ -271,3 +272,71 @@ def test_a_python_scripts_encoding_line_stays_in_the_first_two():
 
 def test_a_script_of_one_line_keeps_it():
     assert fallback("#!/bin/true", DECISION, blocker="policy", now=NOW).startswith("#!/bin/true\n# slurm-agent-tools")
+
+
+# --- from earlier runs -----------------------------------------------------------------------------------------------
+
+
+def ran(number: int, *, gpus: int = 0, memory: int = 3 * GIB, seconds: int = 3000, **facts: object) -> list[JobRecord]:
+    """Runs of a job of 8 CPUs that kept 2 of them busy."""
+    usage = Usage(
+        elapsed_seconds=seconds,
+        memory_peak_bytes=memory,
+        cpu_seconds=2.0 * seconds,
+        cpu_allocated_seconds=8.0 * seconds,
+    )
+    asked = Resources(partition="cpu", nodes=1, cpus=8, gpus=gpus, memory_bytes=16 * GIB, time_limit_seconds=7200)
+    plain = {
+        "cluster": "c", "project": "/p", "user": "u", "name": "train", "script_path": "s", "script_sha256": "x",
+        "requested": asked, "submitted": NOW, "state": "COMPLETED", "usage": usage,
+    }  # fmt: skip
+    return [JobRecord(job_id=str(job), **plain | facts) for job in range(number)]
+
+
+def from_runs(records: list[JobRecord], **facts: object) -> Draft:
+    ask = GenerateScript(**{"name": "train", "command": "python train.py", "gpus": 0} | facts)
+    return compose(
+        ask, partitions=CLUSTER, limits=LIMITS, mail_user=None, now=NOW, suffix="a1b2c3", records=records
+    )  # fmt: skip
+
+
+def test_numbers_come_from_what_runs_of_this_name_used_and_say_so():
+    found = from_runs(ran(12))
+
+    memory, time, cpus = picked(found, "mem", "time", "cpus-per-task")
+    assert (memory, time, cpus) == ("3840M", "01:00:00", "2")
+    told = [reason for reason in found.reasons if "12 runs of this name" in reason]
+    assert [reason.split(":")[0] for reason in told] == ["Time", "Memory", "CPUs"]
+
+
+def test_what_is_asked_for_goes_before_what_runs_used():
+    found = from_runs(ran(12), memory="8G", time_limit="2:00:00", cpus=3)
+
+    assert picked(found, "mem", "time", "cpus-per-task") == ("8G", "02:00:00", "3")
+    assert not any("runs of this name" in reason for reason in found.reasons)
+
+
+def test_the_size_of_the_data_goes_before_what_runs_used():
+    assert picked(from_runs(ran(12), data_size="1G"), "mem") == ("4G",)
+
+
+def test_too_few_runs_and_runs_with_other_gpus_change_nothing():
+    plain = picked(from_runs([]), "mem", "time", "cpus-per-task")
+
+    assert picked(from_runs(ran(4)), "mem", "time", "cpus-per-task") == plain
+    assert picked(from_runs(ran(12, gpus=2)), "mem", "time", "cpus-per-task") == plain
+
+
+def test_memory_of_runs_with_gpus_is_shared_by_them():
+    assert picked(from_runs(ran(12, gpus=2), gpus=2), "mem-per-gpu") == ("1920M",)
+
+
+def test_a_budget_that_runs_did_not_keep_is_told():
+    found = from_runs(ran(12), time_budget="1500s")
+
+    assert picked(found, "time") == ("00:25:00",)
+    assert "That may be too short: of 12 runs 5 % took 00:50:00 or longer." in found.reasons
+
+
+def test_a_budget_longer_than_the_runs_leaves_their_time():
+    assert picked(from_runs(ran(12), time_budget="10:00:00"), "time") == ("01:00:00",)

@@ -5,12 +5,28 @@ import pytest
 
 from slurm_agent_tools import reference
 from slurm_agent_tools.catalogue import TOOLS
-from slurm_agent_tools.config import ClusterSettings, HttpSettings, Settings, SlurmSettings
+from slurm_agent_tools.config import (
+    ClusterSettings,
+    EfficiencySettings,
+    GpuMetricsSettings,
+    HttpSettings,
+    MemorySettings,
+    RateSettings,
+    Settings,
+    SlurmSettings,
+)
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
 
 
-@pytest.mark.parametrize(("name", "page"), [("tools.md", reference.tools()), ("settings.md", reference.settings())])
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("tools.md", reference.tools()),
+        ("resources.md", reference.offers()),
+        ("settings.md", reference.settings()),
+    ],
+)
 def test_the_committed_page_is_the_generated_one(name, page):
     if os.environ.get("UPDATE_REFERENCE") == "1":
         (PAGES / name).write_text(page, encoding="utf-8")
@@ -43,10 +59,14 @@ def test_every_setting_is_on_the_page_under_both_its_names():
     tables = {
         "slurm": SlurmSettings,
         "http": HttpSettings,
+        "rates": RateSettings,
+        "efficiency": EfficiencySettings,
+        "gpu_metrics": GpuMetricsSettings,
+        "memory": MemorySettings,
         "clusters.NAME": ClusterSettings,
         "clusters.NAME.slurm": SlurmSettings,
     }
-    names = [name for name in Settings.model_fields if name.partition(".")[0] not in {"slurm", "http", "clusters"}]
+    names = [name for name in Settings.model_fields if name not in {*tables, "clusters"}]
     for table, model in tables.items():
         names += [f"{table}.{name}" for name in model.model_fields if name != "slurm"]
 

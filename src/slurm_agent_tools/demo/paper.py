@@ -36,6 +36,11 @@ class Paper:
         for line in text.splitlines():
             printing.lines(_wrapped(line))
 
+    def page(self, title: str, text: str) -> None:
+        """A file or an output as it is, line by line."""
+        lines = [f"   | {render.plain(line)}".rstrip() for line in text.splitlines()]
+        printing.lines([self._painted(_FAINT, f"   {title}"), *lines])
+
     def news(self, what: str, text: str) -> None:
         """Say the text unless the last news was the same."""
         if what != self._latest:

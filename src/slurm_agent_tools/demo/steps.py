@@ -91,20 +91,42 @@ async def succeed(guest: Guest) -> str:
     return job_id
 
 
-async def run_out(guest: Guest) -> str:
-    """Submit a job that needs more memory than it asks for, and find out why it died; returns its id."""
+async def run_out(guest: Guest) -> list[str]:
+    """Submit a job that needs more memory than it asks for, find out why it died, ask for what is proposed; two ids."""
     guest.paper.step("Diagnose a job that ran out of memory")
-    submitted = await guest.call("submit_job", script="big.sh", idempotency_key="demo-big")
-    job_id = str(submitted["job_id"])
-    job = (await guest.wait(job_id))["job"]
-    state, _ = await guest.stage.fate(job_id)
-    guest.paper.check("sacct: how it ended", job["state"], state)
+    job_id = await _through(guest, "demo-big")
     diagnosis = (await guest.call("analyze_log", job_id=job_id))["diagnosis"]
     guest.paper.say(f"{diagnosis['confidence']:.0%} sure. Proposed, never sent: {diagnosis['proposed_change']}")
     guest.paper.check("the cause is memory", True, "memory" in diagnosis["category"])
     saved = await guest.call("save_result", name="too-big", status="failed", job_id=job_id)
     record = saved["failure_record"]
     guest.paper.check(f"{record} is there", True, bool(record) and (guest.stage.project / record).is_file())
+    guest.paper.page(record, (guest.stage.project / record).read_text())
+    guest.paper.page(f"$ slurm-agent-tools report {job_id}", await guest.stage.tool("report", job_id))
+    return [job_id, await _as_proposed(guest, diagnosis["proposed_change"])]
+
+
+async def _as_proposed(guest: Guest, directive: str) -> str:
+    """A person takes the proposal over into the script, and the agent submits it again; the job's id."""
+    guest.paper.step("A person writes the proposed line into the script")
+    script = guest.stage.project / "big.sh"
+    option = directive.partition("=")[0]
+    lines = [directive if line.startswith(option) else line for line in script.read_text().splitlines()]
+    script.write_text("\n".join(lines) + "\n")
+    guest.paper.check(f"big.sh says {directive}", 1, lines.count(directive))
+    job_id = await _through(guest, "demo-big-enough")
+    state, code = await guest.stage.fate(job_id)
+    guest.paper.check("sacct: it is done this time", "COMPLETED 0:0", f"{state} {code}")
+    return job_id
+
+
+async def _through(guest: Guest, key: str) -> str:
+    """Submit big.sh and wait for its end, which is compared with what sacct says; its id."""
+    submitted = await guest.call("submit_job", script="big.sh", idempotency_key=key)
+    job_id = str(submitted["job_id"])
+    job = (await guest.wait(job_id))["job"]
+    state, _ = await guest.stage.fate(job_id)
+    guest.paper.check("sacct: how it ended", job["state"], state)
     return job_id
 
 
@@ -142,7 +164,7 @@ async def play(guest: Guest) -> None:
     before = await guest.stage.jobs()
     await look(guest)
     await validate(guest)
-    made = [await succeed(guest), await run_out(guest)]
+    made = [await succeed(guest), *await run_out(guest)]
     await refuse(guest)
     await ask_a_person(guest)
     guest.paper.step("What Slurm has of all this")

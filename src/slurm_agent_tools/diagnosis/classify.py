@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import propose
 from slurm_agent_tools.diagnosis.excerpt import LogText
 from slurm_agent_tools.diagnosis.extract import errors, metrics, stderr_first, warnings
 from slurm_agent_tools.diagnosis.facts import among, broken, evidence, facts, failed
-from slurm_agent_tools.diagnosis.match import Hit, hits, root
+from slurm_agent_tools.diagnosis.match import Hit, Root, hits, root
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
-from slurm_agent_tools.model import Job
+from slurm_agent_tools.model import Job, Node
 from slurm_agent_tools.replies import Diagnosis, EvidenceLine
 
 __all__ = ["diagnose", "errors", "metrics", "warnings"]
@@ -20,43 +21,54 @@ NONE, UNKNOWN = "none", "unknown"
 _SHOWN = 8
 _QUOTED = 200
 _QUOTES = "'\"`\u2018\u2019.,;"
-_FAR = 200  # lines after the last match: the program went on for long, so that may not be what ended it
+_NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
+_TRUST = {"certain": 0.95, "cause": 0.8, "generic": 0.7, "weak": 0.45, "effect": 0.5, "last": 0.4}
 
 
-def diagnose(job: Job | None, tasks: Sequence[Job], logs: Sequence[LogText]) -> Diagnosis:
-    """The root cause. `job` None: a log alone, without Slurm's records. Pure; log lines are data."""
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One part that failed, or a log alone (`part` None), with what Slurm's records and the logs show of it."""
+
+    part: Job | None
+    texts: Sequence[LogText]
+    known: frozenset[str]
+    found: Sequence[Hit]
+    proof: Sequence[EvidenceLine] = ()
+    more: str = ""
+
+
+def diagnose(job: Job | None, tasks: Sequence[Job], logs: Sequence[LogText], nodes: Sequence[Node] = ()) -> Diagnosis:
+    """The root cause. `job` None: a log alone, without Slurm's records. Pure; log lines are data.
+
+    `nodes`: the job's nodes as they are now, where that is known.
+    """
     texts = stderr_first(logs)
-    parts = [task for task in tasks if failed(task)] if job is not None and tasks else []
-    if not parts and job is not None and failed(job):
-        parts = [job]
-    if parts:
-        parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
-        return _failure(parts, texts, bool(tasks))
     if job is None:
-        return _log_alone(texts)
-    return _no_failure(job, tasks, texts)
+        return _judged(_Case(None, texts, frozenset(), hits(texts, frozenset())))
+    parts = [task for task in tasks if failed(task)] or [part for part in (job,) if failed(part)]
+    if not parts:
+        return _no_failure(job, tasks, texts)
+    parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
+    known = facts(parts[0], nodes)
+    several = _several(parts) if tasks and len(parts) > 1 else ""
+    return _judged(_Case(parts[0], texts, known, hits(texts, known), evidence(parts[0], nodes), several))
 
 
-def _failure(parts: Sequence[Job], texts: Sequence[LogText], of_array: bool) -> Diagnosis:
-    part = parts[0]
-    known = facts(part)
-    found = hits(texts, known)
-    proof = evidence(part)
-    shown = _several(parts) if of_array and len(parts) > 1 else ""
-    chosen = _decided(known, found)
-    if chosen is not None:
-        lines = [hit.line for hit in found if hit.signature.id == chosen.id]
-        first = next((hit for hit in found if hit.signature.id == chosen.id), None)
-        return _answer(chosen, part, 0.95 if lines else 0.9, [*proof, *lines], shown + _other(chosen, found), first)
-    hit = root(found, known)
-    if hit is not None and hit.signature.tier == "cause":
-        return _from_log(hit, part, known, found, proof, shown)
-    suggested = next((s for s in signatures() if among(known, s.suggests)), None)
-    if suggested is not None and (hit is None or hit.signature.tier == "effect"):
-        return _answer(suggested, part, 0.6, [*proof, *errors(texts)], shown)
-    if hit is not None:
-        return _from_log(hit, part, known, found, proof, shown)
-    return _unknown(part, [*proof, *errors(texts)], texts, shown)
+def _judged(case: _Case) -> Diagnosis:
+    said = _decided(case.known, case.found)
+    if said is not None:
+        return _said(case, said)
+    best = root(case.found, case.known, case.texts)
+    suggested = next((s for s in signatures() if among(case.known, s.suggests)), None)
+    if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
+        lines = [*case.proof, *errors(case.texts)]
+        return _answer(case, suggested, 0.8 if _by_signal(case.known, suggested) else 0.6, lines)
+    return _unknown(case) if best is None else _from_log(case, best)
+
+
+def _by_signal(known: frozenset[str], signature: Signature) -> bool:
+    """True where the kernel's own signal says it, not an exit code, which a program may choose."""
+    return any("signal=" in fact and among([fact], signature.suggests) for fact in known)
 
 
 def _decided(known: frozenset[str], found: Sequence[Hit]) -> Signature | None:
@@ -68,34 +80,46 @@ def _decided(known: frozenset[str], found: Sequence[Hit]) -> Signature | None:
     return None
 
 
-def _other(chosen: Signature, found: Sequence[Hit]) -> str:
+def _said(case: _Case, chosen: Signature) -> Diagnosis:
+    """What Slurm itself says. A clear cause in the log beside a time limit or a cancellation makes that doubtful."""
+    same = [hit for hit in case.found if hit.signature.id == chosen.id]
+    same.sort(key=lambda hit: not hit.sure)
+    confidence = (0.95 if same else 0.9) if case.part is not None else 0.85
+    lines = [*case.proof, *(hit.line for hit in same)]
+    other = _other(chosen, case.found)
+    if other is not None:
+        case = replace(case, more=f"{case.more} The log also shows {_named(other.hit)}")
+        lines.append(other.hit.line)
+        if other.hit.tier in {"cause", "generic"} and not other.went_on and other.late <= _NEAR:
+            confidence = 0.5
+    return _answer(case, chosen, confidence, lines, same[0] if same else None)
+
+
+def _named(hit: Hit) -> str:
+    return f"{hit.signature.id}: {_quote(hit.line.text)}"
+
+
+def _other(chosen: Signature, found: Sequence[Hit]) -> Root | None:
     """What the log shows beside a time limit or a cancellation: it may be why there was nothing more to wait for."""
-    hit = root([hit for hit in found if hit.signature.id != chosen.id and not hit.sure], frozenset())
-    if hit is None or chosen.id not in {"time-limit", "cancelled"}:
-        return ""
-    return f" The log also shows {hit.signature.id}: {_quote(hit.line.text)}"
+    outside = {"time-limit", "cancelled"}
+    if chosen.id not in outside:
+        return None
+    return root([hit for hit in found if hit.signature.id not in outside], frozenset())
 
 
-def _from_log(
-    hit: Hit, part: Job, known: frozenset[str], found: Sequence[Hit], proof: list[EvidenceLine], shown: str
-) -> Diagnosis:
-    confidence = {"cause": 0.8, "generic": 0.7, "effect": 0.5}[hit.signature.tier]
-    if among(known, hit.signature.supports):
+def _from_log(case: _Case, best: Root) -> Diagnosis:
+    """How much a line of the log tells, by its kind and by what stands around it and behind it."""
+    hit = best.hit
+    confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
+    if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
-    elif hit.late > _FAR:
-        confidence = 0.4
-    return _answer(hit.signature, part, confidence, [*_lines(hit, found), *proof], shown, hit)
-
-
-def _log_alone(texts: Sequence[LogText]) -> Diagnosis:
-    found = hits(texts, frozenset())
-    said = _decided(frozenset(), found)
-    hit = next((hit for hit in found if said is not None and hit.signature.id == said.id), None)
-    hit = hit or root(found, frozenset())
-    if hit is None:
-        return _unknown(None, errors(texts), texts, "")
-    confidence = 0.85 if hit.sure else {"cause": 0.7, "generic": 0.6, "effect": 0.5}[hit.signature.tier]
-    return _answer(hit.signature, None, 0.35 if hit.late > _FAR else confidence, _lines(hit, found), "", hit)
+    if best.rivals or best.late > _NEAR:
+        confidence = min(confidence, 0.5)
+    if best.went_on or best.late > _FAR:
+        confidence = min(confidence, 0.35)
+    rivals = {rival.signature.id: rival for rival in best.rivals}
+    case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}" for rival in rivals.values()))
+    return _answer(case, hit.signature, confidence, [*_lines(hit, case.found), *case.proof], hit)
 
 
 def _lines(hit: Hit, found: Sequence[Hit]) -> list[EvidenceLine]:
@@ -108,24 +132,20 @@ def _lines(hit: Hit, found: Sequence[Hit]) -> list[EvidenceLine]:
 
 
 def _answer(
-    signature: Signature,
-    part: Job | None,
-    confidence: float,
-    lines: Sequence[EvidenceLine],
-    more: str,
-    hit: Hit | None = None,
+    case: _Case, signature: Signature, confidence: float, lines: Sequence[EvidenceLine], hit: Hit | None = None
 ) -> Diagnosis:
     change = None
-    if part is not None and signature.change is not None:
-        change = propose.memory(part) if signature.change == "memory" else propose.time(part)
+    if case.part is not None and signature.change is not None:
+        change = (propose.memory if signature.change == "memory" else propose.time)(case.part, case.texts)
+    ground = "" if change is None else f" {change.ground}"
     return Diagnosis(
         category=signature.id,
         confidence=round(confidence, 2),
         escalation=signature.escalation,
-        explanation=_explanation(signature, part, hit) + more,
+        explanation=_explanation(signature, case.part, hit) + case.more + ground,
         evidence=_unique(lines),
         suggestions=list(signature.suggestions),
-        proposed_change=change,
+        proposed_change=None if change is None else change.line,
     )
 
 
@@ -150,22 +170,23 @@ def _several(parts: Sequence[Job]) -> str:
     return f" {len(parts)} tasks failed ({states}); this is about {parts[0].job_id}, which ended first."
 
 
-def _unknown(part: Job | None, lines: Sequence[EvidenceLine], texts: Sequence[LogText], more: str) -> Diagnosis:
-    last = [line for text in texts for line in text.lines[-3:]]
+def _unknown(case: _Case) -> Diagnosis:
+    part, lines = case.part, [*case.proof, *errors(case.texts)]
+    last = [line for text in case.texts for line in text.lines[-3:]]
     if part is None:
         text = "No line of the log shows a known failure, and Slurm's records were not asked."
     elif part.state == "COMPLETED":
         text = f"{len(broken(part))} step(s) failed behind the exit code 0; the log does not say why."
     else:
         text = f"The job ended in {part.state}; neither Slurm nor the log says why."
-        if among(facts(part), ("signal=9", "step_signal=9")):
+        if among(case.known, ("signal=9", "step_signal=9")):
             text += " It was killed (SIGKILL), which is often, but not surely, for memory."
     return Diagnosis(
         category=UNKNOWN,
         confidence=0.1,
         escalation="medium" if part is not None else "none",
-        explanation=text + more,
-        evidence=_unique([*lines, *last]),
+        explanation=text + case.more,
+        evidence=_unique([*lines[: _SHOWN - len(last[:3])], *last]),
         suggestions=["Read the lines shown, and let the program say more (set -x in the script, verbose logging)."],
     )
 
@@ -176,7 +197,7 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
         return waiting
     live = [part for part in (job, *tasks) if part.active]
     if job.state == "UNKNOWN" and not live:
-        return _unknown(job, [], texts, "")
+        return _unknown(_Case(job, texts, facts(job), ()))
     bad = errors(texts)
     if live:
         reason = f" ({job.reason})" if job.state == "PENDING" and job.reason else ""
@@ -198,7 +219,8 @@ def _waits(job: Job, tasks: Sequence[Job]) -> Diagnosis | None:
     for part in (job, *tasks):
         signature = next((s for s in signatures() if part.active and among(facts(part), s.decides)), None)
         if signature is not None:
-            return _answer(signature, part, 0.9, evidence(part), f" Slurm's reason for waiting: {part.reason}.")
+            case = _Case(part, (), facts(part), (), more=f" Slurm's reason for waiting: {part.reason}.")
+            return _answer(case, signature, 0.9, evidence(part))
     return None
 
 

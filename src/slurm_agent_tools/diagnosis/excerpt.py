@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,12 @@ from slurm_agent_tools.replies import EvidenceLine
 from slurm_agent_tools.trust import stripped
 
 MAX_LINE = 2000
-_KEPT_HEAD, _KEPT_TAIL = 1500, 400
+_KEPT_HEAD, _KEPT_TAIL = 500, 300
+_BEFORE_SIGN, _BEHIND_SIGN = 150, 350
+_SIGN = re.compile(
+    r"error|exception|out of memory|fault|fatal|fail|kill|denied|not found|no such|cannot|abort|cancel|exceeded",
+    re.IGNORECASE,
+)
 
 # Control sequences of terminals (ECMA-48): CSI, OSC and its kin up to their end, and two-character escapes.
 _ESCAPES = re.compile(
@@ -21,6 +26,8 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
+_KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_GAP = re.compile(r"\[\.\.\. \d+ bytes (?:were not read|are not shown) \.\.\.\]")
 _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
 _RANK = re.compile(
     r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):|\(\w+ pid=\d+\))\s?"
@@ -29,11 +36,35 @@ _RANK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """What was read of one output file. A line number is 0 where it is not known."""
+    """What was read of one output file. A line number is 0 where it is not known.
+
+    `places`: how far down in the whole file each line is, in lines, blank ones counted; where a part was left out, by
+    the mean length of a line. Empty: the lines are all there are.
+    """
 
     path: str
     kind: Literal["stdout", "stderr"]
     lines: tuple[EvidenceLine, ...]
+    places: tuple[int, ...] = ()
+
+    def place(self, index: int) -> int:
+        """Where a line is in the file, counted in lines."""
+        return self.places[index] if self.places else index
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file from byte `offset` on, before byte `end`. `number`: of its first line, 0 where not known."""
+
+    offset: int
+    end: int
+    data: bytes
+    number: int = 0
+
+
+def is_gap(line: EvidenceLine) -> bool:
+    """True for a line that stands for a part which was left out."""
+    return line.line == 0 and _GAP.fullmatch(line.text) is not None
 
 
 def read_text(path: str, kind: Literal["stdout", "stderr"], head: bytes, tail: bytes, size: int) -> LogText:
@@ -41,23 +72,67 @@ def read_text(path: str, kind: Literal["stdout", "stderr"], head: bytes, tail: b
     gap = size - len(head) - len(tail)
     if not tail or gap <= 0:
         whole = head + (tail[-gap:] if gap < 0 else tail)
-        return LogText(path, kind, _safe(_numbered(path, whole, 1)))
-    start = head.rpartition(b"\n")[0] or head
-    end = tail.partition(b"\n")[2] or tail
-    lines = list(_numbered(path, start, 1))
-    lines.append(EvidenceLine(file=path, line=0, text=f"[... {size - len(start) - len(end)} bytes were not read ...]"))
-    lines.extend(_numbered(path, end, 0))
-    return LogText(path, kind, _safe(lines))
+        return assemble(path, kind, [Piece(0, len(whole), whole, 1)], len(whole))
+    pieces = [Piece(0, len(head), head, 1), Piece(size - len(tail), size, tail)]
+    return assemble(path, kind, pieces, size, "were not read")
 
 
-def _safe(lines: Iterable[EvidenceLine]) -> tuple[EvidenceLine, ...]:
-    """Without secrets, which may go over several lines, and every line bounded."""
-    known = list(lines)
-    if not known:
-        return ()
-    texts = mask("\n".join(line.text for line in known)).split("\n")
-    pairs = zip(known, texts, strict=True)
-    return tuple(_changed(line, text.rstrip()) for line, text in pairs if text.strip())
+def assemble(
+    path: str, kind: Literal["stdout", "stderr"], pieces: Sequence[Piece], size: int, left: str = "are not shown"
+) -> LogText:
+    """Join parts of a file in their order; lines that a part's ends cut go, `left` tells what the gaps are."""
+    whole = [_trimmed(piece, size) for piece in pieces]
+    mean = _mean(whole)
+    lines: list[EvidenceLine] = []
+    places: list[int] = []
+    here, end = 0, 0
+    for piece in whole:
+        if piece.offset > end and lines:
+            text = f"[... {piece.offset - end} bytes {left} ...]"
+            lines.append(EvidenceLine(file=path, line=0, text=text))
+            places.append(here)
+        here = max(here, piece.number - 1) if piece.number else here + (piece.offset - end) // mean
+        count = len(lines)
+        for offset, line in _numbered(path, piece.data, piece.number):
+            lines.append(line)
+            places.append(here + offset)
+        here = (places[-1] if len(places) > count else here) + 1
+        end = piece.end
+    return _safe(LogText(path, kind, tuple(lines), tuple(places)))
+
+
+def _trimmed(piece: Piece, size: int) -> Piece:
+    """Without the lines that its ends cut, unless there are no others, and without the end of a private key."""
+    data, number, offset, end = piece.data, piece.number, piece.offset, piece.end
+    if offset:
+        cut = data.find(b"\n") + 1
+        key = _KEY_END.search(data)
+        cut = max(cut, key.end()) if key is not None and b"-----BEGIN" not in data[: key.start()] else cut
+        number += data.count(b"\n", 0, cut) if number else 0
+        data, offset = data[cut:], offset + cut
+    if end < size:
+        cut = data.rfind(b"\n")
+        end -= len(data) - cut if cut >= 0 else 0
+        data = data[:cut] if cut >= 0 else data
+    return Piece(offset, end, data, number)
+
+
+def _mean(pieces: Sequence[Piece]) -> int:
+    """Bytes of a line."""
+    return max(1, sum(len(piece.data) for piece in pieces) // (1 + sum(piece.data.count(b"\n") for piece in pieces)))
+
+
+def _safe(text: LogText) -> LogText:
+    """Without secrets, which may go over several lines, without what is blank then, and every line bounded."""
+    if not text.lines:
+        return text
+    texts = mask("\n".join(line.text for line in text.lines)).split("\n")
+    kept = [
+        (_changed(line, shown.rstrip()), place)
+        for line, shown, place in zip(text.lines, texts, text.places, strict=True)
+        if shown.strip()
+    ]
+    return LogText(text.path, text.kind, tuple(line for line, _ in kept), tuple(place for _, place in kept))
 
 
 def _changed(line: EvidenceLine, text: str) -> EvidenceLine:
@@ -65,17 +140,17 @@ def _changed(line: EvidenceLine, text: str) -> EvidenceLine:
     return line if short == line.text else EvidenceLine(file=line.file, line=line.line, text=short)
 
 
-def _numbered(path: str, data: bytes, first: int) -> Iterator[EvidenceLine]:
-    """Every line that shows something; `first` 0: the numbers are not known."""
+def _numbered(path: str, data: bytes, first: int) -> Iterator[tuple[int, EvidenceLine]]:
+    """Every line that shows something, counted from 0; `first` 0: the numbers are not known."""
     for offset, raw in enumerate(data.split(b"\n")):
         number = first + offset if first else 0
         for text in _shown(raw):
-            yield EvidenceLine(file=path, line=number, text=text)
+            yield offset, EvidenceLine(file=path, line=number, text=text)
 
 
 def clean(data: bytes) -> list[str]:
     """The lines of a log as a person would read them, blank ones left out."""
-    return [line.text for line in _safe(_numbered("", data, 1))]
+    return [line.text for line in read_text("", "stdout", data, b"", len(data)).lines]
 
 
 def _shown(raw: bytes) -> list[str]:
@@ -99,10 +174,16 @@ def _redrawn(parts: list[str]) -> Iterator[str]:
 
 
 def _bounded(text: str) -> str:
+    """A long line's beginning and end, and of what is between them the first and the last sign of an error."""
     if len(text) <= MAX_LINE:
         return text
-    cut = len(text) - _KEPT_HEAD - _KEPT_TAIL
-    return f"{text[:_KEPT_HEAD]} [... {cut} characters ...] {text[-_KEPT_TAIL:]}"
+    signs = [match.start() for match in _SIGN.finditer(text, _KEPT_HEAD, len(text) - _KEPT_TAIL)]
+    spans = [(0, _KEPT_HEAD), *((at - _BEFORE_SIGN, at + _BEHIND_SIGN) for at in signs[:1] + signs[1:][-1:])]
+    shown, end = "", 0
+    for start, stop in [*spans, (len(text) - _KEPT_TAIL, len(text))]:
+        shown += f" [... {start - end} characters ...] " if start > end else ""
+        shown, end = shown + text[max(start, end) : stop], max(stop, end)
+    return shown
 
 
 def split_rank(text: str) -> tuple[str, str]:

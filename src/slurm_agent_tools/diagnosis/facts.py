@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from slurm_agent_tools.model import Job, Step
+from slurm_agent_tools.model import Job, Node, Step
 from slurm_agent_tools.replies import EvidenceLine
 from slurm_agent_tools.units import format_duration, human_memory
 
 SOURCE = "Slurm"  # stands for a file in evidence
-_KILL = 9
+_KILL, _END = 9, 15
+_SAMPLED = 120  # seconds, several times Slurm's usual interval
 _FULL = 0.95  # of the requested memory: sampled, so a peak is seen a little late
+# Reasons that Slurm gives an ended job for its end (squeue(1), JOB REASON CODES); others are left from its waiting.
+_ENDED = frozenset({"NodeDown", "SystemFailure", "TimeLimit", "OutOfMemory", "DeadLine", "JobLaunchFailure", "Prolog"})
+_BAD_NODE = ("down", "fail", "not_respond", "no_respond", "unk", "*")  # sinfo(1): * does not respond
 
 
-def facts(part: Job) -> frozenset[str]:
-    """`state=`, `step=` (a step's state), `exit=`, `signal=`, `step_exit=`, `step_signal=`, `waits=`, `reason=`.
+def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
+    """`state=`, `step=` (a step's state), `exit=`, `signal=`, `step_exit=`, `step_signal=`, `waits=`, `reason=`, ...
 
     An exit code above 128 is also the signal that a shell reports that way (bash(1), EXIT STATUS). The reason of an
-    ended job counts only where it never started: accounting keeps the last reason for waiting.
+    ended job counts as `reason=` only where it never started, since accounting keeps the last reason for waiting; as
+    `ended=` where it is one for an end. `memory=full`, `memory=low`, `memory=full-and-killed`, `time=over-and-killed`
+    compare what was used with the request; `node=down` is the state of one of its nodes now.
     """
     found = {f"state={part.state}"} | _ends("", part.exit_code, part.signal)
     found |= _ends("step_", part.derived_exit_code, part.derived_signal)
@@ -26,11 +32,39 @@ def facts(part: Job) -> frozenset[str]:
         found |= {f"step={step.state}"} | _ends("step_", step.exit_code, step.signal)
     if part.reason and part.active:
         found.add(f"waits={part.reason}")
+    elif part.reason in _ENDED:
+        found.add(f"ended={part.reason}")
     elif part.reason and part.started is None:
         found.add(f"reason={part.reason}")
-    if filled(part) and found & {f"signal={_KILL}", f"step_signal={_KILL}"}:
-        found.add("memory=full-and-killed")
-    return frozenset(found)
+    return frozenset(found | _compared(part, found) | ({"node=down"} if down(nodes) else set()))
+
+
+def _compared(part: Job, found: set[str]) -> set[str]:
+    """What was used beside what was asked for."""
+    compared = {"memory=full"} if filled(part) else {"memory=low"} if roomy(part) else set()
+    if "memory=full" in compared and found & {f"signal={_KILL}", f"step_signal={_KILL}"}:
+        compared.add("memory=full-and-killed")
+    killed = found & {f"{who}signal={number}" for who in ("", "step_") for number in (_KILL, _END)}
+    if killed and part.state == "FAILED" and overdue(part):
+        compared.add("time=over-and-killed")
+    return compared
+
+
+def roomy(part: Job) -> bool:
+    """True when it ran long enough to be sampled and no task used half of what it had."""
+    has, used = part.resources.memory_per_node_bytes or part.resources.memory_bytes, peak([part])
+    return bool(has and used and used < has / 2 and (part.elapsed_seconds or 0) >= _SAMPLED)
+
+
+def overdue(part: Job) -> bool:
+    """True when it ran for all the time that it had."""
+    limit = part.resources.time_limit_seconds
+    return bool(limit and limit > 0 and part.elapsed_seconds is not None and part.elapsed_seconds >= limit)
+
+
+def down(nodes: Sequence[Node]) -> list[Node]:
+    """Those that cannot run anything."""
+    return [node for node in nodes if any(state in node.state.lower() for state in _BAD_NODE)]
 
 
 def _ends(prefix: str, code: int | None, signal: int | None) -> set[str]:
@@ -72,14 +106,15 @@ def broken(part: Job) -> list[Step | None]:
     return steps or ([None] if part.derived_exit_code or part.derived_signal else [])
 
 
-def evidence(part: Job) -> list[EvidenceLine]:
-    """State and codes of the job and of the steps that failed, one line each."""
+def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
+    """State and codes of the job, of the steps that failed and of nodes that are down, one line each."""
     texts = [f"job {part.job_id}: {_words(part.state, part.exit_code, part.signal, part.reason)}{_used(part)}"]
     for step in broken(part):
         if step is None:
             texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
         else:
             texts.append(f"step {step.step_id} ({step.name}): {_words(step.state, step.exit_code, step.signal, None)}")
+    texts += [f"node {node.name}: {node.state}" + (f" ({node.reason})" if node.reason else "") for node in down(nodes)]
     return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
 
 

@@ -6,17 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-# Lines that say themselves that they are no failure: Python's and compilers' warnings, log levels, glog's W and I.
-_HARMLESS = re.compile(
-    r"(?<![=\w])(?:\w*Warning|WARN(?:ING)?|INFO|DEBUG|NOTICE)\b|\b(?:warning|info):|^\[?[WI]\d{4}\b|\[[WI] "
-)
-_EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
-_MARKED = 200  # characters at a line's start in which its level stands
+from slurm_agent_tools.diagnosis.noise import harmless, passing
+
+__all__ = ["Signature", "Tier", "by_id", "ere", "escaped", "harmless", "matching", "signatures"]
+
+Tier = Literal["certain", "cause", "generic", "weak", "effect", "last"]
+"""How much a matching line tells: `certain` are Slurm's own words; `last` counts where nothing else is there."""
+
+_ERE = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside brackets (re_format(7)); ] and } have none
+_Pattern = Annotated[re.Pattern[str], BeforeValidator(lambda text: re.compile(text, re.ASCII))]
 
 
 class Signature(BaseModel):
@@ -26,14 +29,19 @@ class Signature(BaseModel):
 
     id: str
     words: tuple[str, ...] = Field(min_length=1)
-    patterns: tuple[re.Pattern[str], ...] = ()
-    certain: tuple[re.Pattern[str], ...] = ()
+    certain: tuple[_Pattern, ...] = ()
+    patterns: tuple[_Pattern, ...] = ()
+    weak: tuple[_Pattern, ...] = ()
+    last: tuple[_Pattern, ...] = ()
+    unless: tuple[_Pattern, ...] = ()
     decides: tuple[str, ...] = ()
     suggests: tuple[str, ...] = ()
     supports: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     tier: Literal["cause", "generic", "effect"] = "cause"
     recoverable: bool = False
+    explains: tuple[str, ...] = ()
     any_level: bool = False
     change: Literal["memory", "time"] | None = None
     explanation: str
@@ -48,28 +56,29 @@ class Signature(BaseModel):
 
     def match(self, line: str) -> re.Match[str] | None:
         """The match of one cleaned line without its rank's prefix; a harmless line never matches."""
-        if not self.concerns(line.lower()):
+        if not self.concerns(line.lower()) or any(pattern.search(line) for pattern in self.unless):
             return None
-        if not self.any_level and harmless(line):
-            return None
-        found = (pattern.search(line) for pattern in (*self.certain, *self.patterns))
-        return next((match for match in found if match is not None), None)
+        found = (p.search(line) for p in (*self.certain, *self.patterns, *self.weak, *self.last))
+        match = next((match for match in found if match is not None), None)
+        if match is None or match.re in self.certain:
+            return match
+        return None if (passing(line) if self.any_level else harmless(line)) else match
 
-    def sure(self, line: str) -> bool:
-        """True for Slurm's own words, which decide like its records."""
-        return any(pattern.search(line) for pattern in self.certain)
-
-
-def harmless(line: str) -> bool:
-    """True for a line that is marked as a warning or as information and does not start with an exception."""
-    return _HARMLESS.search(line[:_MARKED]) is not None and _EXCEPTION.match(line) is None
+    def strength(self, match: re.Match[str]) -> Tier:
+        """How much a match of this signature tells."""
+        if match.re in self.certain:
+            return "certain"
+        if match.re in self.patterns:
+            return self.tier
+        return "weak" if match.re in self.weak else "last"
 
 
 @cache
 def signatures() -> tuple[Signature, ...]:
     """All of them, the surest first. The file is part of the package: a fault in it is a fault of the program."""
     text = resources.files(__package__).joinpath("signatures.yaml").read_text(encoding="utf-8")
-    return tuple(Signature.model_validate(entry) for entry in yaml.safe_load(text))
+    quick = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster, where PyYAML was built with it
+    return tuple(Signature.model_validate(entry) for entry in yaml.load(text, Loader=quick))  # noqa: S506 - safe
 
 
 @cache
@@ -78,13 +87,60 @@ def by_id() -> dict[str, Signature]:
     return {signature.id: signature for signature in signatures()}
 
 
+@cache
+def words() -> list[str]:
+    """The words of all signatures, those left out that hold another one; sorted."""
+    shortest: list[str] = []
+    for word in sorted({word for signature in signatures() for word in signature.words}, key=len):
+        if not any(short in word for short in shortest):
+            shortest.append(word)
+    return sorted(shortest)
+
+
+@cache
+def ere() -> list[str]:
+    """POSIX extended regular expressions, to be joined by | and used without regard to case (grep -i -E).
+
+    A line in which none of them matches cannot match a signature.
+    """
+    return [escaped(word) for word in words()]
+
+
+def escaped(word: str) -> str:
+    """A word as a POSIX extended regular expression that matches nothing else."""
+    return _ERE.sub(r"\\\g<0>", word)
+
+
 def matching(lines: Sequence[str]) -> Iterator[tuple[int, Signature, re.Match[str]]]:
     """(index, signature, match) of every line that a signature matches, in order of the lines."""
-    whole = "\n".join(lines).lower()
-    live = [signature for signature in signatures() if signature.concerns(whole)]
-    for index, line in enumerate(lines if live else ()):
-        lowered = line.lower()
-        for signature in live:
-            match = signature.match(line) if signature.concerns(lowered) else None
+    for index in _with_words("\n".join(lines).lower()):
+        lowered = lines[index].lower()
+        for signature in signatures():
+            match = signature.match(lines[index]) if signature.concerns(lowered) else None
             if match is not None:
                 yield index, signature, match
+
+
+def _with_words(whole: str) -> Iterator[int]:
+    """Indices of the lines of a text in small letters that hold one of the words."""
+    position, index = 0, 0
+    while match := _tree().search(whole, position):
+        index += whole.count("\n", position, match.start())
+        yield index
+        position = whole.find("\n", match.end())
+        if position < 0:
+            return
+
+
+@cache
+def _tree() -> re.Pattern[str]:
+    """All words as one expression that shares their beginnings: several times faster than one word after another."""
+    return re.compile(_branches(words()))
+
+
+def _branches(texts: Sequence[str]) -> str:
+    if "" in texts:
+        return ""
+    heads = sorted({text[0] for text in texts})
+    parts = [re.escape(head) + _branches([text[1:] for text in texts if text[0] == head]) for head in heads]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"

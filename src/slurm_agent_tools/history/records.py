@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from slurm_agent_tools.model import Resources, Usage
@@ -31,3 +32,32 @@ class JobRecord:
     category: str | None = None  # of its failure, as analyze_log found it
     usage: Usage | None = None
     result_path: str | None = None  # a saved result of this job, inside the project
+    tasks: int = 1  # array tasks or components that its usage rests on
+    managed: bool = True  # it came through the guard
+
+
+def merged(kept: Iterable[JobRecord], told: Iterable[JobRecord]) -> list[JobRecord]:
+    """The ledger's records completed by those of the accounting, and the jobs that only the accounting has.
+
+    Newest first. What the ledger knows counts; of a job's end, what the accounting tells.
+    """
+    theirs = {record.job_id: record for record in told}
+    ours = [_joined(record, theirs.pop(record.job_id, None)) for record in kept]
+    return sorted((*ours, *theirs.values()), key=lambda record: (record.submitted, record.job_id), reverse=True)
+
+
+def _joined(ours: JobRecord, theirs: JobRecord | None) -> JobRecord:
+    if theirs is None:
+        return ours
+    return replace(
+        ours,
+        state=theirs.state,
+        partition=theirs.partition or ours.partition,
+        started=theirs.started or ours.started,
+        ended=theirs.ended or ours.ended,
+        exit_code=theirs.exit_code if theirs.exit_code is not None else ours.exit_code,
+        signal=theirs.signal or ours.signal,
+        category=ours.category or theirs.category,
+        usage=theirs.usage or ours.usage,
+        tasks=theirs.tasks,
+    )

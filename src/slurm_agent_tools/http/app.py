@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -23,7 +24,7 @@ from slurm_agent_tools.http.gate import Gate
 from slurm_agent_tools.http.guard import PATH, Guard
 from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.mcp import build_server
-from slurm_agent_tools.toolbox.desks import Opened, ledger_place
+from slurm_agent_tools.toolbox.desks import ledger_place
 
 _SESSIONS = 1000
 _SESSION_IDLE = 900.0
@@ -36,14 +37,14 @@ async def serve(settings: Settings) -> None:
     tokens, address = Tokens(ledger_place(settings).folder), listen.chosen(settings)
     listen.check(address, settings.http, tokens)
     wire.room(settings.http)
-    gate = Gate(Opened(settings))
+    gate = Gate.open(settings)
     try:
         guard = assemble(build_server(gate, settings), gate, tokens, address, settings)
         with listen.listening(address) as made:
             if not tokens.current():
                 printing.note("There is no token yet, so nobody is let in: slurm-agent-tools token new --help")
             printing.note(f"listening on {name(address, made, tls=settings.http.tls_cert is not None)}")
-            await run(guard, guard, gate, made, settings)
+            await gate.during(partial(run, guard, guard, gate, made, settings))
     finally:
         with anyio.CancelScope(shield=True):
             await gate.close()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -20,6 +20,10 @@ from slurm_agent_tools.toolbox import Caller, Progress, Toolbox, decisions
 from slurm_agent_tools.toolbox.approval import Answer, Consult, Question
 from slurm_agent_tools.toolbox.desk import LOCAL
 from slurm_agent_tools.toolbox.desks import Desks
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.toolbox.remembering import Remembering
+    from slurm_agent_tools.toolbox.views import Body
 
 READING = frozenset(tool.name for tool in TOOLS if tool.read_only)
 _LAST_LOOK = 4.0
@@ -44,8 +48,8 @@ visit: ContextVar[Visit] = ContextVar("visit")
 class Gate(Toolbox):
     """The toolbox of a server over HTTP."""
 
-    def __init__(self, desks: Desks) -> None:
-        super().__init__(desks)
+    def __init__(self, desks: Desks, memory: Remembering | None = None) -> None:
+        super().__init__(desks, memory)
         self.stopping = anyio.Event()
         self._calls = self._writing = 0
 
@@ -59,10 +63,17 @@ class Gate(Toolbox):
             raise _stopping(f"{name} was not begun")
         consult: Consult | None = ways.pop("consult", None)
         ways["consult"] = None if consult is None else partial(self._consult, consult)
-        with self._counted(name):
+        with self._counted(name, writing=name not in READING):
             if isinstance(ask, WaitForJob):
                 return await self._wait(here, ask, caller, ways)
             return await super().call(name, ask, caller=caller, **ways)
+
+    async def view(self, name: str, arguments: Mapping[str, str], **ways: Any) -> Body:
+        """As Toolbox.view; every token may read. Raises ServerStopping for what cannot begin."""
+        if self.stopping.is_set():
+            raise _stopping(f"{name} was not read")
+        with self._counted(name, writing=False):
+            return await super().view(name, arguments, **ways)
 
     async def leave(self, seconds: float) -> None:
         """Begin to stop: waits end with what is known; what submits, cancels or saves is let finish."""
@@ -104,8 +115,7 @@ class Gate(Toolbox):
         return "timeout" if answer is None else answer
 
     @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        writing = name not in READING
+    def _counted(self, name: str, *, writing: bool) -> Iterator[None]:
         self._calls += 1
         self._writing += writing
         try:

@@ -52,6 +52,14 @@ class Submission:
     run_seconds: int | None = None  # known once it ended
     approval_id: str | None = None
     delivered: datetime | None = None  # when "submitted" was handed to the caller that asked
+    partition: str | None = None  # where Slurm put it
+    seen: str | None = None  # its state when it was last looked at
+    started: datetime | None = None
+    ended: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    tasks: int | None = None  # parts that its usage rests on
+    usage_json: str | None = None  # model.Usage, once it ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,4 +47,18 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE submissions ADD COLUMN delivered REAL;
     CREATE INDEX submissions_request ON submissions (request_sha256);
     """,
+    """
+    ALTER TABLE submissions ADD COLUMN partition TEXT;
+    ALTER TABLE submissions ADD COLUMN seen TEXT;
+    ALTER TABLE submissions ADD COLUMN started REAL;
+    ALTER TABLE submissions ADD COLUMN ended REAL;
+    ALTER TABLE submissions ADD COLUMN exit_code INTEGER;
+    ALTER TABLE submissions ADD COLUMN signal INTEGER;
+    ALTER TABLE submissions ADD COLUMN tasks INTEGER;
+    ALTER TABLE submissions ADD COLUMN usage_json TEXT;
+    CREATE INDEX results_owner ON results (user, project, cluster);
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN told TEXT;
+    """,
 )

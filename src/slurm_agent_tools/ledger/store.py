@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from slurm_agent_tools.ledger import journal
+from slurm_agent_tools.history.records import JobRecord
+from slurm_agent_tools.ledger import jobs, journal
 from slurm_agent_tools.ledger.approvals import Approvals
 from slurm_agent_tools.ledger.database import Database
 from slurm_agent_tools.ledger.records import OPEN_PHASES, Owner, Submission
@@ -139,9 +140,40 @@ class Store:
         )
         return [from_row(Submission, row) for row in rows]
 
-    def history(self, owner: Owner, limit: int = 200) -> list[Submission]:
-        """Jobs that Slurm accepted from this caller, newest first."""
+    def accepted(self, owner: Owner, limit: int = 200) -> list[Submission]:
+        """Submissions of this caller that Slurm took, newest first."""
         return self._owned(owner, "AND job_id IS NOT NULL ORDER BY created DESC LIMIT ?", limit)
+
+    def unended(self, owner: Owner, *, before: datetime, limit: int = 50) -> list[Submission]:
+        """Released jobs of this caller whose end is not known, but for those that Slurm was found to have forgotten."""
+        rest = (
+            "AND phase = 'released' AND job_id IS NOT NULL AND outcome IS NULL AND seen IS NOT 'UNKNOWN'"
+            " AND updated < ? ORDER BY created DESC LIMIT ?"
+        )
+        return self._owned(owner, rest, before.timestamp(), limit)
+
+    def history(
+        self,
+        owner: Owner,
+        *,
+        name: str | None = None,
+        script_sha256: str | None = None,
+        script_path: str | None = None,
+        run_id: str | None = None,
+        since: datetime | None = None,
+        limit: int = 500,
+    ) -> list[JobRecord]:
+        """What is remembered of this caller's jobs, newest first; of all that is stated, everything must be so."""
+        stated = {"job_name": name, "script_sha256": script_sha256, "script_path": script_path, "run_id": run_id}
+        return jobs.read(self._db, owner, stated, since=since, limit=limit)
+
+    def untold(self, owner: Owner, *, since: datetime, limit: int) -> list[tuple[str, JobRecord]]:
+        """(token, record) of jobs of which a memory server was not told, or not of their end; oldest first."""
+        return jobs.untold(self._db, owner, since=since, limit=limit)
+
+    def told(self, token: str, state: str) -> None:
+        """Note that a memory server was told of a job that was in this state."""
+        self._db.alter("submissions", "token", token, {"told": state})
 
     def sent_since(self, owner: Owner, since: datetime) -> list[Submission]:
         """Submissions of this user on this cluster, from any project, that Slurm took or may have taken."""

@@ -173,6 +173,29 @@ class SiteRule(Part):
         return value
 
 
+class LowPriority(Part):
+    """What `priority: low` means."""
+
+    nice: Annotated[int, Field(strict=True, ge=1, le=2**31 - 3), Tighter.HIGHER] = Field(
+        description="Of a job with priority low: by how much it stands below its like (--nice)"
+    )
+
+
+class HighPriority(Part):
+    """What `priority: high` means."""
+
+    qos: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
+        (), description="Of a job with priority high: the first of these (--qos); with none, high is not offered"
+    )
+
+
+class Priorities(Part):
+    """What the priorities of submit_job mean; normal means nothing at all."""
+
+    low: LowPriority
+    high: HighPriority
+
+
 class Exemption(Part):
     """A rule that does not stop some requests until a date. What is left out is not asked for."""
 
@@ -202,6 +225,7 @@ class Policy(Part):
     )
     site_rules: Annotated[tuple[SiteRule, ...], Tighter.UNITED] = Field((), description="A site's own rules, in CEL")
     defaults: Defaults
+    priority: Priorities
     status_max_age_seconds: Some = Field(description="How old the caller's last get_status may be at submission")
     justification_min_characters: Annotated[int, Field(strict=True, ge=1), Tighter.HIGHER] = Field(
         description="Shortest written reason that counts"

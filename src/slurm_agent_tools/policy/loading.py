@@ -116,13 +116,18 @@ def shipped() -> bytes:
         raise ConfigError("policy", str(asset), "is missing", hint="Install slurm-agent-tools again.") from error
 
 
+_LAYERED = (
+    "Limits", "Defaults", "WriteRules", "Sizes", "MemoryBands", "CountBands", "TimeBands", "Priorities", "LowPriority",
+)  # fmt: skip
+
+
 def schema_text() -> str:
     """The JSON Schema of a policy file, for editors; every field may be left out, since files are layers."""
     made = Policy.model_json_schema()
     made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     made["title"] = "slurm-agent-tools policy"
     made.pop("required", None)
-    for part in ("Limits", "Defaults", "WriteRules", "Sizes", "MemoryBands", "CountBands", "TimeBands"):
+    for part in _LAYERED:
         made["$defs"][part].pop("required", None)
     return json.dumps(made, indent=2) + "\n"
 

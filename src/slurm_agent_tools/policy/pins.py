@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.model import JobRequest, Partition, Pin
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.units import format_duration, format_memory, human_memory
 
 _MIB = 2**20
+_BARE_NICE = "100"  # --nice without a value (sbatch(1))
 
 
-def pins(request: JobRequest, policy: Policy, partitions: Mapping[str, Partition] | None) -> tuple[Pin, ...]:
-    """Options to add, in a fixed order. `partitions` None: no cluster is known, only what holds anywhere is added."""
+def pins(
+    request: JobRequest, policy: Policy, partitions: Mapping[str, Partition] | None, priority: str | None = None
+) -> tuple[Pin, ...]:
+    """Options to add, in a fixed order. `partitions` None: no cluster is known, only what holds anywhere is added.
+
+    Raises InputError for a priority that the policy does not offer.
+    """
     chosen = _chosen(request, partitions)
     gpus = _gpus(request, policy, chosen)
     found = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
     found += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
+    found.append(_priority_pin(request, policy, priority))
     return tuple(pin for pin in found if pin is not None)
 
 
@@ -100,6 +108,25 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
     what = "the GPU and all tasks" if gpus == 1 else f"the {gpus} GPUs"
     more = "each node would hold the stated memory" if sized else "each node would bring GPUs of its own"
     return Pin("--nodes=1", f"keeps {what} on one node; spread, {more}")
+
+
+def _priority_pin(request: JobRequest, policy: Policy, priority: str | None) -> Pin | None:
+    """low never lifts a job that its script puts lower still; high is what the policy lists, or an error."""
+    if priority == "low":
+        stated = [made.value or _BARE_NICE for made in request.find("nice")][-1:]
+        nice = max(policy.priority.low.nice, *(int(value) for value in stated if value.isdecimal()), 0)
+        return Pin(f"--nice={nice}", "priority low under this policy")
+    if priority == "high":
+        offered(priority, policy)
+        return Pin(f"--qos={policy.priority.high.qos[0]}", "priority high under this policy")
+    return None
+
+
+def offered(priority: str | None, policy: Policy) -> None:
+    """Raises InputError for a priority that the policy does not offer: it is not lowered in silence."""
+    if priority == "high" and not policy.priority.high.qos:
+        hint = "Leave it out, or an administrator lists a QOS under priority.high.qos in the site's policy."
+        raise InputError("priority", priority, "is not offered by this policy", hint=hint)
 
 
 def _placed(request: JobRequest) -> bool:

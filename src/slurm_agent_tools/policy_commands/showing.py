@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
 from slurm_agent_tools import policy_export, printing, render
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.policy.loading import LoadedPolicy, schema_text
 from slurm_agent_tools.policy.reference import explanation
 from slurm_agent_tools.policy.rules import RULES
-from slurm_agent_tools.units import format_duration, human_memory
 
 DONE = 0
 
@@ -28,17 +26,8 @@ def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
         "floors": dict(loaded.floors),
         "policy": loaded.policy.model_dump(mode="json"),
     }
-    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(_readable(body, "")))
+    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(render.readable(body)))
     return DONE
-
-
-def _readable(value: Any, name: str) -> Any:
-    """The policy with bytes and seconds as people write them; `name` is the way to the value."""
-    if isinstance(value, dict):
-        return {key: _readable(inner, f"{name}.{key}") for key, inner in value.items()}
-    if isinstance(value, int) and ("memory" in name or name.endswith("_bytes")):
-        return human_memory(value)
-    return format_duration(value) if isinstance(value, int) and "time_limit" in name else value
 
 
 def explain(name: str, loaded: LoadedPolicy) -> int:

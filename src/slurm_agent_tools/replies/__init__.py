@@ -7,8 +7,22 @@ from typing import Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.replies.advice import Advised, Budget, ExpectedWait, QueueWaits, SizeFigure, Sizing, WaitMeasured
 from slurm_agent_tools.replies.diagnosis import Diagnosis, LogFile, RecentFailure
-from slurm_agent_tools.replies.report import CompletionReport
+from slurm_agent_tools.replies.report import (
+    Change,
+    CompletionReport,
+    Cost,
+    Efficiency,
+    GpuUseShown,
+    QueueSeen,
+    Recommendation,
+    ReportReply,
+    StepShown,
+    UsageShown,
+    WaitReply,
+)
+from slurm_agent_tools.replies.running import RunningShown
 from slurm_agent_tools.replies.shapes import (
     Alert,
     Blocked,
@@ -26,30 +40,38 @@ from slurm_agent_tools.replies.shapes import (
     ResourcesShown,
     RuleResult,
     SectionError,
+    Severity,
     Shape,
     Verdict,
 )
 
 __all__ = [
+    "Advised",
     "Alert",
     "AnalyzeReply",
     "Blocked",
     "Blocker",
+    "Budget",
     "CancelReply",
+    "Change",
     "ClusterSection",
     "CompareReply",
     "Complaint",
     "CompletionReport",
+    "Cost",
     "DecisionShown",
     "Diagnosis",
     "DiskSection",
+    "Efficiency",
     "Environment",
     "ErrorInfo",
     "ErrorReply",
     "EvidenceLine",
+    "ExpectedWait",
     "GenerateReply",
     "GitState",
     "GpuSection",
+    "GpuUseShown",
     "GrantShown",
     "JobShown",
     "LogFile",
@@ -62,21 +84,32 @@ __all__ = [
     "PolicyRef",
     "PolicySection",
     "QueueSection",
+    "QueueSeen",
+    "QueueWaits",
     "RecentFailure",
+    "Recommendation",
     "Reply",
+    "ReportReply",
     "ResourcesShown",
     "ResultBrief",
     "ResultRecord",
     "RuleResult",
+    "RunningShown",
     "SaveReply",
     "SectionError",
+    "Severity",
     "Shape",
+    "SizeFigure",
+    "Sizing",
     "SlurmJobRecord",
     "SlurmSection",
     "StatusReply",
+    "StepShown",
     "SubmitReply",
+    "UsageShown",
     "ValidateReply",
     "Verdict",
+    "WaitMeasured",
     "WaitReply",
 ]
 
@@ -105,7 +138,10 @@ class GpuSection(Shape):
 
 
 class QueueSection(Shape):
-    """How busy the cluster is. `utilization` is the share of CPUs and GPUs in use, 0..1."""
+    """How busy the cluster is. `utilization` is the share of CPUs and GPUs in use, 0..1.
+
+    `why` is what decided the recommendation, `grounds` all that was looked at.
+    """
 
     depth: int
     running: int
@@ -113,6 +149,8 @@ class QueueSection(Shape):
     estimated_wait: str | None
     recommendation: Literal["SUBMIT_NOW", "WAIT", "ADJUST"]
     why: str
+    grounds: list[str] = Field(default_factory=list)
+    waits: QueueWaits | None = None
 
 
 class PartitionShown(Shape):
@@ -221,6 +259,9 @@ class SubmitReply(Reply, Blocked):
     granted: ResourcesShown | None = None
     log_paths: LogPaths | None = None
     estimated_start: datetime | None = None
+    expected_wait: ExpectedWait | None = None
+    sizing: Sizing | None = None
+    budget: Budget | None = None
     approval_id: str | None = None
     idempotency_key: str | None = None
     token: str | None = None
@@ -235,17 +276,6 @@ class GenerateReply(Reply, Blocked):
     path: str | None = None
     script: str | None = None
     reasons: list[str] = Field(default_factory=list)
-
-
-class WaitReply(Reply):
-    """Answer of wait_for_job."""
-
-    status: Literal["finished", "running", "pending", "unknown"]
-    job: JobShown
-    tasks: list[JobShown] = Field(default_factory=list)
-    next_poll_seconds: int | None = None
-    alerts: list[Alert] = Field(default_factory=list)
-    report: CompletionReport | None = None
 
 
 class CancelReply(Reply, Blocked):

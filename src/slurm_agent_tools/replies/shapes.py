@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Verdict = Literal["allow", "justify", "approve", "deny"]
 Outcome = Literal["pass", "warn", "justify", "approve", "deny", "not_evaluated"]
 Blocker = Literal["policy", "approval", "tool_unavailable", "cluster_unreachable"]
+Severity = Literal["critical", "high", "medium"]
+Escalation = Literal["at once", "within 5 minutes", "at the next check"]
+ESCALATION: Mapping[Severity, Escalation] = {
+    "critical": "at once",
+    "high": "within 5 minutes",
+    "medium": "at the next check",
+}
 
 
 class Shape(BaseModel):
@@ -88,11 +96,21 @@ class DecisionShown(Shape):
 
 
 class Alert(Shape):
-    """Something a person should see."""
+    """Something a person should see; `escalation` says how soon, and follows from the severity."""
 
-    severity: Literal["critical", "high", "medium"]
+    severity: Severity
     code: str
     message: str
+    escalation: Escalation = "at the next check"
+    job_id: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _escalated(cls, told: Any) -> Any:
+        """The escalation where none is told."""
+        if isinstance(told, dict) and "escalation" not in told and told.get("severity") in ESCALATION:
+            return told | {"escalation": ESCALATION[told["severity"]]}
+        return told
 
 
 class Reply(Shape):
@@ -160,6 +178,7 @@ class JobShown(Shape):
     dependency: str | None = None
     managed: bool | None = None
     cause: str | None = None  # one sentence on why it ended as it did, e.g. a step killed for memory
+    estimated_start: datetime | None = None  # Slurm's own estimate for a pending job
     sources: list[str] = Field(default_factory=list)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from slurm_agent_tools.errors import UnknownJob
-from slurm_agent_tools.slurm import sbatch, scontrol
+from slurm_agent_tools.slurm import sbatch, scontrol, squeue
 from slurm_agent_tools.slurm.asking import Asker
 from slurm_agent_tools.slurm.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.scontrol import Granted
@@ -45,6 +46,10 @@ class Changes:
         if done.exit_code != 0:
             scontrol.check_change(done)
         return done.stdout
+
+    async def expected_start(self, job_id: JobId) -> datetime | None:
+        """When Slurm expects a pending job to start; None where it has not thought about it yet. Raises SlurmError."""
+        return squeue.parse_start(await self._asker.run(squeue.start_argv(job_id)))
 
     async def release(self, job_id: JobId) -> None:
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""

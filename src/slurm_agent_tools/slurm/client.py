@@ -9,7 +9,7 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.model import Job
-from slurm_agent_tools.slurm import truth
+from slurm_agent_tools.slurm import comment, truth
 from slurm_agent_tools.slurm.questions import ClusterInfo, Questions
 from slurm_agent_tools.slurm.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.scontrol import Granted
@@ -95,7 +95,7 @@ class SlurmClient(Questions):
         if queued is not None:
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))
-        return next((job for job in seen if job.comment == token), None)
+        return next((job for job in seen if comment.token(job.comment) == token), None)
 
 
 def _disputed(view: JobView) -> bool:

@@ -12,7 +12,7 @@ import stat as modes
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -86,6 +86,10 @@ class LocalFiles:
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
         """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
         return await _threaded(path, lambda: _read(path, offset, size))
+
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Several parts (offset, size) of one regular file, opened once; None when there is none."""
+        return await _threaded(path, lambda: _read_parts(path, parts))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
@@ -176,6 +180,28 @@ def _stat(path: str) -> Stat | None:
 
 
 def _read(path: str, offset: int, size: int | None) -> bytes | None:
+    file = _opened(path)
+    if file is None:
+        return None
+    with file:
+        file.seek(offset)
+        return file.read() if size is None else file.read(size)
+
+
+def _read_parts(path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+    file = _opened(path)
+    if file is None:
+        return None
+    found = []
+    with file:
+        for offset, size in parts:
+            file.seek(offset)
+            found.append(file.read(size))
+    return found
+
+
+def _opened(path: str) -> BinaryIO | None:
+    """A regular file, open to read; None where there is none."""
     try:
         handle = opening.open_file(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -183,9 +209,7 @@ def _read(path: str, offset: int, size: int | None) -> bytes | None:
     if not modes.S_ISREG(os.fstat(handle).st_mode):  # a pipe, a device, a folder
         os.close(handle)
         return None
-    with open(handle, "rb") as file:  # noqa: PTH123
-        file.seek(offset)
-        return file.read() if size is None else file.read(size)
+    return open(handle, "rb")  # noqa: PTH123 - the callers close it
 
 
 def _write_new(path: str, data: bytes, mode: int) -> bool:

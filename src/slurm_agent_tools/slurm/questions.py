@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmError
@@ -15,10 +15,15 @@ from slurm_agent_tools.model import Job, Node, Partition
 from slurm_agent_tools.slurm import load, sacct, scontrol, sdiag, sinfo, squeue
 from slurm_agent_tools.slurm.asking import Asker
 from slurm_agent_tools.slurm.changes import Changes
+from slurm_agent_tools.slurm.lookback import Lookback
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.slurm.runner import Clock, Runner
+from slurm_agent_tools.slurm.running import Running
 from slurm_agent_tools.slurm.shared import Batch, Shared
 from slurm_agent_tools.units import JobId
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.history.waits import Past
 
 _FEW = 4
 _WHILE = 10.0
@@ -64,8 +69,13 @@ class Questions(Changes):
         self._diagnosed: sdiag.Diagnosis | None = None
         self._every = Shared(clock, self._ask_every)
         self._singly: list[datetime] = []
+        self._columns = Shared(clock, self._ask_columns)
+        self.running = Running(self._asker, clock)
         self._details = Batch(clock, self._ask_details)
         self._accounts = Batch(clock, self._ask_accounts)
+        self.lookback = Lookback(
+            self._asker, clock, user=user, mark=mark, accounting=self._accounting, may=lambda: self.verdict == load.CALM
+        )
 
     @property
     def calls(self) -> Counter[str]:
@@ -137,6 +147,13 @@ class Questions(Changes):
         accounting = kind not in {"(null)", "accounting_storage/none"}
         return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
 
+    async def past(self, *, ask: bool = True) -> Past | None:
+        """What jobs of all users that ran lately waited; see Lookback.past. Raises SlurmError."""
+        return await self.lookback.past(ask=ask)
+
+    async def _accounting(self) -> bool:
+        return (await self.info()).accounting
+
     async def recent(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""
         minutes = max(1, round((self._clock.now() - since).total_seconds() / 60))
@@ -145,6 +162,12 @@ class Questions(Changes):
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too. Raises SlurmError."""
         return await self._mine_since(max(1, round((self._clock.now() - since).total_seconds() / 60) + 1))
+
+    async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
+        """This user's jobs since a time, active ones too, of one name or of all. Raises SlurmError."""
+        narrow = name if name and "," not in name else None  # to sacct a comma ends a name
+        found = await self._mine_since(max(1, round((self._clock.now() - since).total_seconds() / 60) + 1), narrow)
+        return tuple(job for job in found if name in {None, job.name})
 
     async def _past_of(self, bases: Iterable[int], max_age: float) -> tuple[Job, ...]:
         """What the accounting tells of these jobs; nothing on a cluster without one. Raises SlurmError."""
@@ -205,12 +228,18 @@ class Questions(Changes):
 
     async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
         """What the accounting tells of all these at once; nothing on a cluster without one."""
-        done = await self._asker.run(sacct.argv(sorted(bases), mark=self._mark()))
+        more = await self._columns.get(_CONFIG_AGE)
+        done = await self._asker.run(sacct.argv(sorted(bases), more=more, mark=self._mark()))
         found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
         return {base: found.get(base, ()) for base in bases}
 
-    async def _mine_since(self, minutes: int) -> tuple[Job, ...]:
-        done = await self._asker.run(sacct.argv(since=f"now-{minutes}minutes", user=self.user, mark=self._mark()))
+    async def _ask_columns(self) -> tuple[str, ...]:
+        done = await self._asker.run(sacct.columns_argv())
+        return () if sacct.disabled(done) else sacct.parse_columns(done)
+
+    async def _mine_since(self, minutes: int, name: str | None = None) -> tuple[Job, ...]:
+        argv = sacct.argv(since=f"now-{minutes}minutes", user=self.user, name=name, mark=self._mark())
+        done = await self._asker.run(argv)
         return () if sacct.disabled(done) else sacct.parse(done)
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import overload
 
 from slurm_agent_tools.model import ACTIVE_STATES, Job
+from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.slurm.fields import state_word
 
 _FREE = ("\x1e(null)", "\x1e")  # how the head of a job ends that waits for no other
@@ -124,10 +125,11 @@ class Queue(Sequence[Job]):
                 rest.setdefault(_base(name), []).append(row)
         return single, rest
 
-    def commented(self, comment: str) -> Job | None:
-        """The job with exactly this comment."""
+    def commented(self, token: str) -> Job | None:
+        """The job with this submission's token in its comment."""
         comments = self._columns.comments
-        return next((self._job(row) for row in self._rows if comments[row].strip() == comment), None)
+        rows = (row for row in self._rows if token in comments[row])
+        return next((self._job(row) for row in rows if comment.token(comments[row]) == token), None)
 
 
 def _base(name: str) -> int:

@@ -75,6 +75,10 @@ class Files(Protocol):
         """Bytes from `offset`; None when there is nothing."""
         ...
 
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Several parts (offset, size) of one file, opened once; None when there is nothing."""
+        ...
+
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
         ...

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.model import Job, Resources, Step
 from slurm_agent_tools.slurm import fields
+from slurm_agent_tools.slurm.patterns import expand
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import (
     JobId,
@@ -20,9 +22,12 @@ from slurm_agent_tools.units import (
 
 COLUMNS = (
     "JobID", "User", "Partition", "State", "ExitCode", "DerivedExitCode", "Submit", "Eligible", "Start",
-    "End", "ElapsedRaw", "Timelimit", "NodeList", "ReqTRES", "AllocTRES", "MaxRSS", "TotalCPU", "TRESUsageInMax",
-    "Reason", "Comment", "WorkDir", "JobName", "JobIDRaw",
+    "End", "ElapsedRaw", "Timelimit", "NodeList", "ReqTRES", "AllocTRES", "NTasks", "MaxRSS", "TotalCPU",
+    "TRESUsageInTot", "TRESUsageInMax", "TRESUsageInMin", "TRESUsageInAve", "QOS", "Reason", "Comment", "AdminComment",
+    "WorkDir", "JobName", "JobIDRaw",
 )  # fmt: skip
+LATER = ("StdOut", "StdErr")  # from 24.05 on
+_BYTES = frozenset({"mem", "vmem", "gres/gpumem"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +38,43 @@ class Row:
     step: Step | None
 
 
-def argv(ids: Sequence[int] = (), *, since: str | None = None, user: str | None = None, mark: str = "") -> list[str]:
+def argv(
+    ids: Sequence[int] = (),
+    *,
+    since: str | None = None,
+    user: str | None = None,
+    name: str | None = None,
+    more: Sequence[str] = (),
+    mark: str = "",
+) -> list[str]:
     """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days).
 
-    `mark`: hexadecimal, new in every call.
+    `name`: only jobs of this name; it holds no comma.
+    `more`: those of LATER that this version has. `mark`: hexadecimal, new in every call.
     """
-    delimiter = f"{fields.SEPARATOR}{mark}"
-    words = ["sacct", "--noheader", "--parsable2", f"--delimiter={delimiter}", f"--format={','.join(COLUMNS)}"]
+    delimiter, wanted = f"{fields.SEPARATOR}{mark}", (*COLUMNS[:-1], *more, COLUMNS[-1])
+    words = ["sacct", "--noheader", "--parsable2", f"--delimiter={delimiter}", f"--format={','.join(wanted)}"]
     if ids:
         words.append("--jobs=" + ",".join(str(number) for number in ids))
     if since is not None:
         words += [f"--starttime={since}", "--endtime=now"]
     if user is not None:
         words.append(f"--user={user}")
+    if name is not None:
+        words.append(f"--name={name}")
     return words
+
+
+def columns_argv() -> list[str]:
+    """The names of the columns that this version has; asks neither controller nor database."""
+    return ["sacct", "--helpformat"]
+
+
+def parse_columns(done: Completed) -> tuple[str, ...]:
+    """Those of LATER that are there. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    known = set(fields.text(done.stdout).split())
+    return tuple(name for name in LATER if name in known)
 
 
 def disabled(done: Completed) -> bool:
@@ -59,7 +87,7 @@ def parse(done: Completed) -> tuple[Job, ...]:
     fields.check(done)
     if fields.silent(done):  # some versions end with 0 all the same
         raise SlurmUnreachable(f"The accounting does not answer: {fields.message(done)}", hint="Ask again in a minute.")
-    rows = fields.table(done, COLUMNS, _row)
+    rows = fields.table(done, _asked(done), _row)
     jobs: list[Job] = []
     steps: dict[JobId, list[Step]] = {}
     for row in rows:
@@ -70,13 +98,25 @@ def parse(done: Completed) -> tuple[Job, ...]:
     return tuple(replace(job, steps=tuple(steps.get(job.job_id, ()))) for job in jobs)
 
 
+def _asked(done: Completed) -> Sequence[str]:
+    """The columns that the command was asked for."""
+    option = "--format="
+    return next((word.removeprefix(option).split(",") for word in done.argv if word.startswith(option)), COLUMNS)
+
+
 def _row(cell: dict[str, str]) -> Row:
     number, _, step = cell["JobID"].partition(".")
     job_id = parse_job_id(number)
     code, signal = fields.exit_status(cell["ExitCode"])
     if step:
         return Row(Job(job_id, "", "UNKNOWN", ("sacct",)), _step(step, cell, code, signal))
-    return Row(_job(job_id, cell, code, signal), None)
+    return Row(_written(_job(job_id, cell, code, signal), cell), None)
+
+
+def _written(job: Job, cell: dict[str, str]) -> Job:
+    """With the paths of its output; 26.05 tells the name alone where none was asked for."""
+    paths = {name: expand(posixpath.join(cell["WorkDir"], cell[name]), job) for name in LATER if cell.get(name)}
+    return replace(job, stdout=paths.get("StdOut"), stderr=paths.get("StdErr")) if paths else job
 
 
 def _job(job_id: JobId, cell: dict[str, str], code: int | None, signal: int | None) -> Job:
@@ -109,6 +149,10 @@ def _job(job_id: JobId, cell: dict[str, str], code: int | None, signal: int | No
         comment=cell["Comment"].strip() or None,
         work_dir=cell["WorkDir"] or None,
         raw_id=int(cell["JobIDRaw"].partition("+")[0]) if cell["JobIDRaw"] else None,
+        qos=cell["QOS"] or None,
+        admin_comment=cell["AdminComment"] or None,
+        requested=_amounts(cell["ReqTRES"]) or None,
+        allocated=_amounts(cell["AllocTRES"]) or None,
     )
 
 
@@ -128,7 +172,7 @@ def _resources(cell: dict[str, str]) -> Resources:
 
 
 def _step(step: str, cell: dict[str, str], code: int | None, signal: int | None) -> Step:
-    usage = parse_tres(cell["TRESUsageInMax"])
+    used = _usage(cell["TRESUsageInTot"])
     return Step(
         step_id=step,
         name=cell["JobName"],
@@ -137,6 +181,41 @@ def _step(step: str, cell: dict[str, str], code: int | None, signal: int | None)
         signal=signal,
         max_rss_bytes=tres_memory(cell["MaxRSS"]) if cell["MaxRSS"] not in {"", "0"} else None,
         elapsed_seconds=int(cell["ElapsedRaw"]) if cell["ElapsedRaw"] else None,
-        cpu_seconds=parse_elapsed(cell["TotalCPU"]) if cell["TotalCPU"] else None,
-        tres_usage_in_max={name: int(value) for name, value in usage.items() if value.isdigit()},
+        cpu_seconds=_cpu(cell["TotalCPU"], measured=bool(used)),
+        tres_usage_in_max=_usage(cell["TRESUsageInMax"]),
+        tres_usage_in_tot=used,
+        tres_usage_in_min=_usage(cell["TRESUsageInMin"]),
+        tres_usage_in_ave=_usage(cell["TRESUsageInAve"]),
+        allocated=_amounts(cell["AllocTRES"]),
+        tasks=int(cell["NTasks"]) if cell["NTasks"] else None,
+        started=parse_time(cell["Start"]),
     )
+
+
+def _cpu(text: str, *, measured: bool) -> float | None:
+    """CPU time of all tasks, seconds. sacct says 0 as well of a step that runs, or of which no word ever came."""
+    return (parse_elapsed(text) if text else None) if measured else None
+
+
+def _amounts(text: str) -> dict[str, int]:
+    """What was asked or given, `cpu=4,mem=16G,gres/gpu:a100=2`: counts, memory in bytes. Sizes of other kinds no."""
+    found: dict[str, int] = {}
+    for name, value in parse_tres(text).items():
+        if name == "mem":
+            found[name] = tres_memory(value)
+        elif value.isdecimal():
+            found[name] = int(value)
+    return found
+
+
+def _usage(text: str) -> dict[str, int]:
+    """What was used, `cpu=00:00:03,mem=125792K,gres/gpuutil=87`: seconds, bytes, numbers."""
+    found: dict[str, int] = {}
+    for name, value in parse_tres(text).items():
+        if name in _BYTES:
+            found[name] = int(value) if value.isdecimal() else tres_memory(value)
+        elif name == "cpu":
+            found[name] = round(parse_elapsed(value) or 0)
+        elif value.isdecimal():
+            found[name] = int(value)
+    return found

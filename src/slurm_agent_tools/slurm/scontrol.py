@@ -35,6 +35,8 @@ class Granted:
     comment: str | None
     stdout: str | None
     stderr: str | None
+    qos: str | None = None
+    nice: int | None = None
 
 
 def job_argv(job_id: JobId) -> list[str]:
@@ -113,6 +115,7 @@ def _job(block: str) -> Job:
         submitted=parse_time(cell["SubmitTime"]),
         eligible=parse_time(cell["EligibleTime"]),
         started=None if pending else parse_time(cell["StartTime"]),
+        expected_start=parse_time(cell["StartTime"]) if pending else None,
         ended=None if going else parse_time(cell["EndTime"]),
         elapsed_seconds=None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0),
         nodes=cell.get("NodeList", "").replace("(null)", "") or None,
@@ -126,6 +129,8 @@ def _job(block: str) -> Job:
         stderr=cell.get("StdErr") or cell.get("StdOut"),  # 26.05 shows none where both go to one file
         command=cell.get("Command"),
         raw_id=int(cell["JobId"]),
+        qos=cell.get("QOS"),
+        nice=int(cell["Nice"]) if "Nice" in cell else None,
     )
 
 
@@ -247,6 +252,8 @@ def granted(jobs: tuple[Job, ...]) -> Granted:
         comment=first.comment,
         stdout=first.stdout,
         stderr=first.stderr,
+        qos=first.qos,
+        nice=first.nice,
     )
 
 

@@ -12,7 +12,7 @@ from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.slurm import fields
 from slurm_agent_tools.slurm.queue import Columns, Queue
 from slurm_agent_tools.slurm.runner import Completed
-from slurm_agent_tools.units import parse_elapsed, parse_job_id, parse_time
+from slurm_agent_tools.units import JobId, parse_elapsed, parse_job_id, parse_time
 
 # squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
 # %l limit, %M elapsed, %N nodes, %D node count, %C CPUs, %E dependency, %k comment, %j name. A name may hold a
@@ -40,6 +40,21 @@ def argv(mark: str = "") -> list[str]:
     """
     columns = f"{fields.SEPARATOR}{mark}".join([INNER.join(_HEAD.values()), *_TAIL.values()])
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
+
+
+def start_argv(job_id: JobId) -> list[str]:
+    """When Slurm expects a pending job, or each part of it, to start."""
+    return ["squeue", "--start", "--noheader", f"--jobs={job_id}", "--format=%S"]
+
+
+def parse_start(done: Completed) -> datetime | None:
+    """The earliest expected start; None where Slurm expects nothing yet. Raises SlurmUnreachable and SlurmGarbled."""
+    fields.check(done)
+    try:
+        starts = [parse_time(line) for line in fields.text(done.stdout).splitlines()]
+    except ValueError as error:
+        raise fields.garbled(done, str(error)) from error
+    return min((start for start in starts if start is not None), default=None)
 
 
 def parse(done: Completed) -> Queue:
@@ -109,7 +124,9 @@ def _job(cell: dict[str, str]) -> Job:
         partition=cell["partition"],
         reason=None if cell["reason"] == "None" else cell["reason"],
         submitted=parse_time(cell["submitted"]),
+        expected=started if pending else None,
         started=None if pending else started,
+        expected_start=started if pending else None,
         ended=_past(parse_time(cell["end"])) if state not in _GOING else None,
         elapsed_seconds=None if elapsed is None else round(elapsed),
         nodes=cell["nodes"] or None,

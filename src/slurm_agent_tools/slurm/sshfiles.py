@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -41,6 +41,10 @@ class SshFiles:
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
         """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
         return await self._reading(path, lambda sftp: _read(sftp, path, offset, size))
+
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Several parts (offset, size) of one regular file, opened once; None when there is none."""
+        return await self._reading(path, lambda sftp: _read_parts(sftp, path, parts))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
@@ -105,6 +109,36 @@ async def _stat(sftp: asyncssh.SFTPClient, path: str) -> Stat | None:
 
 
 async def _read(sftp: asyncssh.SFTPClient, path: str, offset: int, size: int | None) -> bytes | None:
+    file = await _opened(sftp, path)
+    if file is None:
+        return None
+    try:
+        return await _window(file, offset, size)
+    finally:
+        await file.close()
+
+
+async def _read_parts(sftp: asyncssh.SFTPClient, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+    file = await _opened(sftp, path)
+    if file is None:
+        return None
+    found = [b""] * len(parts)
+
+    async def take(index: int) -> None:
+        offset, size = parts[index]
+        found[index] = await _window(file, offset, size)
+
+    try:
+        async with anyio.create_task_group() as group:  # one way there and back for all
+            for index in range(len(parts)):
+                group.start_soon(take, index)
+    finally:
+        await file.close()
+    return found
+
+
+async def _opened(sftp: asyncssh.SFTPClient, path: str) -> asyncssh.SFTPClientFile | None:
+    """A regular file, open to read; None where there is none. Raises StorageError for a link."""
     import asyncssh  # noqa: PLC0415
 
     name = as_bytes(path)
@@ -117,11 +151,7 @@ async def _read(sftp: asyncssh.SFTPClient, path: str, offset: int, size: int | N
         raise StorageError(f"{path}: is a link", hint=_HINT)
     if kind != asyncssh.FILEXFER_TYPE_REGULAR or real != posixpath.normpath(name):
         return None
-    file = await sftp.open(name, "rb")
-    try:
-        return await _window(file, offset, size)
-    finally:
-        await file.close()
+    return await sftp.open(name, "rb")
 
 
 async def _append(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> bool:

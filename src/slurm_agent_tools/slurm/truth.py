@@ -194,6 +194,11 @@ def cause(job: Job) -> str | None:
     return _memory(job) or _ended_by(job) or _exit(job)
 
 
+def out_of_memory(job: Job) -> bool:
+    """True where it or a step of it was killed for using more memory than it asked for."""
+    return _memory(job) is not None
+
+
 def _memory(job: Job) -> str | None:
     killed = [step for step in job.steps if step.state == _MEMORY or (step.exit_code, step.signal) == (0, 125)]
     if job.state == _MEMORY or killed:

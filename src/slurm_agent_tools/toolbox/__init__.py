@@ -5,9 +5,11 @@ A tool's room is loaded by its first call: the command line calls one tool and e
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import anyio
 
 from slurm_agent_tools import catalogue, logs, replies
 from slurm_agent_tools.config import Settings
@@ -17,6 +19,8 @@ from slurm_agent_tools.toolbox.desks import Desks, Opened
 
 if TYPE_CHECKING:
     from slurm_agent_tools.toolbox.approval import Consult
+    from slurm_agent_tools.toolbox.remembering import Remembering
+    from slurm_agent_tools.toolbox.views import Body
 
 __all__ = ["Caller", "Desk", "Progress", "Toolbox", "load_policy_for"]
 _log = logs.get_logger()
@@ -35,20 +39,35 @@ class Call:
 class Toolbox:
     """The nine tools over the desks of the clusters. Refusals are replies; failures are AgentToolsError."""
 
-    def __init__(self, desks: Desks) -> None:
-        self.desks = desks
+    def __init__(self, desks: Desks, memory: Remembering | None = None) -> None:
+        self.desks, self.memory = desks, memory
 
     @classmethod
-    def open(cls, settings: Settings) -> Toolbox:
+    def open(cls, settings: Settings) -> Self:
         """The tools for the clusters and the project that the settings name; each is opened by its first call.
 
         Raises ConfigError.
         """
-        return cls(Opened(settings))
+        memory = None
+        if settings.memory.on:
+            from slurm_agent_tools.toolbox.remembering import Remembering
+
+            memory = Remembering(settings.memory)
+        return cls(Opened(settings), memory)
 
     async def close(self) -> None:
         """Close the ledger and every connection."""
         await self.desks.close()
+
+    async def during(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work`, and beside it what no call waits for: the memory server is told of jobs."""
+        if self.memory is None:
+            await work()
+            return
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self.memory.run)
+            await work()
+            beside.cancel_scope.cancel()
 
     async def call(
         self,
@@ -70,8 +89,39 @@ class Toolbox:
         _log.info("request", client=context.caller.client, face=context.caller.face)
         method: Callable[[catalogue.Ask, Call], Awaitable[replies.Reply]] = getattr(self, name)
         reply = await method(ask, context)
+        if self.memory is not None:
+            self.memory.note(context.desk)
         _log.info("answer", status=reply.status)
         return reply
+
+    async def view(
+        self,
+        name: str,
+        arguments: Mapping[str, str],
+        *,
+        caller: Caller | None = None,
+        asked: AskPerson | None = None,
+    ) -> Body:
+        """What one resource holds, by its name in toolbox.views; `cluster` among the arguments says of which."""
+        from slurm_agent_tools.toolbox import views
+
+        logs.begin_request(name)
+        asker.set(asked)
+        given = dict(arguments)
+        desk = await self.desks.at(given.pop("cluster", None))
+        _log.info("view", client=(caller or Caller()).client)
+        body = await views.VIEWS[name](desk, **given)
+        if self.memory is not None:
+            self.memory.note(desk)
+        return body
+
+    async def complete(self, kind: str, typed: str, *, cluster: str | None = None) -> tuple[list[str], int]:
+        """What may stand for an argument of this kind, and how much there is; nothing where it cannot be told."""
+        from slurm_agent_tools.toolbox import completing
+
+        logs.begin_request("complete")
+        asker.set(None)
+        return await completing.at(self.desks, cluster, kind, typed)
 
     async def get_status(self, ask: catalogue.GetStatus, call: Call) -> replies.StatusReply:
         """See toolbox.status."""

@@ -10,9 +10,10 @@ import anyio.to_thread
 from slurm_agent_tools.catalogue import AnalyzeLog
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.extract import errors, metrics, warnings
-from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.model import Job
+from slurm_agent_tools.errors import InputError, SlurmError
+from slurm_agent_tools.model import Job, Node
 from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
+from slurm_agent_tools.slurm import hosts
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import jobs, logfiles, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
@@ -21,7 +22,11 @@ from slurm_agent_tools.toolbox.logfiles import Log
 from slurm_agent_tools.trust import line
 
 _RECENT = timedelta(days=7)
+_LATELY = timedelta(hours=1)  # after that a node's state tells little about why a job failed
 _SHOWN = 20
+_PARTS = 8
+_SAVE = 'Keep this as a failure record: save_result with status="failed" and job_id="{}".'
+_NO_LOG = " No output file could be read; files says why. Name one with path if it is elsewhere."
 
 
 async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeReply:
@@ -36,15 +41,16 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeRep
     if ask.path is not None:
         shelf = await logfiles.declared(desk, ask.path) or await paths.either(desk, "path", ask.path)
         real, _ = await paths.regular(shelf, "path", ask.path)
-        log = await logfiles.read(desk, real, "stdout", shelf)
+        log = await logfiles.read(desk, real, "stdout", shelf, whole=ask.mode == "full")
         return await anyio.to_thread.run_sync(_reply, desk, ask, None, [log])
     return await _recent(desk, ask.recent_errors or 1)
 
 
 async def _of_job(desk: Desk, ask: AnalyzeLog, caller: Caller, text: str) -> AnalyzeReply:
     view = await desk.slurm.job(jobs.parse(text), fresh=True)
-    logs = await read_logs(desk, view)
-    reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs)  # matching takes its time on a long log
+    logs = await read_logs(desk, view, whole=ask.mode == "full")
+    nodes = await _nodes(desk, view)
+    reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs, nodes)  # a long log takes its time
     await recover.notice(desk, [view.job, *view.tasks])
     await jobs.remember(desk, view)
     if jobs.ended(view) and reply.diagnosis is not None:
@@ -52,26 +58,53 @@ async def _of_job(desk: Desk, ask: AnalyzeLog, caller: Caller, text: str) -> Ana
     return reply.model_copy(update={"alerts": await Look(desk, caller, "analyze_log").at(parts(view))})
 
 
-async def read_logs(desk: Desk, view: JobView) -> list[Log]:
-    """Output files of the parts that failed, or of the first part; each file once."""
+async def read_logs(desk: Desk, view: JobView, *, whole: bool = False, tail: int | None = None) -> list[Log]:
+    """Output files of the parts that failed, or of the first part; each file once. See logfiles.read."""
     parts = [part for part in (*view.tasks, view.job) if not part.active and part.state != "COMPLETED"] or [view.job]
+    parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
     found: dict[str, Log] = {}
-    for part in parts[:8]:
+    for part in parts[:_PARTS]:
         for path, kind in await logfiles.paths_of(desk, part):
             if path not in found:
-                found[path] = await logfiles.read(desk, path, kind)
+                found[path] = await logfiles.read(desk, path, kind, whole=whole, tail=tail)
     return list(found.values())
 
 
-def _reply(desk: Desk, ask: AnalyzeLog, view: JobView | None, logs: Sequence[Log]) -> AnalyzeReply:
+async def _nodes(desk: Desk, view: JobView) -> tuple[Node, ...]:
+    """The nodes of what failed a short while ago, as they are now; none where Slurm does not tell."""
+    since = desk.clock.now() - _LATELY
+    lately = [part for part in (*view.tasks, view.job) if part.ended is not None and part.ended >= since]
+    names = {name for part in lately if part.state != "COMPLETED" for name in _hosts(part)}
+    if not names:
+        return ()
+    try:
+        return tuple(node for node in await desk.slurm.nodes() if node.name in names)
+    except SlurmError:
+        return ()
+
+
+def _hosts(part: Job) -> frozenset[str]:
+    try:
+        return hosts.expand(part.nodes) if part.nodes else frozenset()
+    except ValueError:
+        return frozenset()
+
+
+def _reply(
+    desk: Desk, ask: AnalyzeLog, view: JobView | None, logs: Sequence[Log], nodes: Sequence[Node] = ()
+) -> AnalyzeReply:
     texts = [log.text for log in logs if log.text is not None]
     job, tasks = (view.job, view.tasks) if view is not None else (None, ())
-    diagnosis = diagnose(job, tasks, texts)
+    diagnosis = diagnose(job, tasks, texts, nodes)
+    save = _SAVE.format(ask.job_id) if view is not None and jobs.ended(view) and jobs.failed(view) else ""
+    if save:
+        diagnosis = diagnosis.model_copy(update={"suggestions": [*diagnosis.suggestions, save]})
     lines = [line for text in texts for line in text.lines]
     wanted = ask.mode
     found = bool(texts)
     what = f"Job {job.job_id} ({job.state})" if job is not None else (logs[0].file.path if logs else "The log")
-    advice = "" if found else " No output file was found."
+    advice = "" if found else _NO_LOG
+    advice += f" {save}" if save else ""
     return AnalyzeReply(
         status="ok" if found else "no_log",
         summary=f"{what}: {diagnosis.category}. {diagnosis.explanation}{advice}",

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from slurm_agent_tools.model import Node, Partition
-from slurm_agent_tools.replies import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
+from slurm_agent_tools.replies import (
+    GpuSection,
+    NodeShown,
+    PartitionShown,
+    QueueSection,
+    QueueWaits,
+    SlurmSection,
+    WaitMeasured,
+)
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
 _USABLE = ("idle", "mix", "alloc", "comp")
 _DEEP = 20
+_SHORT = 300
+"""Seconds: who waits less in the median has no need of a smaller request."""
+_SOON = timedelta(hours=2)
 
 
 def usable(node: Node) -> bool:
@@ -77,27 +90,46 @@ def _time(seconds: int | None) -> str | None:
     return None if seconds is None or seconds == UNLIMITED else format_duration(seconds)
 
 
-def queue(states: Mapping[str, int], nodes: Sequence[Node], mine: SlurmSection) -> QueueSection:
-    """How busy it is, by the number of jobs in each state.
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What is known beside the moment: measured waits, and when the next maintenance begins."""
 
-    A wait is only estimated where it is none: nothing else was measured.
+    waits: QueueWaits | None = None
+    maintenance: datetime | None = None
+    now: datetime | None = None
+
+
+def queue(
+    states: Mapping[str, int], nodes: Sequence[Node], mine: SlurmSection, lately: Lately | None = None
+) -> QueueSection:
+    """How busy it is, by the number of jobs in each state, and what that and the waits measured lately advise.
+
+    A wait is told where it is none, and where it was measured; it is never guessed.
     """
     depth = states.get("PENDING", 0)
+    lately = lately or Lately()
     good = [node for node in nodes if usable(node)]
     share = {
         "cpu": _share([(node.cpus_used, node.cpus) for node in good]),
         "gpu": _share([(node.gpus_used, node.gpus) for node in good if node.gpus]),
     }
-    recommendation, why = _advice(depth, mine, share, has_nodes=bool(good))
+    recommendation, why = _advice(depth, mine, share, lately, has_nodes=bool(good))
     idle = depth == 0 and any((value or 0) < 1 for value in share.values() if value is not None)
     return QueueSection(
         depth=depth,
         running=states.get("RUNNING", 0),
         utilization=share,
-        estimated_wait="none: nobody is waiting" if idle else None,
+        estimated_wait="none: nobody is waiting" if idle else _estimated(lately.waits),
         recommendation=recommendation,
         why=why,
+        grounds=_grounds(depth, mine, share, len(good), lately),
+        waits=lately.waits,
     )
+
+
+def busy(nodes: Sequence[Node]) -> float | None:
+    """Share of the CPUs of usable nodes that are in use, 0..1."""
+    return _share([(node.cpus_used, node.cpus) for node in nodes if usable(node)])
 
 
 def _share(pairs: Sequence[tuple[int | None, int]]) -> float | None:
@@ -107,14 +139,58 @@ def _share(pairs: Sequence[tuple[int | None, int]]) -> float | None:
     return round(sum(used or 0 for used, _ in pairs) / total, 3)
 
 
-def _advice(depth: int, mine: SlurmSection, share: Mapping[str, float | None], *, has_nodes: bool) -> tuple[str, str]:
+def _advice(
+    depth: int, mine: SlurmSection, share: Mapping[str, float | None], lately: Lately, *, has_nodes: bool
+) -> tuple[str, str]:
+    """What to do, and the one ground that decided it."""
     if not has_nodes:
         return "WAIT", "no node is usable now"
     if mine.slots_left == 0:
         return "WAIT", f"all {mine.max_concurrent} of your slots are taken"
+    if lately.maintenance is not None and lately.now is not None and lately.maintenance - lately.now < _SOON:
+        return "ADJUST", f"{_maintenance(lately.maintenance)}: only a shorter time limit starts before it"
+    crowded = _crowded(depth, share)
+    measured = lately.waits.measured if lately.waits is not None else None
+    if crowded is None:
+        return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free"
+    if measured is not None and measured.median <= _SHORT:
+        return "SUBMIT_NOW", f"{crowded}, but {_waited(measured)}"
+    return "ADJUST", f"{crowded}: a smaller or shorter request starts sooner"
+
+
+def _crowded(depth: int, share: Mapping[str, float | None]) -> str | None:
+    """Why a job that is submitted now will have to wait; None where nothing says so."""
     if depth > _DEEP:
-        return "ADJUST", f"{depth} jobs are waiting: a smaller or shorter request starts sooner"
+        return f"{depth} jobs are waiting"
     busy = [name for name, value in share.items() if value is not None and value >= 1]
-    if busy:
-        return "ADJUST", f"every {' and '.join(busy)} is in use: a smaller or shorter request starts sooner"
-    return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free"
+    return f"every {' and '.join(busy)} is in use" if busy else None
+
+
+def _estimated(waits: QueueWaits | None) -> str | None:
+    return None if waits is None or waits.measured is None else _waited(waits.measured)
+
+
+def _waited(measured: WaitMeasured) -> str:
+    half, most = format_duration(measured.median), format_duration(measured.p95)
+    return f"jobs waited {half} in the median lately, 95 % of them no longer than {most} ({measured.jobs} jobs)"
+
+
+def _maintenance(begins: datetime) -> str:
+    return f"a maintenance begins at {begins:%Y-%m-%d %H:%M} UTC"
+
+
+def _grounds(
+    depth: int, mine: SlurmSection, share: Mapping[str, float | None], nodes: int, lately: Lately
+) -> list[str]:
+    """All that the recommendation rests on, each in a few words."""
+    used = [f"{value:.0%} of the {name.upper()}s in use" for name, value in share.items() if value is not None]
+    waits = lately.waits
+    told = [
+        f"{nodes} usable nodes",
+        *used,
+        f"{depth} jobs waiting",
+        f"{mine.slots_left} of your {mine.max_concurrent} slots left",
+    ]
+    if waits is not None:
+        told.append(waits.note if waits.measured is None else f"{_waited(waits.measured)}; {waits.note}")
+    return told if lately.maintenance is None else [*told, _maintenance(lately.maintenance)]

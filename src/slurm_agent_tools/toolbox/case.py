@@ -12,8 +12,10 @@ from slurm_agent_tools.jobscript.request import effective, pins_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
 from slurm_agent_tools.model import JobRequest, Live, Partition, Pin, Plan, Resources, ScriptReading
 from slurm_agent_tools.policy.engine import decide, format_refusal
-from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.replies import Blocker, DecisionShown, GrantShown, PinShown, SubmitReply
+from slurm_agent_tools.policy.pins import offered, pins
+from slurm_agent_tools.replies import Advised, Blocker, DecisionShown, GrantShown, PinShown, SubmitReply
+from slurm_agent_tools.sizing import budget_seconds
+from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.toolbox import decisions, fallback, paths, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk, new_id
 from slurm_agent_tools.toolbox.reading import read
@@ -35,6 +37,7 @@ class Case:
     request: JobRequest = JobRequest()
     resources: Resources = Resources()
     decision: DecisionShown | None = None
+    advised: Advised | None = None  # what is known of its wait, size and time
     away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
 
     @property
@@ -45,7 +48,8 @@ class Case:
     @property
     def request_sha256(self) -> str:
         """The same script with the same arguments and options has the same hash."""
-        parts = [self.reading.sha256, *self.options, "--", *(self.ask.args or ())]
+        priority = [self.ask.priority] if self.ask.priority in {"low", "high"} else []
+        parts = [self.reading.sha256, *self.options, *priority, "--", *(self.ask.args or ())]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
@@ -58,6 +62,7 @@ class Case:
 
 async def open_case(desk: Desk, ask: SubmitJob, caller: Caller) -> Case:
     """Read and check everything that the caller named. Raises InputError."""
+    offered(ask.priority, desk.policy.policy)
     limit = desk.policy.policy.sizes.script_bytes
     shelf = await paths.either(desk, "script", ask.script)
     real, data = await paths.read_script(shelf, "script", ask.script, limit=limit)
@@ -89,8 +94,11 @@ def _arguments(ask: SubmitJob) -> dict[str, str]:
     for index, word in enumerate(ask.args or ()):
         if "\0" in word:
             raise InputError(f"args[{index}]", word, "contains a NUL byte", hint="Remove it.")
-    if ask.run_id is not None:
-        paths.check_text("run_id", ask.run_id, limit=200)
+    if ask.run_id is not None and not comment.plain(ask.run_id):
+        hint = f"Use letters, digits and ._:@/+- only, at most {comment.LONGEST}."
+        raise InputError("run_id", ask.run_id, "does not go into the job's comment as it is", hint=hint)
+    if ask.time_budget is not None:
+        budget_seconds(ask.time_budget)
     return found
 
 
@@ -104,7 +112,7 @@ async def judge(
 ) -> Case:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     partitions = known.partitions if known is not None else partitions
-    pinned = pins(case.reading.request, desk.policy.policy, partitions)
+    pinned = pins(case.reading.request, desk.policy.policy, partitions, case.ask.priority)
     request, resources = resolved(case.reading.request, pinned, partitions)
     judged = replace(case, pinned=pinned, request=request, resources=resources)
     plan = Plan(
@@ -194,7 +202,7 @@ def blocked(desk: Desk, case: Case, blocker: Blocker, *, human: bool, reason: st
 
 def reply(desk: Desk, case: Case, status: str, summary: str) -> SubmitReply:
     """An answer with everything that is known of the case."""
-    return SubmitReply(
+    answer = SubmitReply(
         status=status,
         summary=summary,
         as_of=desk.clock.now(),
@@ -204,3 +212,6 @@ def reply(desk: Desk, case: Case, status: str, summary: str) -> SubmitReply:
         idempotency_key=case.key,
         run_id=case.ask.run_id,
     )
+    if case.advised is None:
+        return answer
+    return answer.model_copy(update={**dict(case.advised), "summary": f"{summary}{case.advised.hint}"})

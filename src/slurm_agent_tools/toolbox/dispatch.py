@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import anyio
+
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.replies import LogPaths, SubmitReply
+from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.slurm.client import Granted, TestOnly
-from slurm_agent_tools.toolbox import jobs, live, show, verify
+from slurm_agent_tools.toolbox import advice, jobs, live, show, verify
 from slurm_agent_tools.toolbox.case import Case, blocked, log_decision, reply
 from slurm_agent_tools.toolbox.desk import Desk, new_id
 from slurm_agent_tools.units import JobId
+
+_PATIENCE = 1.0  # seconds for what is only good to know
 
 
 def options(case: Case) -> list[str]:
@@ -54,7 +60,8 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
     await desk.db(desk.store.add, desk.owner, submission)
     try:
         sent = await desk.slurm.submit(
-            [*options(case), f"--comment={submission.token}"], case.data, case.ask.args or (),
+            [*options(case), f"--comment={comment.build(submission.token, submission.run_id)}"],
+            case.data, case.ask.args or (),
             cwd=desk.there.root, env=environment(desk),
         )  # fmt: skip
     except SlurmUncertain as error:
@@ -110,6 +117,20 @@ async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply
     answer = _submitted(desk, case, submission, granted)
     await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
     await log_decision(desk, case, "submitted", token=submission.token, job_id=submission.job_id)
+    return await _dated(desk, submission, answer)
+
+
+async def _dated(desk: Desk, submission: Submission, answer: SubmitReply) -> SubmitReply:
+    """The answer with the start that the scheduler expects of the released job, where it has thought of one by now."""
+    if desk.slurm.verdict.kind != "calm":
+        return answer
+    start = None
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
+        start = await desk.slurm.expected_start(JobId(submission.job_id or 0))
+    if start is None:
+        return answer
+    answer = advice.at(answer, start, desk.clock.now())
+    await desk.db(desk.store.update, submission, reply_json=answer.model_dump_json())
     return answer
 
 

@@ -235,9 +235,9 @@ def _alert(run: Submission, found: Found) -> Alert | None:
     severity: Literal["high", "medium"] = "high" if any(told.severity == "high" for told in found.told) else "medium"
     listed = "; ".join(told.what for told in found.told)
     message = f"Job {run.job_id} is not what was allowed at its submission: {listed}. It was left as it is."
-    return Alert(severity=severity, code="drift", message=message)
+    return Alert(severity=severity, code="drift", message=message, job_id=str(run.job_id))
 
 
 def _unknown(run: Submission, why: str) -> Alert:
     message = f"Whether job {run.job_id} is still what was allowed could not be looked at: {why}"
-    return Alert(severity="medium", code="drift-not-checked", message=message)
+    return Alert(severity="medium", code="drift-not-checked", message=message, job_id=str(run.job_id))

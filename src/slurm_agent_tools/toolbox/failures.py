@@ -32,7 +32,15 @@ async def keep(desk: Desk, caller: Caller, view: JobView) -> str | None:
     if first is not None:
         await _add(desk, caller, first, diagnosis)  # where it was broken off in between
         return posixpath.join(modes.FOLDER, first)
-    text = failure_record(view.job, diagnosis, now=desk.clock.now(), before=modes.same(names, name))
+    sent = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
+    text = failure_record(
+        view.job,
+        diagnosis,
+        now=desk.clock.now(),
+        before=modes.same(names, name),
+        script=sent.script_path if sent is not None else None,
+        run_id=sent.run_id if sent is not None else None,
+    )
     path = posixpath.join(modes.FOLDER, name)
     plan, decision = await judged(desk, path, len(text.encode()))
     await decisions.log(desk, caller, decision, "save_result", "decided", path=path, size=plan.size)

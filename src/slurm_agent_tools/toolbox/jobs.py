@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.errors import InputError, SlurmRefused
+import contextlib
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+import anyio
+
+from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
+from slurm_agent_tools.ledger.jobs import usage_text
+from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import JobId, parse_job_id
 
 _LOOKS = 20
 _PAUSE = 0.5
+_SECONDS = 3.0
+_MARGIN = timedelta(seconds=5)  # a job that was released just now may not have been in the queue yet
 _ENDING = frozenset({"COMPLETING", "CANCELLED"})
 _NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
 
@@ -60,10 +70,17 @@ async def remember(desk: Desk, view: JobView) -> None:
     base = view.job.job_id.base
     await desk.db(desk.store.mark_read, desk.owner, f"job:{base}", desk.clock.now())
     run = await desk.db(desk.store.by_job, desk.owner, base)
-    if run is not None and run.delivered is None:
+    if run is None:
+        return
+    if run.delivered is None:
         await desk.db(desk.store.deliver, run.token)
-    if ended(view) and view.job.job_id == JobId(base):
+    if view.job.job_id != JobId(base):
+        return
+    if ended(view):
         await settle(desk, view)
+    elif run.phase == "released" and run.seen != view.job.state:
+        job = view.job
+        await desk.db(desk.store.update, run, seen=job.state, partition=job.partition, started=job.started)
 
 
 async def settle(desk: Desk, view: JobView, *, category: str | None = None, analysed: bool = False) -> None:
@@ -79,5 +96,54 @@ async def settle(desk: Desk, view: JobView, *, category: str | None = None, anal
         failed=failed(view),
         run_seconds=view.job.elapsed_seconds,
         category=category or run.category or view.job.state,
+        **_end(run, view),
         **read,
     )
+
+
+def _end(run: Submission, view: JobView) -> dict[str, object]:
+    """Where and when it ran, and what it used; a figure that is gone from Slurm by now stays as it was."""
+    from slurm_agent_tools.history.usage import usage  # noqa: PLC0415 - for a job that ended only
+
+    job = view.job
+    found = {
+        "seen": job.state,
+        "partition": job.partition,
+        "started": job.started,
+        "ended": job.ended,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "tasks": len(view.tasks) or 1,
+    }
+    if run.usage_json is None or any(part.steps for part in (job, *view.tasks)):
+        found["usage_json"] = usage_text(usage(job, view.tasks))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+async def settle_all(desk: Desk, runs: Sequence[Submission]) -> set[int]:
+    """Ask Slurm once for all of these, and complete the records of those that ended; returns those that it knows.
+
+    Raises SlurmError.
+    """
+    views = await desk.slurm.jobs([JobId(run.job_id) for run in runs if run.job_id is not None])
+    for view in views.values():
+        if ended(view):
+            await settle(desk, view)
+    return {job_id.base for job_id in views}
+
+
+async def settle_ended(desk: Desk, active: Collection[int], read: datetime) -> None:
+    """Complete the records of this caller's jobs that were not active any more when the queue was read.
+
+    Takes a few seconds at most; what is not known by then is for the next time. Of a job that Slurm has forgotten
+    nothing is asked again.
+    """
+    runs = await desk.db(desk.store.unended, desk.owner, before=read - _MARGIN)
+    gone = [run for run in runs if run.job_id not in active]
+    if not gone:
+        return
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_SECONDS):
+        known = await settle_all(desk, gone)
+        for run in gone:
+            if run.job_id not in known:
+                await desk.db(desk.store.update, run, seen="UNKNOWN")

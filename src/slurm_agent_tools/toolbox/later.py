@@ -27,6 +27,11 @@ class Later(Generic[T]):
         except AgentToolsError as error:
             self.error = error
 
+    @property
+    def answer(self) -> T | None:
+        """The answer, None where there is none: not yet, or an error instead."""
+        return self._answer
+
     def value(self) -> T:
         """The answer; raises the error that came instead."""
         if self.error is not None:

@@ -12,6 +12,7 @@ from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job, JobRequest, Live, Partition, PastRun
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.replies import ResourcesShown
+from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.toolbox import jobs
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.toolbox.later import Later, ask_all
@@ -73,7 +74,7 @@ async def unsettled(desk: Desk, mine: Sequence[Job]) -> tuple[Submission, ...]:
     if not pending:
         return ()
     shown = {job.job_id.base for job in mine}
-    tokens = {job.comment for job in mine}
+    tokens = {comment.token(job.comment) for job in mine}
     return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 
@@ -114,7 +115,7 @@ def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
 async def history(desk: Desk, active: Sequence[Job]) -> tuple[PastRun, ...]:
     """This caller's earlier submissions, newest first, brought up to date with what Slurm says of their end."""
     running = {job.job_id.base for job in active}
-    runs = await desk.db(desk.store.history, desk.owner)
+    runs = await desk.db(desk.store.accepted, desk.owner)
     runs = await _settle(desk, runs, running)
     return tuple(
         PastRun(
@@ -139,11 +140,8 @@ async def _settle(desk: Desk, runs: list[Submission], running: set[int]) -> list
     wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
     if not wanted:
         return runs
-    views = await desk.slurm.jobs([JobId(run.job_id) for run in wanted if run.job_id is not None])
-    for view in views.values():
-        if jobs.ended(view):
-            await jobs.settle(desk, view)
-    return await desk.db(desk.store.history, desk.owner)
+    await jobs.settle_all(desk, wanted)
+    return await desk.db(desk.store.accepted, desk.owner)
 
 
 async def _known(desk: Desk, wanted: frozenset[int]) -> frozenset[str]:

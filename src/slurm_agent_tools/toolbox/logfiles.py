@@ -1,24 +1,25 @@
-"""Where a job's output is, and reading its head and tail; never a whole large file."""
+"""Reading a job's output: all of a small file; of a large one head, tail and the neighbourhood of what matters."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
+from slurm_agent_tools.diagnosis import wide
+from slurm_agent_tools.diagnosis.excerpt import LogText, assemble
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.model import Job
-from slurm_agent_tools.replies import EvidenceLine, LogFile, SubmitReply
-from slurm_agent_tools.slurm.patterns import expand
-from slurm_agent_tools.toolbox import paths
+from slurm_agent_tools.replies import EvidenceLine, LogFile
+from slurm_agent_tools.slurm.local import LocalRunner
+from slurm_agent_tools.slurm.runner import Runner
+from slurm_agent_tools.toolbox import logparts, paths
 from slurm_agent_tools.toolbox.desk import Desk, Shelf
+from slurm_agent_tools.toolbox.logpaths import Kind, paths_of, turned
+from slurm_agent_tools.units import human_memory
 
-Kind = Literal["stdout", "stderr"]
-_HEAD, _TAIL = 256 * 1024, 1024 * 1024
+__all__ = ["Log", "content", "declared", "paths_of", "read"]
+
 _CONTENT = 100_000
-_FOLDER = "logs/slurm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,43 +28,6 @@ class Log:
 
     file: LogFile
     text: LogText | None
-
-
-async def paths_of(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
-    """A job's output files, absolute: as Slurm tells, else from the ledger, else by id under logs/slurm."""
-    told = _told(job.stdout, job.stderr, job)
-    if not told:
-        told = await _remembered(desk, job)
-    return told or await _by_name(desk, job)
-
-
-def _told(stdout: str | None, stderr: str | None, job: Job) -> list[tuple[str, Kind]]:
-    found: list[tuple[str, Kind]] = []
-    if stdout:
-        found.append((expand(stdout, job), "stdout"))
-    if stderr and stderr != stdout:
-        found.append((expand(stderr, job), "stderr"))
-    return [item for item in found if posixpath.isabs(item[0]) and item[0] != "/dev/null"]
-
-
-async def _remembered(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
-    run = await desk.db(desk.store.by_job, desk.owner, job.job_id.base)
-    if run is None or run.reply_json is None:
-        return []
-    logs = SubmitReply.model_validate_json(run.reply_json).log_paths
-    return _told(logs.stdout, logs.stderr, job) if logs is not None else []
-
-
-async def _by_name(desk: Desk, job: Job) -> list[tuple[str, Kind]]:
-    wanted, shelf = str(job.job_id).replace("+", "_"), desk.there
-    found: list[tuple[str, Kind]] = []
-    for folder in (_FOLDER, "."):
-        base = posixpath.normpath(posixpath.join(shelf.root, folder))
-        for name in await shelf.files.list(base) or []:
-            stem, ending = posixpath.splitext(name)
-            if ending in {".out", ".err", ".log"} and stem.endswith(wanted) and not stem[: -len(wanted)][-1:].isdigit():
-                found.append((posixpath.join(base, name), "stderr" if ending == ".err" else "stdout"))
-    return found
 
 
 async def declared(desk: Desk, path: str) -> Shelf | None:
@@ -77,10 +41,13 @@ async def declared(desk: Desk, path: str) -> Shelf | None:
     return None
 
 
-async def read(desk: Desk, path: str, kind: Kind, shelf: Shelf | None = None) -> Log:
-    """Head and tail of one file of the project or of a folder for logs; what cannot be read is said, not skipped.
+async def read(
+    desk: Desk, path: str, kind: Kind, shelf: Shelf | None = None, *, whole: bool = False, tail: int | None = None
+) -> Log:
+    """What matters of one file of the project or of a folder for logs; what cannot be read is said, not skipped.
 
-    `shelf`: where the project's file is, if not on the cluster.
+    `shelf`: where the project's file is, if not on the cluster. `whole`: a large file is searched from end to end.
+    `tail`: so many bytes at its end are read and no more.
     """
     shelf = shelf or desk.there
     ours = shelf in {desk.here, desk.there} and path.startswith(shelf.root.rstrip("/") + "/")
@@ -88,20 +55,56 @@ async def read(desk: Desk, path: str, kind: Kind, shelf: Shelf | None = None) ->
     try:
         shelf = await declared(desk, path) or shelf
         real = await paths.resolve(shelf, "path", path)
-        stat = await shelf.files.stat(real)
-        if stat is None:
-            return _unread(shown, "does not exist")
-        if stat.kind != "file":
-            return _unread(shown, "is not a regular file")
-        head = await shelf.files.read(real, offset=0, size=min(stat.size, _HEAD)) or b""
-        rest = max(_HEAD, stat.size - _TAIL)
-        tail = (await shelf.files.read(real, offset=rest, size=_TAIL) or b"") if stat.size > _HEAD else b""
+        return await _read(_runner(desk, shelf), shelf, real, shown, kind, whole=whole, tail=tail)
     except InputError:
         return _unread(shown, "lies outside the project and was not read")
     except StorageError as error:
-        return _unread(shown, error.message)
-    text = read_text(shown, kind, head, tail, stat.size)
-    return Log(LogFile(path=shown, size_bytes=stat.size, read_bytes=len(head) + len(tail)), text)
+        return _unread(shown, f"{error.message}. {error.hint}")
+
+
+def _runner(desk: Desk, shelf: Shelf) -> Runner:
+    """What runs commands where the file is."""
+    return desk.place.runner if shelf.files is desk.there.files else LocalRunner(desk.settings)
+
+
+async def _read(
+    runner: Runner, shelf: Shelf, real: str, shown: str, kind: Kind, *, whole: bool, tail: int | None
+) -> Log:
+    stat = await shelf.files.stat(real)
+    older = await turned(shelf, real)
+    if stat is None:
+        return _unread(shown, _gone(older))
+    if stat.kind != "file":
+        what = "is a folder: name a file in it" if stat.kind == "dir" else "is not a regular file"
+        return _unread(shown, f"{what}; nothing was read")
+    source = logparts.Source(runner, shelf.files, real, stat.size)
+    found = await (logparts.read(source, whole=whole) if tail is None else logparts.last(source, tail))
+    if found is None:
+        return _unread(shown, _gone(older))
+    again = await shelf.files.stat(real)
+    text = assemble(shown, kind, wide.narrow(found.pieces), stat.size, found.left)
+    notes = [*found.notes, _changed(stat.size, again.size if again is not None else None)]
+    notes.append(f"older parts lie beside it and were not read: {older}; name one as path to read it" if older else "")
+    note = "; ".join(note for note in notes if note) or None
+    size = sum(len(piece.data) for piece in found.pieces)
+    return Log(LogFile(path=shown, size_bytes=stat.size, read_bytes=size, note=note), text)
+
+
+def _gone(older: str) -> str:
+    beside = f" Older parts lie beside it: {older}." if older else ""
+    return (
+        "does not exist. It was moved or deleted, or Slurm could not make it: the folder of --output and --error has to"
+        f" be there before the job starts.{beside}"
+    )
+
+
+def _changed(before: int, after: int | None) -> str:
+    """What became of the file while it was read."""
+    if after is None:
+        return "it was deleted while it was read"
+    if after > before:
+        return f"it is still being written: {human_memory(after - before)} came while it was read, so look again later"
+    return "it was cut off while it was read, so look again" if after < before else ""
 
 
 def _unread(path: str, note: str) -> Log:

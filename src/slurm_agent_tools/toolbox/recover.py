@@ -11,6 +11,8 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Alert, SubmitReply
+from slurm_agent_tools.slurm import comment
+from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.toolbox import jobs
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import JobId
@@ -105,6 +107,12 @@ async def complete(desk: Desk, queue: Sequence[Job]) -> list[Alert]:
     return alerts
 
 
+async def ended(desk: Desk, queue: Queue) -> None:
+    """Complete the records of jobs that this queue, which may be some seconds old, does not show as active."""
+    read = desk.clock.now() - timedelta(seconds=desk.slurm.ages["queue"] or 0.0)
+    await jobs.settle_ended(desk, desk.slurm.mine(queue).going().bases, read)
+
+
 async def settle(desk: Desk, *, keep: str | None = None) -> None:
     """Complete the records, and cancel held jobs that nobody wants any more. Never releases anything.
 
@@ -164,7 +172,7 @@ async def find(desk: Desk, item: Submission) -> Job | None:
 def _match(item: Submission, among: Iterable[Job]) -> Job | None:
     """By its token; by id and name where the token is gone: not every accounting keeps comments."""
     rows = list(among)
-    by_token = (job for job in rows if job.comment == item.token)
+    by_token = (job for job in rows if comment.token(job.comment) == item.token)
     by_id = (job for job in rows if job.job_id.base == item.job_id and job.name == item.job_name)
     return next(by_token, None) or next(by_id, None)
 
@@ -190,4 +198,4 @@ def _alert(item: Submission) -> Alert:
         f"Job {item.job_id} ({item.job_name}) is held: its submission broke off. submit_job with idempotency_key"
         f" {item.idempotency_key} goes on with it; else the first submit_job after {ends} cancels it."
     )
-    return Alert(severity="high", code="submission-broke-off", message=message)
+    return Alert(severity="high", code="submission-broke-off", message=message, job_id=str(item.job_id))

@@ -17,7 +17,7 @@ from slurm_agent_tools.model import Partition, Plan
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, ValidateReply
-from slurm_agent_tools.toolbox import decisions, paths
+from slurm_agent_tools.toolbox import advice, decisions, paths
 from slurm_agent_tools.toolbox.case import resolved
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Shelf, new_id
 from slurm_agent_tools.toolbox.fallback import GENERATED
@@ -36,6 +36,7 @@ async def generate_script(desk: Desk, ask: GenerateScript, caller: Caller) -> Ge
         mail_user=desk.settings.mail_user,
         now=desk.clock.now(),
         suffix=secrets.token_hex(3),
+        records=await advice.records(desk, ask.name),
     )
     path = posixpath.join(GENERATED, draft.file_name)
     data = draft.script.encode()

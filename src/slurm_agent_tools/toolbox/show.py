@@ -35,6 +35,7 @@ def job(record: Job, *, managed: bool | None = None) -> JobShown:
         dependency=record.dependency,
         managed=managed,
         cause=cause(record),
+        estimated_start=record.expected_start if record.state == "PENDING" else None,
         sources=list(record.sources),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -29,8 +29,8 @@ from slurm_agent_tools.toolbox.drift import Look
 from slurm_agent_tools.toolbox.later import Later, ask_all
 
 _DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions", "policy")
-_CROWDED = 20
 _PARTITIONS_AGE = 60.0
+_SHORT_QUEUE = 1000
 _SOURCES = {
     "jobs": ("queue",), "queue": ("queue", "nodes"), "gpu": ("nodes",), "nodes": ("nodes",),
     "partitions": ("partitions", "nodes"),
@@ -43,6 +43,7 @@ class Answers:
 
     def __init__(self, desk: Desk, ask: GetStatus) -> None:
         self.desk = desk
+        self.named = "queue" in (ask.sections or ())
         self.broken_off: list[Alert] = []
         self.queue: Later[Queue] = Later(partial(desk.slurm.queue, fresh=ask.refresh))
         self.nodes: Later[tuple[Node, ...]] = Later(partial(desk.slurm.nodes, fresh=ask.refresh))
@@ -54,6 +55,7 @@ class Answers:
         self.jobs: Later[SlurmSection] = Later(self._mine)
         self.unmanaged: list[Alert] = []
         self.verdict = load.CALM
+        self.lately = capacity.Lately()
         self.results = Later(partial(_results, desk))
         self.disk = Later(partial(disk.room, desk))
 
@@ -69,7 +71,10 @@ class Answers:
         await ask_all(self.queue, self.nodes, self.partitions, self.info, *extra)
         if self.queue.error is None:
             self.broken_off = await recover.complete(self.desk, self.queue.value())
+            await recover.ended(self.desk, self.queue.value())
         await ask_all(self.jobs)
+        if "queue" in wanted and self.queue.error is None:
+            self.lately = await _lately(self.desk, self.queue.value(), named=self.named)
         self.verdict = await self.desk.slurm.diagnose()
 
     async def _mine(self) -> SlurmSection:
@@ -77,6 +82,21 @@ class Answers:
         active = rows.going()
         self.unmanaged = await mine.unmanaged(self.desk, active)
         return await mine.section(self.desk, active, rows.going(on=False))
+
+
+async def _lately(desk: Desk, queue: Queue, *, named: bool) -> capacity.Lately:
+    """What the accounting and the reservations add, asked where somebody waits and it is cheap, or by name.
+
+    Over a long queue and on an idle cluster only what is kept from the last 10 minutes is told.
+    """
+    waiting = queue.states()["PENDING"] > 0 and len(queue) <= _SHORT_QUEUE
+    if not (named or waiting or desk.slurm.lookback.kept):
+        return capacity.Lately()
+    from slurm_agent_tools.toolbox import lately  # noqa: PLC0415 - not needed on an idle cluster
+
+    past = await lately.lately(desk, ask=named or waiting)
+    begins = await lately.maintenance(desk) if named else None
+    return capacity.Lately(lately.of_queue(past), begins, desk.clock.now())
 
 
 async def _results(desk: Desk) -> list[ResultBrief]:
@@ -115,7 +135,16 @@ async def _drifted(desk: Desk, caller: Caller, answers: Answers, *, fresh: bool)
         return []
     ids = await jobs.managed(desk)
     managed = desk.slurm.mine(answers.queue.value()).jobs(sorted(ids))
-    return await Look(desk, caller, "get_status", fresh=fresh).at(managed)
+    drifted = await Look(desk, caller, "get_status", fresh=fresh).at(managed)
+    return [*await _of_jobs(desk, managed, answers), *drifted]
+
+
+async def _of_jobs(desk: Desk, managed: Sequence[Job], answers: Answers) -> list[Alert]:
+    if not managed:
+        return []
+    from slurm_agent_tools.toolbox import alerts  # noqa: PLC0415 - without jobs nothing of it is needed
+
+    return await alerts.of_all(desk, managed, answers.nodes.answer, answers.partitions.answer)
 
 
 def _ages(desk: Desk, wanted: set[str]) -> dict[str, float]:
@@ -131,7 +160,9 @@ def _makers(desk: Desk, answers: Answers) -> dict[str, Callable[[], Any]]:
     return {
         "jobs": answers.jobs.value,
         "gpu": lambda: capacity.gpus(answers.nodes.value()),
-        "queue": lambda: capacity.queue(answers.queue.value().states(), answers.nodes.value(), answers.jobs.value()),
+        "queue": lambda: capacity.queue(
+            answers.queue.value().states(), answers.nodes.value(), answers.jobs.value(), answers.lately
+        ),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],
         "errors": lambda: [show.job(job) for job in answers.recent.value() if jobs.failed(JobView(job, ()))][:20],
@@ -173,10 +204,8 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
         found.append(Alert(severity="medium", code="ledger-moved", message=desk.store.note))
     if answers.queue.error is not None:
         found.insert(0, Alert(severity="critical", code=answers.queue.error.code, message=answers.queue.error.message))
-    elif answers.jobs.error is None and answers.jobs.value().pending_jobs > _CROWDED:
-        found.append(
-            Alert(severity="high", code="queue-backup", message=f"More than {_CROWDED} of your jobs are pending.")
-        )
+    elif answers.jobs.error is None:
+        found += _crowded(answers.jobs.value().pending_jobs)
     if answers.jobs.error is None:
         found += answers.unmanaged
     found += _slow(desk, answers.verdict)
@@ -191,6 +220,14 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
                 )
             )
     return found
+
+
+def _crowded(pending: int) -> list[Alert]:
+    if not pending:
+        return []
+    from slurm_agent_tools.diagnosis.kinds import crowded  # noqa: PLC0415 - where nothing waits nothing is told
+
+    return list(crowded(pending))
 
 
 def _slow(desk: Desk, verdict: load.Verdict) -> list[Alert]:

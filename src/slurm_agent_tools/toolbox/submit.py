@@ -14,7 +14,7 @@ from slurm_agent_tools.ledger.anchor import submission_lock
 from slurm_agent_tools.model import JobRequest
 from slurm_agent_tools.policy.engine import format_refusal
 from slurm_agent_tools.replies import Blocker, SubmitReply
-from slurm_agent_tools.toolbox import approval, dispatch, live, opinion, recover
+from slurm_agent_tools.toolbox import advice, approval, dispatch, live, opinion, recover
 from slurm_agent_tools.toolbox.approval import Consult, Grant
 from slurm_agent_tools.toolbox.case import Case, blocked, hand_over, judge, open_case, reply
 from slurm_agent_tools.toolbox.desk import Caller, Desk
@@ -106,7 +106,7 @@ async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | 
         return answer
     if not trial.accepted:
         raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint="Correct the request; nothing was sent.")
-    return await _send(desk, case, grant)
+    return await _send(desk, await advice.give(desk, case, trial), grant)
 
 
 async def _send(desk: Desk, case: Case, grant: Grant | None) -> SubmitReply | Case:
@@ -141,7 +141,7 @@ async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
     summary = f"{case.name} would be submitted; nothing was."
     if not trial.accepted:
         summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message}"
-    return reply(desk, case, "dry_run", summary).model_copy(update={"estimated_start": trial.start})
+    return reply(desk, await advice.give(desk, case, trial), "dry_run", summary)
 
 
 def _reached(case: Case) -> None:

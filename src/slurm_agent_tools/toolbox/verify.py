@@ -108,8 +108,20 @@ def differences(desk: Desk, case: Case, granted: Granted, script: bytes) -> list
         found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
     if granted.requeue:
         found.append("Slurm would requeue the job by itself")
+    found += priority(case, granted)
     found += [change.what for change in grown([case.resources], granted.resources, started=False)]
     return found + _harsher(desk, case, granted)
+
+
+def priority(case: Case, granted: Granted) -> list[str]:
+    """A priority that was asked for and did not come. What the script alone asks for is its site's business."""
+    if case.ask.priority == "low":
+        asked = int(case.request.find("nice")[-1].value or 0)
+        if granted.nice is not None and granted.nice < asked:
+            return [f"the nice value is {granted.nice}, asked was {asked}"]
+    if case.ask.priority == "high" and granted.qos != case.request.qos:
+        return [f"the QOS is {granted.qos}, asked was {case.request.qos}"]
+    return []
 
 
 def _harsher(desk: Desk, case: Case, granted: Granted) -> list[str]:

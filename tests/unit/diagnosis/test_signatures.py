@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -7,7 +9,8 @@ from tests.unit.diagnosis.records import job, log
 
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.excerpt import clean, split_rank
-from slurm_agent_tools.diagnosis.signatures import by_id, harmless, signatures
+from slurm_agent_tools.diagnosis.noise import harmless, passing
+from slurm_agent_tools.diagnosis.signatures import by_id, ere, matching, signatures, words
 
 CATEGORIES = {
     "host-out-of-memory", "gpu-out-of-memory", "time-limit", "cancelled", "preempted", "node-failure", "missing-module",
@@ -24,6 +27,13 @@ def test_every_promised_category_has_a_signature():
     assert len(signatures()) == len(CATEGORIES)
 
 
+@pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
+def test_every_signature_has_two_different_samples_and_a_near_miss(signature):
+    assert len(set(signature.samples)) >= 2
+    assert signature.near_misses
+    assert not set(signature.samples) & set(signature.near_misses)
+
+
 @pytest.mark.parametrize(("category", "text"), SAMPLES)
 def test_every_sample_is_recognised_among_all_signatures(category, text):
     assert diagnose(None, (), [log("starting", text)]).category == category
@@ -34,27 +44,73 @@ def test_no_near_miss_matches(category, text):
     assert not [line for line in clean(text.encode()) if by_id()[category].match(split_rank(line)[1])]
 
 
-@pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
-def test_slurms_own_words_are_among_the_words_a_line_needs(signature):
-    said = [text for text in signature.samples if signature.sure(text)]
-    assert bool(signature.certain) == bool(said)
+def test_every_pattern_of_slurms_own_words_has_a_sample_or_decides_nothing():
+    for signature in signatures():
+        said = [text for text in signature.samples if (found := signature.match(text)) and _certain(signature, found)]
+        assert bool(signature.certain) == bool(said), signature.id
+
+
+def _certain(signature, found):
+    return signature.strength(found) == "certain"
 
 
 def test_a_failed_job_with_a_sample_in_its_log_gets_that_category():
     for category, text in SAMPLES:
-        if by_id()[category].decides and not by_id()[category].patterns:
-            continue  # Slurm's records decide these, tested on their own
-        assert diagnose(job(exit_code=1), (), [log(text)]).category == category, text
+        if "state=FAILED" not in by_id()[category].contradicts:
+            assert diagnose(job(exit_code=1), (), [log(text)]).category == category, text
+
+
+def test_a_hint_is_never_said_with_confidence():
+    for signature in signatures():
+        for text in signature.samples:
+            found = signature.match(split_rank(text)[1])
+            if found is not None and signature.strength(found) in {"weak", "last", "effect"}:
+                assert diagnose(None, (), [log(text)]).confidence <= 0.5, text
 
 
 @pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
 def test_whatever_a_pattern_matches_holds_one_of_the_words(signature):
-    @settings(max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.one_of([st.from_regex(pattern) for pattern in (*signature.certain, *signature.patterns)]))
+    @settings(max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        st.one_of(
+            [
+                st.from_regex(pattern)
+                for pattern in (*signature.certain, *signature.patterns, *signature.weak, *signature.last)
+            ]
+        )
+    )
     def holds(line):
         assert signature.concerns(line.lower())
 
     holds()
+
+
+def test_words_are_small_ascii_letters_as_grep_compares_them():
+    assert all(word.isascii() and word == word.lower() and "\n" not in word for word in words())
+
+
+def test_grep_with_the_words_lets_every_sample_through_and_ordinary_lines_not():
+    ordinary = ["epoch 3/10 loss=0.41 lr=3e-4", "Loading data", "step 12 of 90", "All 4 workers are up"]
+    lines = [text for _, text in SAMPLES]
+
+    done = subprocess.run(
+        ["grep", "-a", "-n", "-i", "-E", "-e", "|".join(ere())],
+        input="\n".join([*lines, *ordinary]).encode(),
+        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert not done.stderr
+    numbers = [int(line.partition(b":")[0]) for line in done.stdout.splitlines()]
+    assert numbers == list(range(1, len(lines) + 1))
+
+
+def test_words_find_the_lines_that_signatures_would_match_one_by_one():
+    lines = [text for _, text in (*SAMPLES, *NEAR_MISSES)]
+    slow = [(i, s.id) for i, line in enumerate(lines) for s in signatures() if s.match(line) is not None]
+
+    assert [(index, signature.id) for index, signature, _ in matching(lines)] == slow
 
 
 def test_warnings_are_harmless_and_exceptions_are_not():
@@ -62,3 +118,25 @@ def test_warnings_are_harmless_and_exceptions_are_not():
     assert harmless("2026-01-01 INFO something failed")
     assert not harmless("RuntimeError: NCCL failed, run with NCCL_DEBUG=INFO")
     assert not harmless("ValueError: the warning: was right")
+    assert not harmless("gpu01:1:2 [0] NCCL WARN Cuda failure 'out of memory'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Connection to data.example.org timed out, retrying in 5 s",
+        "download attempt 2/5 failed: connection reset",
+        "libfoo.so: cannot open shared object file, falling back to the slow path",
+        "loss is nan, skipping this batch",
+        "E external/xla/stream_executor/cuda/cuda_blas.cc:1407] Unable to register cuBLAS factory: already registered",
+        "bash: warning: setlocale: LC_ALL: cannot change locale (en_GB.UTF-8)",
+        "test_out_of_memory PASSED",
+    ],
+)
+def test_what_a_program_got_over_is_no_failure(text):
+    assert passing(text)
+    assert diagnose(None, (), [log(text)]).category == "unknown"
+
+
+def test_the_last_of_several_attempts_is_not_got_over():
+    assert not passing("download attempt 5/5 failed: connection reset")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from slurm_agent_tools import catalogue, replies
 from slurm_agent_tools.errors import AccessError, ScopeMissing, ServerStopping, SlurmMissing
 from slurm_agent_tools.http.gate import READING, Gate, Visit, until, visit
 from slurm_agent_tools.http.tokens import Scope, Token
-from slurm_agent_tools.toolbox import Call, Caller
+from slurm_agent_tools.toolbox import Call, Caller, Toolbox
 from slurm_agent_tools.toolbox.approval import Question
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -56,6 +56,12 @@ class Tools(Gate):
         await self.held.wait()
         self.submitted = True
         return replies.SubmitReply(status="submitted", summary="Submitted.", as_of=NOW)
+
+    async def read(self, name: str, arguments: Mapping[str, str], **_: Any) -> str:
+        """Stand in for Toolbox.view."""
+        self.begun.set()
+        await self.held.wait()
+        return name
 
     async def log_refusal(self, tool: str, caller: Caller) -> None:
         self.refused = (tool, caller.principal)
@@ -169,3 +175,20 @@ async def test_what_work_raises_is_raised_as_it_is():
 
     with pytest.raises(SlurmMissing):
         await until(fail, anyio.Event())
+
+
+async def test_a_reading_token_reads_resources_and_a_server_that_stops_waits_for_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Toolbox, "view", Tools.read)
+    tools = Tools("read")
+
+    async def stop() -> None:
+        await tools.begun.wait()
+        async with anyio.create_task_group() as group:
+            group.start_soon(tools.leave, 5)
+            await anyio.wait_all_tasks_blocked()
+            tools.held.set()
+
+    read, _ = await together(lambda: tools.view("policy", {}), stop)
+    assert read == "policy"
+    with pytest.raises(ServerStopping, match="policy was not read"):
+        await tools.view("policy", {})

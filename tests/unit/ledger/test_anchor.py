@@ -53,7 +53,7 @@ def test_a_ledger_in_another_folder_knows_the_failures_and_the_used_approvals_of
     first.approvals.ask(OWNER, approval())
     assert first.approvals.use(approval())
     second = opened(home, "two")
-    assert [run.failed for run in second.history(OWNER)] == [True]
+    assert [run.failed for run in second.accepted(OWNER)] == [True]
     assert not second.approvals.use(approval())
     assert second.approvals.open(OWNER) == []
 
@@ -62,16 +62,16 @@ def test_the_newer_of_two_records_counts_and_news_are_taken_over_again(home: Pat
     first, second = opened(home, "one"), opened(home, "two")
     first.add(OWNER, submission())
     first.adopt()
-    assert second.history(OWNER) == []
+    assert second.accepted(OWNER) == []
     second = opened(home, "two")
-    (known,) = second.history(OWNER)
+    (known,) = second.accepted(OWNER)
     second.update(known, analysed=NOW)
     first = opened(home, "one")
-    assert [run.analysed for run in first.history(OWNER)] == [NOW]
+    assert [run.analysed for run in first.accepted(OWNER)] == [NOW]
     first.add(OWNER, submission("sat-2"))
     second.adopt()
-    assert len(second.history(OWNER)) == 2
-    assert second.history(OWNER)[0].failed is True
+    assert len(second.accepted(OWNER)) == 2
+    assert second.accepted(OWNER)[0].failed is True
 
 
 def test_a_folder_that_is_gone_is_forgotten_and_one_that_cannot_be_read_is_an_error(home: Path):

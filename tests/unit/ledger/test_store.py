@@ -56,7 +56,7 @@ def test_an_update_is_seen_by_another_process(store):
 def test_records_belong_to_user_project_and_cluster(store):
     store.add(ALICE, submission(job_id=3))
     assert store.by_job(OTHER_PROJECT, 3) is None
-    assert store.history(OTHER_PROJECT) == []
+    assert store.accepted(OTHER_PROJECT) == []
     assert store.managed_ids(OTHER_PROJECT) == {3}
     assert store.managed_ids(Owner("bob", "/home/alice/p", "default")) == frozenset()
 
@@ -94,7 +94,7 @@ def test_many_threads_write_without_losing_a_record(store):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: store.add(ALICE, submission(f"t{number}", job_id=number)), range(40)))
         list(pool.map(lambda number: store.log_decision({"n": number}), range(40)))
-    assert len(store.history(ALICE)) == 40
+    assert len(store.accepted(ALICE)) == 40
     assert len(store.decisions.read_text().splitlines()) == 40
 
 
@@ -205,7 +205,7 @@ def test_a_ledger_of_the_first_version_is_brought_to_this_one(tmp_path):
         )
     db.close()
     opened = Store(tmp_path)
-    assert [(run.job_id, run.failed, run.delivered, run.files_json) for run in opened.history(ALICE)] == [
+    assert [(run.job_id, run.failed, run.delivered, run.files_json) for run in opened.accepted(ALICE)] == [
         (7, True, None, "{}")
     ]
     opened.close()

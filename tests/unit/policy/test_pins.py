@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.model import JobRequest
-from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.model import Directive, Evidence, JobRequest
+from slurm_agent_tools.policy.document import HighPriority
+from slurm_agent_tools.policy.loading import Base, load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.rules.examples import CPU, GPU
 
@@ -134,3 +136,50 @@ def test_tasks_that_the_script_itself_spreads_over_nodes_are_left_alone():
 
 def test_every_pin_says_why():
     assert all(pin.why for pin in pins(JobRequest(), POLICY, BOTH))
+
+
+# --- priority ------------------------------------------------------------------------------------------------------
+
+PLAIN = JobRequest(partition="cpu", memory_per_node=GIB, time_limit=60)
+
+
+def asked(priority: str | None, request: JobRequest = PLAIN, *, qos: tuple[str, ...] = ()) -> list[str]:
+    priorities = POLICY.priority.model_copy(update={"high": HighPriority(qos=qos)})
+    policy = POLICY.model_copy(update={"priority": priorities})
+    return [pin.option for pin in pins(request, policy, BOTH, priority)]
+
+
+def nice(*values: str | None) -> JobRequest:
+    given = [Directive("nice", value, "script", Evidence("x", 2, "")) for value in values]
+    return replace(PLAIN, directives=tuple(given))
+
+
+def test_a_low_priority_is_the_policys_nice_value_and_normal_is_nothing():
+    assert asked("low") == ["--nice=100"]
+    assert asked("normal") == asked(None) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "option"), [(("500",), "--nice=500"), (("5",), "--nice=100"), ((None,), "--nice=100"), (("900", "7"), "--nice=100"), (("-50",), "--nice=100")]
+)  # fmt: skip
+def test_a_low_priority_never_lifts_a_job(values: tuple[str | None, ...], option: str):
+    assert asked("low", nice(*values)) == [option]
+
+
+def test_a_high_priority_is_the_first_qos_of_the_policy_and_an_error_without_one():
+    assert asked("high", qos=("urgent", "high")) == ["--qos=urgent"]
+    with pytest.raises(InputError, match="is not offered by this policy") as caught:
+        asked("high")
+    assert "priority.high.qos" in caught.value.hint
+
+
+def test_a_layer_makes_low_lower_and_lists_no_qos_of_its_own():
+    layer = b"priority: {low: {nice: 300}, high: {qos: [urgent]}}"
+    looser = b"priority: {low: {nice: 10}}"
+    site = Base("site", "/etc/p.yaml", b"priority: {high: {qos: [urgent, high]}}")
+
+    tightened = load(shipped(), [("project", layer)])
+    assert (tightened.policy.priority.low.nice, tightened.policy.priority.high.qos) == (300, ())
+    assert any("priority.high.qos" in note for note in tightened.notes)
+    assert load(shipped(), [("project", looser)]).policy.priority.low.nice == 100
+    assert load(shipped(), [("project", layer)], base=site).policy.priority.high.qos == ("urgent",)

@@ -30,4 +30,6 @@ class Prepared:
         max_output: int = 0,
     ) -> Completed:
         self.asked.append(tuple(argv))
+        if tuple(argv) == ("sacct", "--helpformat"):
+            return done(b"JobID               State", argv=argv)
         return self.answers[argv[0]](argv)

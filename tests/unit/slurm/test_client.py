@@ -101,7 +101,7 @@ async def test_commands_are_counted_by_name():
     told = Told(squeue=done(queued("5")), sacct=done(accounted("6")))
     await told.job("5")
     await told.job("6", fresh=True)
-    assert told.slurm.calls == {"squeue": 1, "scontrol show job": 2, "sacct": 1}
+    assert told.slurm.calls == {"squeue": 1, "scontrol show job": 2, "sacct": 1, "sacct --helpformat": 1}
     assert sum(told.slurm.calls.values()) == len(told.runner.asked)
 
 
@@ -289,6 +289,15 @@ async def test_recent_jobs_are_those_that_are_over():
     assert [str(job.job_id) for job in recent] == ["5"]
     [asked] = told.runner.asked
     assert {"--starttime=now-120minutes", "--user=alice"} <= set(asked)
+
+
+@pytest.mark.parametrize(("name", "option"), [("train", ["--name=train"]), ("a,b", []), (None, [])])
+async def test_jobs_of_one_name_are_asked_for_by_it_unless_a_comma_would_make_two_of_it(name, option):
+    told = Told(sacct=done(accounted("5") + accounted("6", "RUNNING")))
+    known = {job.name for job in await told.slurm.ran(told.clock.now() - timedelta(hours=2))}
+    found = await told.slurm.ran(told.clock.now() - timedelta(hours=2), name)
+    assert len(found) == (2 if name is None or {name} == known else 0)
+    assert [word for word in told.runner.asked[-1] if word.startswith("--name")] == option
 
 
 # --- changes -----------------------------------------------------------------------------------------------------

@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.model import Resources
+from slurm_agent_tools.catalogue import SubmitJob
+from slurm_agent_tools.model import Directive, Evidence, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.replies import ResourcesShown
-from slurm_agent_tools.toolbox.verify import grown
+from slurm_agent_tools.slurm.client import Granted
+from slurm_agent_tools.toolbox.case import Case
+from slurm_agent_tools.toolbox.desk import Caller
+from slurm_agent_tools.toolbox.verify import grown, priority
 
 GIB = 2**30
 ALLOWED = Resources(
@@ -82,3 +86,34 @@ def test_memory_per_node_counts_without_gpus():
     allowed = Resources(nodes=2, gpus=0, memory_bytes=8 * GIB)
     [change] = grown([allowed], replace(allowed, nodes=1), started=False)
     assert change.what == "the memory per node is 8G, allowed was 4G"
+
+
+def prioritised(wanted: str | None, nice: str = "100") -> Case:
+    given = Directive("nice", nice, "pinned", Evidence("", 0, ""))
+    request = JobRequest(directives=(given,), qos="high")
+    reading = ScriptReading("train.sh", "abc", "", request)
+    ask = SubmitJob(script="train.sh", priority=wanted)  # type: ignore[arg-type]
+    return Case(ask, Caller(), reading, b"", (), "key", key_given=False, request=request)
+
+
+def held(**facts: object) -> Granted:
+    plain = {"name": "x", "held": True, "requeue": False, "comment": None, "stdout": None, "stderr": None}
+    return Granted(Resources(), **plain | facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "facts", "words"),
+    [
+        ("low", {"nice": 0}, ["the nice value is 0, asked was 100"]),
+        ("low", {"nice": 100}, []),
+        ("low", {"nice": 250}, []),
+        ("low", {"nice": None}, []),
+        ("high", {"qos": "normal"}, ["the QOS is normal, asked was high"]),
+        ("high", {"qos": "N/A"}, ["the QOS is N/A, asked was high"]),
+        ("high", {"qos": "high"}, []),
+        (None, {"nice": 0, "qos": "normal"}, []),
+        ("normal", {"nice": 0, "qos": "normal"}, []),
+    ],
+)
+def test_a_priority_that_did_not_come_is_a_difference(wanted: str | None, facts: dict, words: list[str]):
+    assert priority(prioritised(wanted), held(**facts)) == words

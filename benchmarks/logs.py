@@ -1,0 +1,105 @@
+"""analyze_log on large logs: the two ends of 5 GB, and `mode full` of 1 GB beside grep with the same signatures.
+
+Each run of ours is a process of its own, as `python -m tools.agent_tools.analyze_log` starts one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from benchmarks.table import Row
+from benchmarks.timing import Spent, environment, in_turn, python, whole
+
+from slurm_agent_tools.diagnosis.signatures import ere
+
+SECONDS, MEMORY, LIMIT = 1.0, 100 * 10**6, 3.0
+END = 8 * 10**6  # bytes from an end within which evidence is found at once
+TRACE = b"""Traceback (most recent call last):
+  File "/home/alice/train.py", line 88, in <module>
+    main()
+  File "/home/alice/train.py", line 20, in main
+    y = model(x)
+RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB
+"""
+# grep that writes to /dev/null stops at the first match, even with -c.
+_COUNT = 'grep -c -E -e "$1" -- "$2" | cat'
+_TOLD = """
+import sys
+from pathlib import Path
+from slurm_agent_tools.cli import tool_main
+code = tool_main("analyze_log", sys.argv[1:])
+sys.stderr.write(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+sys.exit(code)
+"""
+
+
+def chatter(size: int) -> bytes:
+    """Lines of a program that is well, at most so many bytes."""
+    lines = "".join(
+        f"2026-03-01 12:{n // 60 % 60:02d}:{n % 60:02d} INFO step {n} loss={1 / (n + 1):.4f} lr=1e-4 report\n"
+        for n in range(50_000)
+    ).encode()
+    return (lines * (size // len(lines) + 1))[:size].rpartition(b"\n")[0] + b"\n"
+
+
+def write(path: Path, size: int, place: int) -> None:
+    """A log of about so many bytes with a traceback at a place; real text all along."""
+    block = chatter(16 * 2**20)
+    with path.open("wb") as file:
+        while file.tell() < place - len(block):
+            file.write(block)
+        file.write(chatter(max(0, place - file.tell())) + TRACE)
+        while file.tell() < size - len(block):
+            file.write(block)
+        file.write(chatter(max(0, size - file.tell())))
+
+
+def diagnose(path: Path, env: Mapping[str, str], *words: str) -> int:
+    """Run analyze_log on a log that holds the traceback; the most memory that its process took, in bytes."""
+    argv = python("-c", _TOLD, "--path", path.name, *words)
+    done = subprocess.run(argv, env=dict(env), cwd=path.parent, capture_output=True, check=True)
+    found = json.loads(done.stdout)["diagnosis"]["category"]
+    if found != "gpu-out-of-memory":
+        raise RuntimeError(f"{path.name} was diagnosed as {found}")
+    return int(done.stderr.split()[-1]) * 1024
+
+
+def tool(path: Path, env: Mapping[str, str], *words: str) -> Spent:
+    """analyze_log on a log, in a process of its own."""
+    return whole(python("-m", "tools.agent_tools.analyze_log", "--path", path.name, *words), env, path.parent)
+
+
+def beside_grep(path: Path, env: Mapping[str, str], runs: int) -> tuple[Spent, Spent]:
+    """`mode full` and `grep -c -E` with the same signatures joined, in turn."""
+    argv = ["sh", "-c", _COUNT, "sh", "|".join(ere()), path.name]
+    grep = partial(whole, argv, env, path.parent)
+    ours, other = in_turn([partial(tool, path, env, "--mode=full"), grep], runs)
+    return ours, other
+
+
+def rows() -> list[Row]:
+    """Seconds and memory of 5 GB with the evidence near either end, and 1 GB beside grep."""
+    found = []
+    with tempfile.TemporaryDirectory(prefix="sat-bench-") as name:
+        folder, path = Path(name), Path(name) / "job.out"
+        env = environment(folder)
+        for what, place in (("first", END), ("last", 5 * 10**9 - END)):
+            write(path, 5 * 10**9, place)
+            memory = diagnose(path, env)
+            (spent,) = in_turn([partial(tool, path, env)], runs=5)
+            found += [
+                Row(f"log of 5 GB, evidence in the {what} 8 MB, clock", spent.wall, "s", limit=SECONDS),
+                Row(f"log of 5 GB, evidence in the {what} 8 MB, memory", memory / 1e6, "MB", limit=MEMORY / 1e6),
+            ]
+        write(path, 10**9, 5 * 10**8)
+        diagnose(path, env, "--mode=full")
+        ours, grep = beside_grep(path, env, runs=3)
+        found.append(
+            Row("mode full of 1 GB, clock", ours.wall, "s", "`grep -c -E`, the same signatures", grep.wall, LIMIT)
+        )
+    return found

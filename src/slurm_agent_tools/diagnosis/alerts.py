@@ -1,0 +1,165 @@
+"""What a person should see of a job while it waits, runs and ends: facts in, alerts out. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from slurm_agent_tools.diagnosis.kinds import KINDS, Facts, alert, crowded, listed, span
+from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, partition_down
+from slurm_agent_tools.history.records import JobRecord
+from slurm_agent_tools.model import Job
+from slurm_agent_tools.replies import Alert
+from slurm_agent_tools.units import human_memory
+
+MEMORY_SHARE = 0.95
+TIME_LEFT = 300
+PATIENCE = 30
+"""Seconds that a job may wait in any case: an estimate of a second says nothing."""
+ENOUGH_RUNS = 3
+SLOWER = 2.0
+SLACK = 10
+"""Seconds beyond its like before it that a run may take in any case."""
+KNOWN = 0.05
+"""From this share of the work on, the rest is estimated from it."""
+
+_WAITS_FOR_OTHERS = frozenset(
+    {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
+)
+# squeue(1), JOB REASON CODES: what no other job's end changes.
+_NEVER = re.compile(
+    r"PartitionNodeLimit|PartitionTimeLimit|PartitionConfig|BadConstraints|DependencyNeverSatisfied|ReqNodeNotAvail"
+    r"|AccountNotAllowed|QOSNotAllowed|InvalidAccount|InvalidQOS|ReservationDeleted"
+    r"|(?:Assoc|QOS)(?:Max\w*(?:PerJob|PerNode)\w*|Max(?:WallDurationPerJob|CpuMinutesPerJob)\w*|Min\w+)"
+    r"|(?i:launch failed requeued held|JobLaunchFailure)"
+)
+_NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
+
+
+def alerts(facts: Facts) -> list[Alert]:
+    """All that hold, the gravest first."""
+    found = [alert for condition in _CONDITIONS for alert in condition(facts)]
+    order = {name: number for number, name in enumerate(KINDS)}
+    return sorted(found, key=lambda alert: order[alert.code])
+
+
+# --- what ended --------------------------------------------------------------------------------------------------
+
+
+def _failed(facts: Facts) -> Iterator[Alert]:
+    bad = [part for part in facts.parts if not part.active and part.state not in _NO_FAILURE]
+    whole = facts.job
+    if whole in bad or (bad and not whole.active):
+        yield alert("job-failed", f"Job {whole.job_id} ended in {whole.state}.", whole)
+    elif bad:
+        told = listed(f"{part.job_id} {part.state}" for part in bad)
+        yield alert("job-failed", f"{len(bad)} parts of job {whole.job_id} failed, others go on: {told}.", whole)
+
+
+def _preempted(facts: Facts) -> Iterator[Alert]:
+    gone = [part for part in facts.parts if part.state == "PREEMPTED"]
+    if gone:
+        told = listed(str(part.job_id) for part in gone)
+        text = f"Ended to make room for a job that goes before it: {told}. Nothing is sent again by itself."
+        yield alert("preempted", text, facts.job)
+
+
+def _requeued(facts: Facts) -> Iterator[Alert]:
+    again = [part for part in facts.parts if part.restarts and part.active]
+    if again:
+        times = max(part.restarts or 0 for part in again)
+        yield alert("requeued", f"Slurm started job {facts.job.job_id} again ({times} times so far).", facts.job)
+
+
+# --- what runs ---------------------------------------------------------------------------------------------------
+
+
+def _memory(facts: Facts) -> Iterator[Alert]:
+    using = facts.using
+    if using is None or using.share is None or using.share <= MEMORY_SHARE:
+        return
+    size, limit = using.nearest
+    used = f"{using.share:.1%} of its memory: {human_memory(size)} of {human_memory(limit)}"
+    yield alert("memory-high", f"Job {using.part.job_id} has {used}. Above it Slurm ends the job.", using.part)
+
+
+def _time(facts: Facts) -> Iterator[Alert]:
+    known = [(left, part) for part in facts.running if (left := time_left(part, facts.now)) is not None]
+    left, part = min(known, key=lambda pair: pair[0], default=(TIME_LEFT, facts.job))
+    if left < TIME_LEFT:
+        yield alert("time-left", f"Job {part.job_id} has {left} s left.", part)
+
+
+def time_left(job: Job, now: datetime) -> int | None:
+    """Seconds until the time limit ends a running job; None where there is no limit or it does not run."""
+    limit = job.resources.time_limit_seconds
+    if job.state != "RUNNING" or limit is None or limit < 0 or job.started is None:
+        return None
+    return max(0, round(limit - (now - job.started).total_seconds()))
+
+
+def _slow(facts: Facts) -> Iterator[Alert]:
+    usual = typical(facts.like)
+    if usual is None or not facts.running:
+        return
+    part = max(facts.running, key=lambda one: one.elapsed_seconds or 0)
+    passed = _passed(part, facts.now)
+    progress = None if facts.using is None else facts.using.progress
+    whole = passed / progress if progress is not None and progress >= KNOWN else passed
+    if whole > max(SLOWER * usual, usual + SLACK):
+        so_far = f"runs for {span(passed)}" if whole == passed else f"will take about {span(whole)} by its progress"
+        others = f"95 % of {len(_finished(facts.like))} like runs took {span(usual)} at most"
+        yield alert("slow-run", f"Job {part.job_id} {so_far}; {others}.", part)
+
+
+def typical(like: Iterable[JobRecord]) -> int | None:
+    """Seconds within which 95 % of the completed runs ended (nearest rank); None where there are too few."""
+    seconds = sorted(_finished(like))
+    return None if len(seconds) < ENOUGH_RUNS else seconds[math.ceil(len(seconds) * 0.95) - 1]
+
+
+def _finished(like: Iterable[JobRecord]) -> list[int]:
+    told = [(record, None if record.usage is None else record.usage.elapsed_seconds) for record in like]
+    return [seconds for record, seconds in told if record.state == "COMPLETED" and seconds is not None]
+
+
+def _passed(part: Job, now: datetime) -> float:
+    return (now - part.started).total_seconds() if part.started is not None else float(part.elapsed_seconds or 0)
+
+
+# --- what waits --------------------------------------------------------------------------------------------------
+
+
+def _cannot_start(facts: Facts) -> Iterator[Alert]:
+    for part in facts.waiting:
+        reason = part.reason or ""
+        if _NEVER.search(reason) and "maintenance" not in reason.lower():
+            text = f"Job {part.job_id} cannot start as it is: Slurm says {reason}. It waits until somebody changes it."
+            yield alert("cannot-start", text, part)
+            return
+
+
+def _long_wait(facts: Facts) -> Iterator[Alert]:
+    estimate = facts.estimate
+    part = next((one for one in facts.waiting if one.reason not in _WAITS_FOR_OTHERS), None)
+    if part is None or estimate is None or len(facts.waiting) < len(facts.parts):
+        return
+    since = max((moment for moment in (part.submitted, part.eligible) if moment is not None), default=None)
+    waited = 0.0 if since is None else (facts.now - since).total_seconds()
+    if waited > max(2 * estimate.seconds, PATIENCE):
+        then = "" if part.expected is None else f" Now it is expected to start at {part.expected:%Y-%m-%d %H:%M} UTC."
+        text = f"Job {part.job_id} waits for {span(waited)}; expected were {span(estimate.seconds)} ({estimate.source})"
+        yield alert("long-wait", f"{text}.{then}", part)
+
+
+def _queue(facts: Facts) -> Iterator[Alert]:
+    if facts.pending is not None:
+        yield from crowded(facts.pending)
+
+
+_CONDITIONS: tuple[Callable[[Facts], Iterator[Alert]], ...] = (
+    _failed, _preempted, _requeued, node_trouble, partition_down, maintenance, _memory, _time, _slow, _cannot_start,
+    _long_wait, _queue,
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""What is remembered of jobs, and what it advises. Bytes and seconds; None means not known or not measured."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from slurm_agent_tools.replies.shapes import JobShown, Reply, ResourcesShown, Shape
+
+
+class MemoryShown(Shape):
+    """A job's record as memory servers store it: hand it to `store_memory` as it is."""
+
+    content: str
+    memory_type: Literal["slurm_job"]
+    tags: list[str]
+    metadata: dict[str, Any] = Field(description="What is known of the job; tags and type once more")
+
+
+class UsageShown(Shape):
+    """What a job used; of an array CPU and GPU time in all, memory and elapsed time of the largest task."""
+
+    elapsed_seconds: int | None = None
+    cpu_seconds: float | None = None
+    cpu_allocated_seconds: float | None = None
+    gpu_allocated_seconds: float | None = None
+    gpu_utilization: float | None = None
+    gpu_memory_bytes: int | None = None
+    memory_peak_bytes: int | None = None
+    memory_allocated_bytes: int | None = None
+    memory_node_bytes: int | None = None
+    time_limit_seconds: int | None = None
+
+
+class PastJob(Shape):
+    """One remembered job. `likeness` (0 to 1) only where a script was named to compare with."""
+
+    job_id: str
+    name: str
+    state: str
+    tags: list[str]
+    likeness: float | None = None
+    script_path: str
+    script_sha256: str
+    requested: ResourcesShown
+    partition: str | None = None
+    run_id: str | None = None
+    submitted: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    category: str | None = None
+    usage: UsageShown | None = None
+    result_path: str | None = None
+    tasks: int = 1
+    managed: bool = Field(default=True, description="It came through submit_job")
+    memory: MemoryShown | None = Field(default=None, description="The same as memory servers store it")
+
+
+class FigureShown(Shape):
+    """One quantity: asked, used at the 95th percentile and at most, the limit that killed, what to ask for.
+
+    `needed` is what is recommended before it is rounded.
+    """
+
+    runs: int
+    requested: int | None = None
+    used: float | None = None
+    most: float | None = None
+    failed: int | None = None
+    over_percent: int | None = None
+    needed: float | None = None
+    recommended: int | None = None
+
+
+class AdviceShown(Shape):
+    """What to ask for, and the number of completed runs that it rests on. Memory in bytes, time in seconds."""
+
+    basis: int
+    enough: bool
+    summary: str
+    memory: FigureShown
+    time: FigureShown
+    cpus: FigureShown
+    warnings: list[str]
+    recommended: ResourcesShown | None = None
+
+
+class HistoryReply(Reply):
+    """Remembered jobs, newest first, or the best match first where text or a script was given."""
+
+    jobs: list[PastJob]
+    advice: AdviceShown | None = None
+    note: str | None = None
+
+
+class JobReply(Reply):
+    """One job: what Slurm says of it now, and what is remembered of it. `job` is null where Slurm forgot it."""
+
+    status: Literal["ok"]
+    job: JobShown | None = None
+    tasks: list[JobShown] = Field(default_factory=list)
+    remembered: PastJob | None = None

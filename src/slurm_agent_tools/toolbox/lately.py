@@ -1,0 +1,57 @@
+"""What jobs waited here lately, as far as the accounting tells it in time. Nobody waits long for it."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+
+import anyio
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.history import waits
+from slurm_agent_tools.history.waits import Measured, Past
+from slurm_agent_tools.replies import QueueWaits, WaitMeasured
+from slurm_agent_tools.toolbox.desk import Desk
+
+_PATIENCE = 3.0  # seconds
+
+
+async def lately(desk: Desk, *, ask: bool = True) -> Past:
+    """What ran here lately; empty with a note where it was not asked or the accounting does not answer in time."""
+    with anyio.move_on_after(_PATIENCE):
+        try:
+            found = await desk.slurm.past(ask=ask)
+        except SlurmError as error:
+            return Past(note=f"the accounting could not be asked: {error.message}")
+        if found is not None:
+            return found
+        why = "Slurm is slow, or it gave no answer a moment ago" if ask else "ask for the section queue by its name"
+        return Past(note=f"the accounting was not asked: {why}")
+    return Past(note=f"the accounting did not answer within {_PATIENCE:.0f} s")
+
+
+async def maintenance(desk: Desk) -> datetime | None:
+    """When the next maintenance begins, as far as the reservations tell in time."""
+    kept = None
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
+        kept = await desk.slurm.running.reservations()
+    now = desk.clock.now()
+    return min((one.start for one in kept or () if one.maintenance and one.start > now), default=None)
+
+
+def shown(measured: Measured) -> WaitMeasured | None:
+    """None where too few jobs were seen."""
+    if measured.median is None or measured.p95 is None:
+        return None
+    return WaitMeasured(median=measured.median, p95=measured.p95, jobs=measured.jobs)
+
+
+def of_queue(past: Past) -> QueueWaits:
+    """What all jobs waited, whatever their size."""
+    every = waits.measure(past.waits)
+    found = {name: shown(one) for name, one in waits.by_partition(past.waits).items()}
+    whose = " of your own" if past.own else ""
+    note = past.note or f"{every.jobs} jobs{whose} ran in the last {past.hours} hours"
+    return QueueWaits(
+        measured=shown(every), partitions={name: one for name, one in found.items() if one is not None}, note=note
+    )

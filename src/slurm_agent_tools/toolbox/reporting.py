@@ -1,0 +1,139 @@
+"""The completion report of one job: the records once they are complete, the request, the GPUs, the queue."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from slurm_agent_tools.diagnosis import completion
+from slurm_agent_tools.diagnosis.advice import Wanted
+from slurm_agent_tools.diagnosis.completion import Around
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.history import given
+from slurm_agent_tools.history.gpus import GpuUse, measured
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.model import Job, Resources
+from slurm_agent_tools.replies import CompletionReport, ReportReply, ResourcesShown, SubmitReply
+from slurm_agent_tools.replies.report import QueueSeen
+from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import capacity, jobs, show
+from slurm_agent_tools.toolbox.desk import Desk
+
+Status = Literal["finished", "running", "pending", "unknown"]
+_LOOKS, _PAUSE = 5, 0.4
+_OLD = 60.0
+_GOING = frozenset({"RUNNING", "PENDING"})
+
+
+async def settled(desk: Desk, view: JobView) -> JobView:
+    """The job with the figures of its steps: the accounting is told them a moment after the end of the job.
+
+    Asked for two seconds at most; figures that do not come by then are not measured.
+    """
+    for _ in range(_LOOKS):
+        if not view.over or not _lags(view):
+            break
+        await desk.clock.sleep(_PAUSE)
+        try:
+            view = await desk.slurm.job(view.job.job_id, fresh=True)
+        except SlurmError:
+            break
+    return view
+
+
+def _lags(view: JobView) -> bool:
+    """True where the accounting knows of parts that ran but of none of their steps, or calls a step active."""
+    parts = [part for part in given.ran(view.job, view.tasks) if "sacct" in part.sources]
+    steps = [step for part in parts for step in part.steps]
+    return bool(parts) and (not steps or any(step.state in _GOING for step in steps))
+
+
+async def report(desk: Desk, view: JobView, *, ask: bool = False) -> CompletionReport:
+    """The report of a job that is over and settled. `ask`: also ask Slurm how busy it is, if that is not known."""
+    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
+    around = Around(
+        requested=_requested(view.job, run),
+        wanted=Wanted(desk.settings.efficiency, desk.settings.rates),
+        gpus=await _elsewhere(desk, view),
+        queue=await _queue(desk, run, ask=ask),
+    )
+    return completion.report(view.job, view.tasks, around)
+
+
+def _requested(job: Job, run: Submission | None) -> ResourcesShown:
+    """As it was submitted through the guard, else as Slurm tells."""
+    if run is not None:
+        return ResourcesShown.model_validate_json(run.request_json)
+    asked = job.requested
+    if asked is None:
+        return show.resources(job.resources)
+    gpus, memory = asked.get(given.GPUS), asked.get("mem")
+    told = Resources(
+        partition=job.partition,
+        nodes=asked.get("node"),
+        cpus=asked.get("cpu"),
+        gpus=gpus,
+        memory_bytes=memory,
+        memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
+        time_limit_seconds=job.resources.time_limit_seconds,
+    )
+    return show.resources(told)
+
+
+async def _elsewhere(desk: Desk, view: JobView) -> GpuUse | None:
+    """From the Prometheus of the settings, for a job with GPUs of which the accounting does not tell."""
+    parts = given.ran(view.job, view.tasks)
+    wanted = desk.settings.gpu_metrics
+    if wanted.url is None or not any(given.amount(part, given.GPUS) for part in parts):
+        return None
+    if measured(parts).utilization is not None:
+        return None
+    from slurm_agent_tools.toolbox import prometheus  # noqa: PLC0415 - few sites have one, and an HTTP client is large
+
+    return await prometheus.utilization(wanted, parts)
+
+
+async def _queue(desk: Desk, run: Submission | None, *, ask: bool) -> QueueSeen:
+    """How busy it is by what is known already, or was asked for here; the expected wait from the ledger."""
+    depth = share = None
+    try:
+        ages = desk.slurm.ages
+        if ask or ages["queue"] is not None:
+            depth = (await desk.slurm.queue(max_age=_OLD)).states().get("PENDING", 0)
+        if ask or (ages["nodes"] is not None and ages["nodes"] <= _OLD):
+            share = capacity.busy(await desk.slurm.nodes())
+    except SlurmError:
+        pass  # the report is about the job; what the controller does not tell now is not measured
+    return QueueSeen(depth=depth, utilization=share, estimated_wait_seconds=_expected(run))
+
+
+def _expected(run: Submission | None) -> int | None:
+    """Seconds from the submission to the start that Slurm expected then."""
+    if run is None or run.reply_json is None:
+        return None
+    told = SubmitReply.model_validate_json(run.reply_json).estimated_start
+    return None if told is None else max(0, round((told - run.created).total_seconds()))
+
+
+async def of_job(desk: Desk, text: str) -> ReportReply:
+    """The answer of the command `report`. Raises InputError, UnknownJob and SlurmError."""
+    view = await settled(desk, await desk.slurm.job(jobs.parse(text), fresh=True))
+    await jobs.remember(desk, view)
+    status = _status(view)
+    found = await report(desk, view, ask=True) if status == "finished" else None
+    told = f"Job {view.job.job_id} is {view.job.state}."
+    if found is None:
+        told += " There is a report once it is over."
+    elif found.recommendation is not None:
+        told += f" {found.recommendation.text}"
+    managed = view.job.job_id.base in await jobs.managed(desk)
+    return ReportReply(
+        status=status, summary=told, as_of=desk.clock.now(), job=show.job(view.job, managed=managed), report=found
+    )
+
+
+def _status(view: JobView) -> Status:
+    if view.job.state == "UNKNOWN":
+        return "unknown"
+    if view.over:
+        return "finished"
+    return "pending" if all(part.state == "PENDING" for part in (view.job, *view.tasks) if part.active) else "running"

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.unit.diagnosis.records import ASKED as GIVEN
+from tests.unit.diagnosis.records import job as failed_job
+from tests.unit.history.parts import GIB, MIB, job, step
+
+from slurm_agent_tools.config import EfficiencySettings, RateSettings
+from slurm_agent_tools.diagnosis.advice import Wanted
+from slurm_agent_tools.diagnosis.completion import Around, report
+from slurm_agent_tools.history.gpus import GpuUse
+from slurm_agent_tools.model import Resources
+from slurm_agent_tools.replies import ResourcesShown
+from slurm_agent_tools.replies.report import QueueSeen
+from slurm_agent_tools.units import JobId
+
+SECTIONS = ["JOB SUBMISSION SUMMARY", "QUEUE ANALYSIS", "MONITORING", "COMPLETION METRICS", "ERROR HANDLING"]
+ASKED = ResourcesShown(partition="cpu", gpus=1, cpus=4, memory_bytes=8 * GIB, memory="8G", time_limit="02:00:00")
+RATES = RateSettings(currency="EUR", cpu_hour=0.02, gpu_hour={"a100": 1.5, "other": 1.0})
+BOTH = Wanted(rates=RATES)
+
+
+def told(record, tasks=(), **around):
+    return report(record, tasks, Around(**({"requested": ASKED} | around)))
+
+
+def fields(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^- ([^:?]+[:?]) (.*)$", text, re.MULTILINE))
+
+
+def directives(found):
+    return [change.directive for change in found.recommendation.changes]
+
+
+# --- the text ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("report-sections")
+def test_a_report_has_the_five_sections_in_their_order_and_the_measured_figures():
+    found = told(job(step(cpu=200.0, mem=4 * GIB), step("0", cpu=0.0, mem=2 * GIB)))
+    facts = fields(found.text)
+
+    assert [line[3:] for line in found.text.splitlines() if line.startswith("## ")] == SECTIONS
+    assert (found.queue_seconds, found.run_seconds, found.max_rss_bytes) == (300, 100, 4 * GIB)
+    assert found.outcome == "COMPLETED (exit code 0)"
+    assert facts["Resources:"] == "1 GPUs, 4 CPUs, 8G memory"
+    assert facts["Time in the queue:"] == "00:05:00"
+    assert facts["Resource utilization:"] == "GPU not measured, memory 50 %, CPU 50 %"
+    assert facts["CPU efficiency:"] == "50 % (00:03:20 of 00:06:40 CPU time)"
+    assert facts["Memory efficiency:"] == "50 % (4G of 8G)"
+    assert facts["Total runtime:"] == "00:01:40 (1 % of the time limit)"
+    assert facts["Error type:"] == "none"
+    assert facts["Retry?"] == "no: a person or the orchestrator decides"
+
+
+@pytest.mark.proves("not-measured")
+def test_what_was_not_measured_is_said_and_never_a_number():
+    found = told(
+        job(step(cpu=None, mem=None, tres_usage_in_tot={}), allocated={"gres/gpu": 1}), requested=ResourcesShown()
+    )
+    facts = fields(found.text)
+
+    assert found.efficiency.model_dump() == {"cpu": None, "memory": None, "gpu": None, "time": 0.0139}
+    assert (found.max_rss_bytes, found.max_rss, found.gpu.utilization) == (None, None, None)
+    for name in ("CPU efficiency:", "Memory efficiency:", "GPU efficiency:", "Peak memory of one task:"):
+        assert facts[name] == "not measured"
+    assert facts["Estimated cost:"].startswith("no rates are set (")
+    assert found.recommendation.verdict == "NOT_MEASURED"
+
+
+def test_a_job_that_never_started_has_no_times():
+    found = told(failed_job("CANCELLED", started=None, elapsed_seconds=None, ended=None), requested=ResourcesShown())
+    assert (found.queue_seconds, found.run_seconds, found.cost.cpu_hours) == (None, None, None)
+    assert fields(found.text)["Time in the queue:"] == "not measured"
+
+
+def test_an_array_counts_its_tasks_by_state_and_shows_the_steps_of_each():
+    tasks = [
+        job(step(cpu=400.0, mem=7 * GIB), job_id=JobId(9, task=0)),
+        job(step(cpu=10.0, mem=GIB), job_id=JobId(9, task=1), state="FAILED", exit_code=5),
+    ]
+    found = told(job(state="FAILED", job_id=JobId(9), exit_code=5), tasks)
+
+    assert "Array tasks: 1 COMPLETED, 1 FAILED" in found.text
+    assert [item.step_id for item in found.steps] == ["9_0.batch", "9_1.batch"]
+    assert [item.cpu_efficiency for item in found.steps] == [1.0, 0.025]
+    assert found.efficiency.cpu == 0.5125
+
+
+def test_of_many_steps_some_are_shown_and_the_rest_is_counted():
+    found = told(job(*(step(str(number), mem=MIB) for number in range(60))))
+    assert (len(found.steps), found.steps_not_shown) == (50, 10)
+    assert "Steps not shown here: 52" in found.text
+
+
+def test_a_failed_job_gets_its_error_type_and_what_to_do():
+    facts = fields(told(failed_job("OUT_OF_MEMORY")).text)
+    assert facts["Error type:"].startswith("host-out-of-memory")
+    assert "analyze_log on 71" in facts["Suggested fix:"]
+    assert facts["Retry?"].startswith("no")
+
+
+def test_the_queue_is_told_as_it_was_seen():
+    facts = fields(told(job(step()), queue=QueueSeen(depth=7, utilization=0.42, estimated_wait_seconds=90)).text)
+    assert facts["Queue depth now:"] == "7 pending jobs"
+    assert facts["Cluster utilization now:"] == "42 %"
+    assert facts["Estimated wait at submission:"] == "00:01:30"
+
+
+def test_a_job_name_cannot_add_lines():
+    text = told(job(replace(step("0"), name="x\n## Forged"), step("1"), name="a\n# Forged\n`x`\udce9")).text
+    assert "\n# Forged" not in text
+    assert "\n## Forged" not in text
+    assert text.encode()
+
+
+# --- GPUs and cost -------------------------------------------------------------------------------------------------
+
+
+def test_somebody_else_is_believed_where_the_accounting_tells_nothing_of_the_gpus():
+    record = job(step(), allocated={"gres/gpu": 2})
+    found = told(record, gpus=GpuUse(0.875, source="prometheus"))
+    assert (found.gpu.utilization, found.gpu.source) == (0.875, "prometheus")
+    assert fields(found.text)["GPU efficiency:"] == "88 % (by prometheus)"
+    silent = told(record, gpus=GpuUse(note="Prometheus: no answer within 3 s"))
+    assert fields(silent.text)["GPU efficiency:"] == "not measured (Prometheus: no answer within 3 s)"
+
+
+def test_hours_are_told_without_rates_and_priced_with_them():
+    record = job(step(), seconds=3600, allocated={"gres/gpu": 3, "gres/gpu:a100": 2})
+    plain, priced = told(record), told(record, wanted=BOTH)
+
+    assert (plain.cost.cpu_hours, plain.cost.gpu_hours) == (4.0, 3.0)
+    assert (plain.cost.amount, plain.cost.note) == (None, "no rates are set")
+    assert plain.cost.gpu_hours_by_type == {"a100": 2.0, "other": 1.0}
+    assert priced.cost.amount == pytest.approx(4 * 0.02 + 2 * 1.5 + 1.0)
+    assert fields(priced.text)["Estimated cost:"] == "4.08 EUR (3 GPU-hours, 4 CPU-hours)"
+
+
+@pytest.mark.parametrize(
+    ("rates", "gpus", "amount", "note"),
+    [
+        (
+            {"gpu_hour": {"a100": 2.0}},
+            {"gres/gpu": 1, "gres/gpu:h100": 1},
+            None,
+            "no rate is set for GPUs of type h100",
+        ),
+        ({"gpu_hour": {"a100": 2.0}}, {"gres/gpu": 1, "gres/gpu:a100": 1}, 2.0, "GPUs alone: no rate is set for CPUs"),
+        ({"gpu_hour": {"a100": 2.0}}, {}, None, "no rate is set for CPUs"),
+        ({"cpu_hour": 0.5}, {}, 2.0, None),
+        ({"cpu_hour": 0.5}, {"gres/gpu": 1}, None, "no rate is set for GPUs of type other"),
+    ],
+)
+def test_a_price_is_only_told_where_every_kind_has_a_rate(rates, gpus, amount, note):
+    wanted = Wanted(rates=RateSettings(currency="EUR", **rates))
+    cost = told(job(step(), seconds=3600, allocated=gpus), wanted=wanted).cost
+    assert (cost.amount, cost.note) == (amount, note)
+
+
+# --- what to ask for next time -------------------------------------------------------------------------------------
+
+
+def test_from_the_set_share_on_a_job_is_efficient_and_nothing_is_proposed():
+    found = told(job(step(cpu=320.0, mem=int(6.4 * GIB) + 1)))
+    assert found.recommendation.verdict == "EFFICIENT"
+    assert found.recommendation.changes == []
+    assert "the target is 95 %" in found.recommendation.text
+    strict = Wanted(efficiency=EfficiencySettings(cpu=0.9))
+    assert told(job(step(cpu=320.0, mem=7 * GIB)), wanted=strict).recommendation.verdict == "ADJUST"
+
+
+def test_too_large_a_request_gets_what_was_used_and_a_margin():
+    found = told(job(step(cpu=160.0, mem=2 * GIB), seconds=100), wanted=BOTH)
+
+    assert found.recommendation.verdict == "ADJUST"
+    assert directives(found) == ["#SBATCH --mem=2458M", "#SBATCH --cpus-per-task=2", "#SBATCH --time=00:05:00"]
+    memory, cpus, time = found.recommendation.changes
+    assert memory.saves == "5.6G of 8G"
+    assert cpus.saves == "up to 2 of 4 CPUs, 0.0556 CPU-hours a run, 0.00 EUR"
+    assert time.saves == "01:55:00 of 02:00:00"
+    assert "Proposed, not sent: `#SBATCH --mem=2458M`" in found.text
+
+
+def test_memory_alone_is_proposed_where_the_cpus_were_busy():
+    found = told(job(step(cpu=390.0, mem=GIB)))
+    assert directives(found)[0] == "#SBATCH --mem=1229M"
+    assert not any("cpus" in line for line in directives(found))
+
+
+def test_fewer_cpus_come_with_the_memory_that_was_there_since_it_may_follow_from_them():
+    found = told(job(step(cpu=100.0, mem=7 * GIB)))
+    assert directives(found)[:2] == ["#SBATCH --mem=8G", "#SBATCH --cpus-per-task=1"]
+
+
+def test_steps_that_ran_at_once_are_given_memory_for_all_of_them():
+    found = told(job(step("0", cpu=190.0, mem=GIB), step("1", cpu=190.0, mem=2 * GIB)))
+    assert directives(found)[0] == "#SBATCH --mem=3687M"
+
+
+def test_a_job_over_several_nodes_is_asked_for_by_node():
+    given = {"cpu": 8, "mem": 32 * GIB, "node": 2}
+    wide = step("0", cpu=780.0, mem=2 * GIB, tasks=4, allocated=given)
+    assert directives(told(job(wide, allocated=given)))[0] == "#SBATCH --mem=4916M"
+
+
+def test_memory_of_a_job_with_gpus_is_asked_for_by_gpu():
+    given = {"cpu": 4, "mem": 64 * GIB, "node": 1, "gres/gpu": 2}
+    assert directives(told(job(step(cpu=390.0, mem=20 * GIB), allocated=given)))[0] == "#SBATCH --mem-per-gpu=12G"
+
+
+def test_a_small_job_keeps_room_for_its_interpreter():
+    assert directives(told(job(step(cpu=390.0, mem=3 * MIB))))[0] == "#SBATCH --mem=128M"
+
+
+def test_tasks_of_a_step_are_never_taken_away():
+    wide = step("0", cpu=100.0, mem=7 * GIB, tasks=4)
+    found = told(job(wide, allocated={"cpu": 4, "mem": 28 * GIB}))
+    assert found.recommendation.verdict == "ADJUST"
+    assert not any("cpus" in line for line in directives(found))
+
+
+def test_steps_at_the_same_time_each_keep_their_task():
+    found = told(job(step(cpu=0.0), *(step(name, cpu=30.0, mem=GIB) for name in ("0", "1", "2", "3"))))
+    assert not any("cpus" in line for line in directives(found))
+
+
+def test_het_components_are_sized_by_a_person():
+    parts = [job(step(cpu=1.0, mem=GIB), job_id=JobId(9, component=number)) for number in (0, 1)]
+    found = told(job(job_id=JobId(9)), parts)
+    assert (found.recommendation.verdict, found.recommendation.changes) == ("ADJUST", [])
+
+
+@pytest.mark.parametrize(("state", "line"), [("OUT_OF_MEMORY", "--mem="), ("TIMEOUT", "--time=")])
+def test_a_job_that_was_killed_for_its_limits_never_gets_a_smaller_proposal(state, line):
+    record = failed_job(state, steps=(step(cpu=1.0, mem=MIB),), allocated={"cpu": 4, "mem": 16 * GIB, "node": 1})
+    found = told(record)
+    assert found.recommendation.verdict == "ADJUST"
+    assert [item for item in directives(found) if line in item] == directives(found)
+    size = re.search(r"--mem=(\d+)G", found.text)
+    assert state == "TIMEOUT" or int(size[1]) * GIB > (GIVEN.memory_bytes or 0)
+    assert state == "OUT_OF_MEMORY" or "--time=03:00:00" in directives(found)[0]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "NODE_FAIL", "PREEMPTED"])
+def test_a_job_that_did_not_complete_is_not_judged(state):
+    record = failed_job(state, exit_code=1, steps=(step(cpu=1.0, mem=MIB),), allocated={"cpu": 4, "mem": GIB})
+    assert told(record).recommendation.verdict == "NOT_JUDGED"
+    assert told(record).recommendation.changes == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "line"),
+    [
+        (60, 7200, "00:05:00"), (2400, 7200, "01:00:00"), (3600, 14400, "01:30:00"),
+        (40000, 200000, "17:00:00"), (5000, 7200, None), (100, -1, "00:05:00"), (100, None, None),
+    ],
+)  # fmt: skip
+def test_time_is_what_it_ran_and_half_as_much_in_whole_steps(seconds, limit, line):
+    known = Resources(time_limit_seconds=limit)
+    found = told(job(step(cpu=1.0, mem=MIB), seconds=seconds, resources=known))
+    wanted = [] if line is None else [f"#SBATCH --time={line}"]
+    assert [item for item in directives(found) if "--time" in item] == wanted

@@ -1,0 +1,118 @@
+"""Amounts and usages in sacct's rows; the rows are those of real jobs, and of what the manual says of GPUs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.slurm.answers import Prepared, done
+from tests.unit.slurm.clocks import FakeClock, accounted
+
+from slurm_agent_tools.config import SlurmSettings
+from slurm_agent_tools.errors import SlurmGarbled
+from slurm_agent_tools.slurm import sacct
+from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.units import JobId
+
+MIB = 2**20
+WIDE = {
+    "AllocTRES": "cpu=4,mem=1000M,node=2",
+    "NTasks": 4,
+    "MaxRSS": "64248K",
+    "TotalCPU": "00:04.032",
+    "TRESUsageInTot": "cpu=00:00:03,energy=0,fs/disk=180448,mem=128492K,pages=0,vmem=128492K",
+    "TRESUsageInMin": "cpu=00:00:00,energy=0,fs/disk=45112,mem=0,pages=0,vmem=0",
+    "TRESUsageInAve": "cpu=00:00:00,gres/gpumem=2.50G,gres/gpuutil=87,mem=32123K",
+}
+
+
+def read(*rows: bytes):
+    return sacct.parse(done(b"".join(rows), argv=("sacct",)))
+
+
+def test_what_was_asked_and_what_was_given_are_kept_apart():
+    (job,) = read(
+        accounted(
+            "5",
+            ReqTRES="billing=2,cpu=2,gres/gpu=1,mem=400M,node=1",
+            AllocTRES="billing=4,bb/datawarp=100G,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=1.50G,node=1",
+            QOS="high",
+            AdminComment="JS1:None",
+        )
+    )
+    assert job.requested == {"billing": 2, "cpu": 2, "gres/gpu": 1, "mem": 400 * MIB, "node": 1}
+    assert job.allocated == {
+        "billing": 4, "cpu": 4, "gres/gpu:a100": 2, "gres/gpu": 2, "mem": 1536 * MIB, "node": 1,
+    }  # fmt: skip
+    assert (job.qos, job.admin_comment, job.resources.cpus) == ("high", "JS1:None", 4)
+
+
+def test_a_job_that_was_given_nothing_says_so():
+    (job,) = read(accounted("5", "CANCELLED", ReqTRES="cpu=1,mem=100M,node=1"))
+    assert (job.requested, job.allocated) == ({"cpu": 1, "mem": 100 * MIB, "node": 1}, None)
+
+
+def test_a_step_tells_its_tasks_its_share_and_what_it_used():
+    (job,) = read(accounted("5"), accounted("5.0", **WIDE))
+    (step,) = job.steps
+    assert (step.tasks, step.allocated) == (4, {"cpu": 4, "mem": 1000 * MIB, "node": 2})
+    assert (step.max_rss_bytes, step.cpu_seconds) == (64248 * 1024, 4.032)
+    assert step.tres_usage_in_tot["mem"] == 128492 * 1024
+    assert step.tres_usage_in_tot["cpu"] == 3
+    assert step.tres_usage_in_min["mem"] == 0
+    assert (step.tres_usage_in_ave["gres/gpuutil"], step.tres_usage_in_ave["gres/gpumem"]) == (87, 2560 * MIB)
+    assert step.started is not None
+
+
+def test_the_zero_of_a_step_of_which_no_word_came_is_no_cpu_time():
+    (job,) = read(accounted("5", "RUNNING"), accounted("5.batch", "RUNNING", TotalCPU="00:00:00", NTasks=1))
+    assert (job.steps[0].cpu_seconds, job.steps[0].tres_usage_in_tot) == (None, {})
+
+
+def test_a_row_with_an_amount_that_cannot_be_read_is_an_error():
+    with pytest.raises(SlurmGarbled, match="much"):
+        read(accounted("5", AllocTRES="cpu=4,mem=much"))
+
+
+@pytest.mark.parametrize("told", ["JobID StdErr StdIn\nStdOut WorkDir", "JobID State"])
+async def test_columns_of_later_versions_are_asked_for_where_they_are(told):
+    rows = {"StdOut": "o-%x-%j.txt", "StdErr": "/logs/%A_%a.err"} if "StdOut" in told else {}
+
+    def answer(argv):
+        return done(_with(argv, accounted("5", WorkDir="/home/a"), rows), argv=argv)
+
+    runner = _Versioned(told, answer)
+    slurm = SlurmClient(runner, FakeClock(), SlurmSettings(), user="alice", mark=str)
+    for _ in range(2):
+        job = (await slurm.job(JobId(5), fresh=True)).job
+    assert runner.asked.count(("sacct", "--helpformat")) == 1
+    if rows:
+        assert (job.stdout, job.stderr) == ("/home/a/o-train-5.txt", "/logs/5_4294967294.err")
+    else:
+        assert (job.stdout, job.stderr) == (None, None)
+
+
+class _Versioned(Prepared):
+    """A cluster that has forgotten the job, of one version."""
+
+    def __init__(self, columns, answer) -> None:
+        super().__init__(
+            {
+                "squeue": lambda _: done(b""),
+                "sacct": answer,
+                "scontrol": lambda _: done(b"", b"slurm_load_jobs error: Invalid job id specified", 1),
+            }
+        )
+        self.columns = columns
+
+    async def run(self, argv, **more):
+        if list(argv) == sacct.columns_argv():
+            self.asked.append(tuple(argv))
+            return done(self.columns.encode(), argv=argv)
+        return await super().run(argv, **more)
+
+
+def _with(argv, row, more):
+    """The row with the columns that were asked for beside the usual ones, before the last."""
+    cells = row.decode().rstrip("\n").split("\x1f")
+    asked = next(word for word in argv if word.startswith("--format="))
+    extra = [more[name] for name in asked.removeprefix("--format=").split(",") if name in more]
+    return ("\x1f".join([*cells[:-1], *extra, cells[-1]]) + "\n").encode()

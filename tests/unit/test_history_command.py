@@ -1,0 +1,95 @@
+"""`slurm-agent-tools history` over a memory of the test's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.history.records import run
+
+from slurm_agent_tools import cli, history_command
+from slurm_agent_tools.ledger.store import Store
+from slurm_agent_tools.toolbox import recall
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[recall.Wanted]:
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "state"))
+    found: list[recall.Wanted] = []
+
+    class Known:
+        records = (
+            run(2, name="train\x1b[31m", run_id="r2", partition="cpu"),
+            run(1, state="FAILED", category="missing-module"),
+        )
+        silent = None
+
+    async def past(desk: object, *, days: int, limit: int) -> type[Known]:
+        return Known
+
+    async def seen(desk: object, wanted: recall.Wanted) -> object:
+        found.append(wanted)
+        return await recall.recall(desk, wanted)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recall, "past", past)
+    monkeypatch.setattr(history_command, "recall", seen)
+    return found
+
+
+def test_every_option_reaches_the_memory(asked, capsys):
+    words = ["--tag=a", "--tag=b", "--any", "--query=some text", "--limit=3", "--days=9", "--json"]
+    assert cli.main(["history", *words]) == 0
+    assert asked == [recall.Wanted(["a", "b"], match_all=False, query="some text", limit=3, days=9)]
+    assert json.loads(capsys.readouterr().out)["summary"] == "No job of the last 9 days fits."
+
+
+def test_the_document_holds_what_was_asked_and_used_with_no_hidden_sign(asked, capsys):
+    assert cli.main(["history", "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert [job["name"] for job in body["jobs"]] == ["train\\x1b[31m", "train"]
+    assert body["data_only"] == ["jobs"]
+    assert body["jobs"][0]["usage"]["memory_peak_bytes"] == 4 * 2**30
+    assert body["jobs"][0]["requested"]["memory"] == "16G"
+    assert (body["advice"], body["note"]) == (None, None)
+
+
+def test_a_person_gets_one_line_a_job(asked, capsys):
+    assert cli.main(["history"]) == 0
+    first, second, summary = capsys.readouterr().out.splitlines()
+    assert first.startswith("2026-11-21 12:02  2        COMPLETED    train\\x1b[31m  memory 4G of 16G  time 00:16:40")
+    assert first.endswith("of 02:00:00  run r2")
+    assert "FAILED (missing-module) train" in second
+    assert summary == "2 jobs of the last 30 days."
+
+
+@pytest.mark.parametrize("words", [["--limit=0"], ["--limit=x"], ["--days=0"], ["--days=99999"], ["--tags=a"]])
+def test_a_bad_option_is_named(asked, capsys, words):
+    assert cli.main(["history", "--json", *words]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert words[0].partition("=")[0].lstrip("-") in error["message"]
+    assert asked == []
+
+
+def test_what_is_due_is_handed_to_the_memory_server_before_it_is_shown(asked, capsys, monkeypatch, tmp_path):
+    assert cli.main(["history", "--store", "--json"]) == 2
+    assert "no memory server" in json.loads(capsys.readouterr().out)["error"]["message"]
+    server, kept = Path(__file__).parent / "toolbox" / "memories.py", tmp_path / "kept"
+    monkeypatch.setenv("SLURM_AGENT_MEMORY__COMMAND", json.dumps([sys.executable, str(server), str(kept)]))
+    monkeypatch.setattr(Store, "untold", due := Due())
+    assert cli.main(["history", "--store"]) == 0
+    assert [json.loads(line)["metadata"]["job_id"] for line in kept.read_text().splitlines()] == ["1"]
+    assert due.asked == 1
+    assert "2 jobs of the last" in capsys.readouterr().out
+
+
+class Due:
+    """One record is due."""
+
+    asked = 0
+
+    def __call__(self, *_: object, **__: object) -> list[tuple[str, object]]:
+        self.asked += 1
+        return [("t1", run(1))]

@@ -1,0 +1,256 @@
+"""What is known before a submission, from an accounting that answers, is away, or hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
+
+from slurm_agent_tools.catalogue import SubmitJob
+from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.history.records import JobRecord
+from slurm_agent_tools.history.waits import Past, Waited
+from slurm_agent_tools.model import Job, JobRequest, Resources, ScriptReading, Usage
+from slurm_agent_tools.replies import Advised, SubmitReply
+from slurm_agent_tools.slurm import sbatch
+from slurm_agent_tools.toolbox import advice, lately
+from slurm_agent_tools.toolbox.case import Case, open_case
+from slurm_agent_tools.toolbox.desk import Caller, Desk
+
+GIB = 2**30
+ASKED = Resources(partition="cpu", nodes=1, cpus=4, gpus=0, memory_bytes=8 * GIB, time_limit_seconds=7200)
+SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\ntrue\n"
+
+
+class Told:
+    """A Slurm that is only asked what is past."""
+
+    def __init__(self, answer: Past | SlurmUnreachable | None = None, *, hangs: bool = False) -> None:
+        self.answer, self.hangs = answer, hangs
+
+    async def past(self, *, ask: bool = True) -> Past | None:
+        if self.hangs:
+            await anyio.sleep_forever()
+        if isinstance(self.answer, SlurmUnreachable):
+            raise self.answer
+        return self.answer
+
+    async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
+        return ()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return toolbox(tmp_path, NothingReachesSlurm()).desk
+
+
+def case(**ask: object) -> Case:
+    reading = ScriptReading("train.sh", "abc", SCRIPT, JobRequest())
+    return Case(
+        SubmitJob(script="train.sh", **ask), Caller(), reading, b"", (), "key", key_given=False,  # type: ignore[arg-type]
+        resources=ASKED,
+    )  # fmt: skip
+
+
+def runs(number: int, *, memory: int = GIB, seconds: int = 600, **facts: object) -> list[JobRecord]:
+    usage = Usage(
+        elapsed_seconds=seconds, memory_peak_bytes=memory, cpu_seconds=float(seconds),
+        cpu_allocated_seconds=4.0 * seconds,
+    )  # fmt: skip
+    plain = {
+        "cluster": "test", "project": "/p", "user": "alice", "name": "train.sh", "script_path": "train.sh",
+        "script_sha256": "abc", "requested": ASKED, "submitted": datetime(2026, 1, 1, tzinfo=UTC), "state": "COMPLETED",
+        "usage": usage,
+    }  # fmt: skip
+    return [JobRecord(job_id=str(job), **plain | facts) for job in range(1, number + 1)]
+
+
+def with_runs(monkeypatch: pytest.MonkeyPatch, records: Sequence[JobRecord]) -> None:
+    async def told(*_: object, **__: object) -> list[JobRecord]:
+        return list(records)
+
+    monkeypatch.setattr(advice, "records", told)
+
+
+def slurm(desk: Desk, told: Told) -> None:
+    object.__setattr__(desk, "slurm", told)
+
+
+def past(*seconds: int) -> Past:
+    return Past(tuple(Waited(job, "cpu", wait, ASKED) for job, wait in enumerate(seconds)), 24)
+
+
+async def advised(desk: Desk, given: Case, start: float | None = None) -> Advised:
+    moment = None if start is None else desk.clock.now() + timedelta(seconds=start)
+    found = (await advice.give(desk, given, sbatch.TestOnly(accepted=True, message="", start=moment))).advised
+    assert found is not None
+    return found
+
+
+async def test_slurms_estimate_stands_beside_what_was_measured(desk: Desk):
+    slurm(desk, Told(past(10, 20, 30, 40, 100)))
+
+    found = await advised(desk, case(), 90)
+
+    wait = found.expected_wait
+    assert wait is not None
+    assert wait.from_slurm_seconds in {89, 90}
+    assert wait.from_history_seconds is not None
+    assert wait.from_history_seconds.model_dump() == {"median": 30, "p95": 100, "jobs": 5}
+    assert (wait.jobs, found.budget, found.sizing) == (5, None, None)
+    assert wait.note == "5 jobs of the same partition and about the same size ran in the last 24 hours."
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (
+            Told(past(10, 20)),
+            "2 jobs of the same partition and about the same size ran in the last 24 hours; fewer than 5",
+        ),
+        (Told(SlurmUnreachable("slurmdbd is away")), "The accounting could not be asked: slurmdbd is away."),
+        (Told(None), "The accounting was not asked: Slurm is slow, or it gave no answer"),
+        (Told(Past(note="this cluster keeps no accounting")), "This cluster keeps no accounting."),
+    ],
+)
+async def test_what_was_not_measured_is_none_and_says_why(desk: Desk, told: Told, words: str):
+    slurm(desk, told)
+
+    wait = (await advised(desk, case())).expected_wait
+
+    assert wait is not None
+    assert wait.from_slurm_seconds is wait.from_history_seconds is None
+    assert (wait.note or "").startswith(words)
+
+
+async def test_an_accounting_that_hangs_keeps_nobody(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lately, "_PATIENCE", 0.05)
+    slurm(desk, Told(hangs=True))
+
+    with anyio.fail_after(5):
+        wait = (await advised(desk, case())).expected_wait
+
+    assert wait is not None
+    assert (wait.note or "").startswith("The accounting did not answer within")
+
+
+@pytest.mark.parametrize(
+    ("budget", "records", "fits", "words"),
+    [
+        ("3600s", runs(6), True, "run 00:10:00 (95 % of its 6 runs"),
+        ("600s", runs(6), False, "is more than 00:10:00"),
+        ("3:00:00", [], True, "run 02:00:00 (its time limit"),
+        ("60", [], False, "is more than 01:00:00"),
+    ],
+)
+async def test_a_budget_is_compared_with_the_wait_and_the_run(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, budget: str, records: list[JobRecord], fits: bool, words: str
+):
+    with_runs(monkeypatch, records)
+    slurm(desk, Told(past(1, 2, 3, 4, 300)))
+
+    found = (await advised(desk, case(time_budget=budget), 30)).budget
+
+    assert found is not None
+    assert (found.fits, found.wait_seconds) == (fits, 300)
+    assert words in found.why
+
+
+async def test_without_any_word_of_the_wait_a_budget_is_not_known(desk: Desk):
+    slurm(desk, Told(None))
+
+    found = (await advised(desk, case(time_budget="1-00:00:00"))).budget
+
+    assert found is not None
+    assert (found.fits, found.wait_seconds, found.run_seconds) == (None, None, 7200)
+
+
+async def test_an_over_request_is_a_warning_with_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    with_runs(monkeypatch, runs(12))
+    slurm(desk, Told(None))
+
+    found = (await advised(desk, case())).sizing
+
+    assert found is not None
+    assert (found.runs, found.memory.requested, found.memory.used) == (12, 8 * GIB, GIB)
+    assert found.memory.over_request_percent == 700
+    assert found.time.over_request_percent == 1100
+    assert found.cpus.recommended == 1
+    assert found.recommended is not None
+    assert GIB < (found.recommended.memory_bytes or 0) < 2 * GIB
+    assert {warning.split(":")[0] for warning in found.warnings} == {"memory", "time limit", "CPUs"}
+
+
+async def test_runs_are_found_by_name_and_by_script(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    asked: list[dict[str, object]] = []
+
+    def history(_: object, **stated: object) -> list[JobRecord]:
+        asked.append(stated)
+        return runs(2) if "name" in stated else runs(3)
+
+    monkeypatch.setattr(desk.store, "history", history)
+    slurm(desk, Told())
+
+    found = await advice.records(desk, "train.sh", "abc")
+
+    assert sorted(record.job_id for record in found) == ["1", "2", "3"]
+    assert [set(stated) - {"limit"} for stated in asked] == [{"name"}, {"script_sha256"}]
+
+
+def test_the_schedulers_own_start_takes_the_place_of_the_trials():
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    answer = SubmitReply(status="submitted", summary="", as_of=now, estimated_start=now)
+
+    found = advice.at(answer, now + timedelta(seconds=75), now)
+
+    assert found.estimated_start == now + timedelta(seconds=75)
+    assert found.expected_wait is not None
+    assert found.expected_wait.from_slurm_seconds == 75
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("run_id", "a b"), ("run_id", ""), ("run_id", "x" * 101), ("time_budget", "soon"), ("time_budget", "0s"),
+        ("time_budget", "UNLIMITED"), ("time_budget", "-5s"), ("time_budget", "²s"), ("priority", "high"),
+    ],
+)  # fmt: skip
+async def test_bad_input_names_its_field_before_anything_is_asked(desk: Desk, tmp_path: Path, field: str, value: str):
+    (tmp_path / "project/train.sh").write_text(SCRIPT)
+
+    with pytest.raises(InputError) as caught:
+        await open_case(desk, SubmitJob(script="train.sh", **{field: value}), Caller())  # type: ignore[arg-type]
+
+    assert caught.value.message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("change", [lambda ask: ask | {"priority": "low"}, lambda ask: ask | {"priority": "normal"}])
+async def test_another_priority_is_another_request(
+    desk: Desk, tmp_path: Path, change: Callable[[dict[str, str]], dict[str, str]]
+):
+    (tmp_path / "project/train.sh").write_text(SCRIPT)
+    plain = {"script": "train.sh"}
+    first, second = [
+        (await open_case(desk, SubmitJob(**ask), Caller())).request_sha256 for ask in (plain, change(plain))
+    ]
+
+    assert (first == second) is (change(plain)["priority"] == "normal")
+
+
+async def test_a_summary_says_what_a_person_should_hear(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    with_runs(monkeypatch, runs(12))
+    slurm(desk, Told(None))
+
+    tight = (
+        await advice.give(desk, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None))
+    ).advised
+    plain = Advised()
+
+    assert tight is not None
+    assert tight.hint.startswith(" It does not fit the time budget: 00:10:00 is more than 00:01:00")
+    assert tight.hint.endswith("see the warnings of `sizing`.")
+    assert plain.hint == ""

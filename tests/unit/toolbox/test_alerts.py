@@ -1,0 +1,200 @@
+"""What a wait tells of a job that goes on: gathered in a moment, and what does not answer is not measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.unit.slurm.answers import done
+from tests.unit.slurm.clocks import queued
+from tests.unit.toolbox.desks import toolbox
+
+from slurm_agent_tools.catalogue import GetStatus, WaitForJob
+from slurm_agent_tools.errors import SlurmUnreachable
+from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.replies import StatusReply, WaitReply
+from slurm_agent_tools.slurm.runner import Completed
+
+CONFIG = b"ClusterName             = test\nSLURM_VERSION           = 22.05.8\n"
+STEP = b"5.batch|1|1048576|00:00:00|cpu=00:00:10,mem=3145728\n"
+ABOUT = (
+    "JobId=5 JobName=train\n   UserId=alice(1) GroupId=a(1) Priority=1 QOS=normal\n   JobState=RUNNING Reason=None"
+    " Dependency=(null)\n   Requeue=0 Restarts=0 ExitCode=0:0\n   RunTime=00:10:00 TimeLimit=01:00:00\n   SubmitTime={0}"
+    " EligibleTime={0}\n   StartTime={0} EndTime=Unknown\n   Partition=cpu\n   NodeList=cpu01\n   NumNodes=1 NumCPUs=2"
+    " TRES=cpu=2,mem=4M,node=1\n   Command=/x\n   WorkDir=/x\n   StdErr={1}\n   StdOut={1}\n"
+)
+
+
+class Cluster:
+    """One running job and what each command says of it; a command may take its time."""
+
+    def __init__(self, folder: Path, **changes: object) -> None:
+        self.folder, self.begun = folder, int(time.time()) - 600
+        row = {"submitted": self.begun, "start": self.begun, "limit": "1:00:00", "elapsed": "10:00"}
+        self.answers: dict[str, bytes] = {"squeue": queued("5", **(row | changes)), "sstat": STEP}
+        self.slow: Mapping[str, float] = {}
+        self.asked: list[str] = []
+        self.box = toolbox(folder, self)
+        self.log = self.box.desk.around.root + "/out.txt"
+
+    def write(self, text: str) -> None:
+        Path(self.log).write_text(text)
+
+    async def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        name = " ".join(argv[:3]) if argv[0] == "scontrol" else argv[0]
+        self.asked.append(name)
+        await anyio.sleep(self.slow.get(argv[0], 0))
+        about = ABOUT.format(self.begun, self.log).encode()
+        known = {
+            "scontrol show job": about, "scontrol show config": CONFIG,
+            "scontrol show reservation": b"No reservations in the system\n", "sacct": b"",
+        }  # fmt: skip
+        text = (known | self.answers).get(name, b"")
+        bare = (argv[0],)  # without the mark that separates columns
+        return done(text, argv=bare) if text != b"!" else done(b"", b"Unable to contact slurm controller", 1, bare)
+
+    async def wait(self, seconds: float = 0) -> WaitReply:
+        reply = await self.box.call("wait_for_job", WaitForJob(job_id="5", timeout_seconds=seconds))
+        assert isinstance(reply, WaitReply)
+        return reply
+
+
+async def test_a_running_job_shows_what_it_uses_and_how_long_it_may_go_on(tmp_path: Path):
+    reply = await Cluster(tmp_path).wait()
+    now = reply.running
+    assert now is not None
+    assert (now.memory_bytes, now.memory_limit_bytes, now.memory_share) == (3 * 2**20, 4 * 2**20, 0.75)
+    assert (now.memory, now.memory_limit, now.cpu_seconds, now.note) == ("3M", "4M", 10, None)
+    assert now.cpu_share == pytest.approx(10 / 1200, abs=0.001)
+    assert now.time_left_seconds == pytest.approx(3000, abs=3)
+    assert now.estimated_from == "time limit"
+    assert reply.alerts == []
+
+
+async def test_progress_in_the_log_tells_when_it_ends(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    cluster.write("".join(f"step {number}/100 loss 0.1\n" for number in range(41)))
+    now = (await cluster.wait()).running
+    assert now is not None
+    assert (now.progress, now.estimated_from) == (0.4, "progress")
+    assert now.estimated_end is not None
+    assert (now.estimated_end - datetime.now(UTC)).total_seconds() == pytest.approx(900, abs=5)
+
+
+@pytest.mark.parametrize("said", [b"!", b"lorem ipsum\n", b"", b"5.batch|1|0|00:00:00|cpu=00:00:00,mem=0\n"])
+async def test_what_sstat_does_not_tell_is_not_measured_and_fails_nothing(tmp_path: Path, said: bytes):
+    cluster = Cluster(tmp_path)
+    cluster.answers["sstat"] = said
+    reply = await cluster.wait()
+    assert reply.status == "running"
+    assert reply.running is not None
+    assert (reply.running.memory_bytes, reply.running.memory_share) == (None, None)
+    assert (reply.running.note or "").startswith("not measured: ")
+    assert reply.running.time_left_seconds is not None
+
+
+async def test_commands_that_take_too_long_cost_a_second(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    cluster.slow = {"sstat": 30, "sinfo": 30}
+    begun = time.monotonic()
+    reply = await cluster.wait()
+    assert time.monotonic() - begun < 2.5
+    assert reply.running is not None
+    assert reply.running.note == "not measured: sstat took too long"
+
+
+@pytest.mark.parametrize("name", ["sinfo", "scontrol show partition", "scontrol show reservation"])
+async def test_a_question_that_fails_hides_no_other(tmp_path: Path, name: str):
+    cluster = Cluster(tmp_path)
+    cluster.answers[name] = b"lorem"
+    reply = await cluster.wait()
+    assert reply.running is not None
+    assert reply.running.memory_share == 0.75
+
+
+async def test_a_job_that_is_over_is_not_asked_for_what_it_uses(tmp_path: Path):
+    cluster = Cluster(tmp_path, state="FAILED", end=int(time.time()) - 5)
+    reply = await cluster.wait()
+    assert reply.running is None
+    assert {"sstat", "sinfo", "scontrol show reservation"}.isdisjoint(cluster.asked)
+
+
+# --- long waits --------------------------------------------------------------------------------------------------
+
+
+async def test_a_long_wait_for_a_job_that_is_over_ends_at_once(tmp_path: Path):
+    cluster = Cluster(tmp_path, state="FAILED", end=int(time.time()) - 5)
+    with anyio.fail_after(5):
+        reply = await cluster.wait(3600)
+    assert (reply.status, [alert.code for alert in reply.alerts]) == ("finished", ["job-failed"])
+
+
+async def test_an_error_ends_a_long_wait_as_itself(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    cluster.answers["squeue"] = b"!"
+    with anyio.fail_after(5), pytest.raises(SlurmUnreachable):
+        await cluster.wait(3600)
+
+
+# --- waiting -----------------------------------------------------------------------------------------------------
+
+
+def submitted(at: datetime, **changes: Any) -> Submission:
+    return Submission(
+        token="t", idempotency_key="k", phase="released", created=at, updated=at, script_path="a.sh", script_sha256="s",
+        request_sha256="r", job_name="train", slots=1, decision_id="d", job_id=5, **changes,
+    )  # fmt: skip
+
+
+Make = Callable[[datetime], str]
+
+
+@pytest.mark.parametrize(("estimate", "told"), [(60, True), (290, True), (310, False), (None, False)])
+async def test_a_wait_is_compared_with_what_was_estimated_at_its_submission(
+    tmp_path: Path, estimate: int | None, told: bool
+):
+    start = int(time.time()) + 900
+    cluster = Cluster(tmp_path, state="PENDING", reason="Resources", start=start, elapsed="0:00", nodes="")
+    sent = datetime.fromtimestamp(cluster.begun, UTC)
+    then = None if estimate is None else f'"{(sent + timedelta(seconds=estimate)).isoformat()}"'
+    desk = cluster.box.desk
+    desk.store.add(desk.owner, submitted(sent, reply_json=f'{{"estimated_start": {then or "null"}}}'))
+    reply = await cluster.wait()
+    assert ("long-wait" in {alert.code for alert in reply.alerts}) is told
+    assert not told or "by Slurm at its submission" in reply.alerts[0].message
+    assert reply.estimated_start == datetime.fromtimestamp(start, UTC)
+
+
+# --- get_status --------------------------------------------------------------------------------------------------
+
+
+async def codes(cluster: Cluster) -> set[str]:
+    reply = await cluster.box.call("get_status", GetStatus(sections=["jobs"], refresh=True))
+    assert isinstance(reply, StatusReply)
+    return {alert.code for alert in reply.alerts if alert.job_id == "5"}
+
+
+async def test_get_status_tells_of_the_jobs_of_the_guard_and_measures_nothing(tmp_path: Path):
+    cluster = Cluster(tmp_path, limit="12:00")
+    assert await codes(cluster) == set()
+    desk = cluster.box.desk
+    desk.store.add(desk.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC)))
+    assert await codes(cluster) == {"time-left"}
+    assert "sstat" not in cluster.asked
+    assert cluster.asked.count("scontrol show reservation") == 1
+
+
+async def test_a_failure_is_told_until_the_job_was_looked_at(tmp_path: Path):
+    cluster = Cluster(tmp_path, state="FAILED", end=int(time.time()) - 5)
+    desk = cluster.box.desk
+    desk.store.add(desk.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC), outcome="FAILED"))
+    assert await codes(cluster) == {"job-failed"}
+    assert await codes(cluster) == {"job-failed"}
+    assert "scontrol show reservation" not in cluster.asked
+    await cluster.wait()
+    assert await codes(cluster) == set()
