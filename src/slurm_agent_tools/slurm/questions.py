@@ -82,6 +82,22 @@ class Questions(Changes):
         """Slurm's commands so far, by kind."""
         return self._asker.calls
 
+    # --- what a change makes old -------------------------------------------------------------------------------------
+
+    async def release(self, job_id: JobId) -> None:
+        """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
+        try:
+            await super().release(job_id)
+        finally:
+            self._queue.changed()
+
+    async def cancel(self, job_id: JobId) -> None:
+        """Ask for its end; whether it came has to be looked at. Raises SlurmUncertain and SlurmRefused."""
+        try:
+            await super().cancel(job_id)
+        finally:
+            self._queue.changed()
+
     # --- sparing the controller --------------------------------------------------------------------------------------
 
     @property

@@ -49,6 +49,11 @@ class Shared(Generic[T]):
         self._error: AgentToolsError | None = None
         self._asked: datetime | None = None
         self._failed: datetime | None = None
+        self._changed: datetime | None = None
+
+    def changed(self) -> None:
+        """What was asked for before this moment no longer holds."""
+        self._changed = self._clock.now()
 
     @property
     def age(self) -> float | None:
@@ -60,6 +65,8 @@ class Shared(Generic[T]):
     async def get(self, max_age: float) -> T:
         """An answer that was asked for at most `max_age` seconds before this call. Raises what came instead."""
         wanted = _Wanted.by(self._clock, max_age)
+        if self._changed is not None and self._changed > wanted.asked:
+            wanted = _Wanted(self._changed, wanted.failed)
         while not wanted.has(self._asked, self._failed):
             if self._busy is not None:
                 await self._busy.wait()  # and look again: whoever asked may have been cancelled, or asked too early

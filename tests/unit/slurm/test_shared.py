@@ -51,6 +51,27 @@ async def test_the_age_of_an_answer_counts_from_the_question(asked):
     assert asked.shared.age == 7
 
 
+async def test_after_a_change_what_was_asked_for_before_it_is_asked_for_again(asked):
+    await asked.shared.get(10)
+    asked.clock.seconds += 1
+    asked.shared.changed()
+    asked.clock.seconds += 1
+    assert [await asked.shared.get(10), await asked.shared.get(10)] == [2, 2]
+
+
+async def test_an_answer_under_way_while_something_changed_is_asked_for_again(asked):
+    asked.gate = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(asked.shared.get, 10)
+        await settle()
+        asked.clock.seconds += 1
+        asked.shared.changed()
+        group.start_soon(asked.shared.get, 10)
+        await settle()
+        asked.gate.set()
+    assert len(asked.questions) == 2
+
+
 async def test_a_failure_has_no_age_and_is_told_to_all_within_the_time(asked):
     asked.error = SlurmUnreachable("silent")
     for _ in range(3):
