@@ -10,7 +10,8 @@ from slurm_agent_tools.diagnosis import propose
 from slurm_agent_tools.diagnosis.excerpt import LogText
 from slurm_agent_tools.diagnosis.extract import errors, metrics, stderr_first, warnings
 from slurm_agent_tools.diagnosis.facts import among, broken, evidence, facts, failed
-from slurm_agent_tools.diagnosis.match import Hit, Root, hits, root
+from slurm_agent_tools.diagnosis.match import Hit, hits
+from slurm_agent_tools.diagnosis.root import Root, root
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
 from slurm_agent_tools.model import Job, Node
 from slurm_agent_tools.replies import Diagnosis, EvidenceLine
@@ -22,6 +23,7 @@ _SHOWN = 8
 _QUOTED = 200
 _QUOTES = "'\"`\u2018\u2019.,;"
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
+_ANEW = 10  # lines of progress after Slurm's own words: those are of a run before, which this one's log was added to
 _TRUST = {"certain": 0.95, "cause": 0.8, "generic": 0.7, "weak": 0.45, "effect": 0.5, "last": 0.4}
 
 
@@ -73,7 +75,7 @@ def _by_signal(known: frozenset[str], signature: Signature) -> bool:
 
 def _decided(known: frozenset[str], found: Sequence[Hit]) -> Signature | None:
     """What Slurm says itself, in its records or in the log, in the order of the signatures."""
-    said = {hit.signature.id for hit in found if hit.sure}
+    said = {hit.signature.id for hit in found if hit.sure and hit.ahead < _ANEW}
     for signature in signatures():
         if (among(known, signature.decides) or signature.id in said) and not among(known, signature.contradicts):
             return signature

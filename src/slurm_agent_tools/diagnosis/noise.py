@@ -22,7 +22,8 @@ _USUAL = re.compile(
     r"|Inappropriate ioctl|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
-    r"|Address family not supported by protocol|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)",
+    r"|Address family not supported by protocol|^-- |GPU will not be used"
+    r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)",
     re.ASCII,
 )
 _LOOKING = re.compile(r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Annotated, Literal
 
@@ -56,13 +56,12 @@ class Signature(BaseModel):
 
     def match(self, line: str) -> re.Match[str] | None:
         """The match of one cleaned line without its rank's prefix; a harmless line never matches."""
-        if not self.concerns(line.lower()) or any(pattern.search(line) for pattern in self.unless):
+        if not self.concerns(line.lower()):
             return None
-        found = (p.search(line) for p in (*self.certain, *self.patterns, *self.weak, *self.last))
-        match = next((match for match in found if match is not None), None)
-        if match is None or match.re in self.certain:
-            return match
-        return None if (passing(line) if self.any_level else harmless(line)) else match
+        match = _first(self.certain, line)
+        if match is None and not (passing(line) if self.any_level else harmless(line)):
+            match = _first((*self.patterns, *self.weak, *self.last), line)
+        return None if match is None or _first(self.unless, line) else match
 
     def strength(self, match: re.Match[str]) -> Tier:
         """How much a match of this signature tells."""
@@ -71,6 +70,10 @@ class Signature(BaseModel):
         if match.re in self.patterns:
             return self.tier
         return "weak" if match.re in self.weak else "last"
+
+
+def _first(patterns: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | None:
+    return next((match for pattern in patterns if (match := pattern.search(line)) is not None), None)
 
 
 @cache
@@ -111,14 +114,24 @@ def escaped(word: str) -> str:
     return _ERE.sub(r"\\\g<0>", word)
 
 
-def matching(lines: Sequence[str]) -> Iterator[tuple[int, Signature, re.Match[str]]]:
+def matching(lines: Sequence[str]) -> Sequence[tuple[int, Signature, re.Match[str]]]:
     """(index, signature, match) of every line that a signature matches, in order of the lines."""
-    for index in _with_words("\n".join(lines).lower()):
-        lowered = lines[index].lower()
-        for signature in signatures():
-            match = signature.match(lines[index]) if signature.concerns(lowered) else None
-            if match is not None:
-                yield index, signature, match
+    return _matches(tuple(lines))
+
+
+@lru_cache(maxsize=4)  # a diagnosis asks for the same lines several times
+def _matches(lines: tuple[str, ...]) -> tuple[tuple[int, Signature, re.Match[str]], ...]:
+    found = [(index, lines[index].lower()) for index in _with_words("\n".join(lines).lower())]
+    whole = "\n".join(lowered for _, lowered in found)
+    # A log is often full of one word: the others are looked for once, not in each of its lines.
+    live = [(signature, [word for word in signature.words if word in whole]) for signature in signatures()]
+    live = [(signature, said) for signature, said in live if said]
+    return tuple(
+        (index, signature, match)
+        for index, lowered in found
+        for signature, said in live
+        if any(word in lowered for word in said) and (match := signature.match(lines[index])) is not None
+    )
 
 
 def _with_words(whole: str) -> Iterator[int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from slurm_agent_tools.model import Job, Step
 Source = Literal["jobstats", "accounting", "prometheus"]
 _MARK = "JS1:"
 _LONGEST, _LARGEST = 2**16, 2**20
+_MOST = 2**60  # of any figure: bytes of a GPU's memory, per cent
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -98,5 +98,5 @@ def _numbers(nodes: dict[str, Any], name: str) -> Iterator[float]:
     for node in nodes.values():
         found = node.get(name) if isinstance(node, dict) else None
         for value in found.values() if isinstance(found, dict) else ():
-            if isinstance(value, int | float) and math.isfinite(value) and value >= 0:
+            if isinstance(value, int | float) and 0 <= value < _MOST:  # whole numbers may be too large for a float
                 yield float(value)

@@ -118,7 +118,7 @@ def _pair(kind: object, result: Any) -> Any:
 def _number(pair: Any) -> float:
     try:
         value = float(pair[1])
-    except (TypeError, ValueError, IndexError, KeyError):
+    except (TypeError, ValueError, OverflowError, IndexError, KeyError):
         raise _Unusable("its value is no number") from None
     if not math.isfinite(value):
         raise _Unusable("it knows nothing of this job")

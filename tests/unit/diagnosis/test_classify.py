@@ -120,6 +120,7 @@ def test_an_exception_names_its_type_and_the_innermost_frame_of_the_users_own_fi
     assert [line.line for line in found.evidence[:2]] == [6, 2]
 
 
+@pytest.mark.proves("root-cause-first")
 def test_the_cause_is_the_first_rank_that_failed_not_those_that_died_of_it():
     lines = [f"[rank2]: {line}" for line in (*TRACEBACK, "torch.cuda.OutOfMemoryError: CUDA out of memory.")]
     lines += [f"[rank0]: {line}" for line in (*TRACEBACK, "torch.distributed.DistBackendError: NCCL error in: x.cpp")]
@@ -160,6 +161,7 @@ def test_an_exception_that_was_being_handled_is_not_the_cause():
     assert "no scaler" in found.explanation
 
 
+@pytest.mark.proves("root-cause-first")
 def test_a_harmless_warning_is_never_the_cause():
     text = log("UserWarning: CUDA initialization: The NVIDIA driver on your system is too old",
                "WARNING: disk full at 95%", "boom")  # fmt: skip
@@ -337,6 +339,7 @@ def test_progress_after_an_error_shows_that_the_program_went_on():
     assert (found.category, found.confidence > 0.5) == ("segmentation-fault", True)
 
 
+@pytest.mark.proves("root-cause-first")
 def test_torchruns_summary_tells_which_of_several_ranks_failed_first():
     lines = [f"[rank{rank}]: {line}" for rank in (0, 3) for line in (*TRACEBACK, f"ValueError: from {rank}")]
     lines += ["Root Cause (first observed failure):", "[0]:", "  time      : 2026-03-01_12:00:00",
@@ -366,3 +369,11 @@ def test_the_time_limit_itself_is_not_shown_as_another_cause():
 
     assert (found.category, found.confidence) == ("time-limit", 0.95)
     assert "also shows" not in found.explanation
+
+
+def test_what_slurm_said_of_an_earlier_run_in_the_same_file_does_not_decide():
+    ended = "slurmstepd: error: *** JOB 71 ON gpu01 CANCELLED AT 2026-03-01T12:25:00 DUE TO TIME LIMIT ***"
+    lines = [ended, *(f"epoch {number}/90" for number in range(30)), *TRACEBACK, "KeyError: 'lr'"]
+
+    assert diagnose(job(exit_code=1), (), [log(*lines)]).category == "python-exception"
+    assert diagnose(job("TIMEOUT"), (), [log(*lines)]).category == "time-limit"

@@ -32,6 +32,7 @@ def test_memory_is_a_fifth_more_than_asked_for(size, directive):
     assert memory(asked(memory_per_node_bytes=size)).line == f"#SBATCH {directive}"
 
 
+@pytest.mark.proves("proposals-have-grounds")
 def test_memory_is_a_fifth_more_than_slurm_saw_where_that_was_more():
     part = replace(asked(memory_per_node_bytes=10 * GIB), steps=(step("0", "FAILED", max_rss_bytes=15 * GIB),))
 
@@ -81,6 +82,7 @@ def test_time_is_what_the_progress_foretells_or_half_more(limit, line, directive
     assert time(timed(limit), [log(line)]).line == f"#SBATCH --time={directive}"
 
 
+@pytest.mark.proves("proposals-have-grounds")
 def test_the_explanation_tells_what_a_proposal_rests_on_and_that_no_limit_was_checked():
     found = diagnose(timed(7200), (), [log("Epoch 37/100")])
 

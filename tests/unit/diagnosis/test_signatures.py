@@ -27,6 +27,7 @@ def test_every_promised_category_has_a_signature():
     assert len(signatures()) == len(CATEGORIES)
 
 
+@pytest.mark.proves("categories-have-samples")
 @pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
 def test_every_signature_has_two_different_samples_and_a_near_miss(signature):
     assert len(set(signature.samples)) >= 2
@@ -34,11 +35,13 @@ def test_every_signature_has_two_different_samples_and_a_near_miss(signature):
     assert not set(signature.samples) & set(signature.near_misses)
 
 
+@pytest.mark.proves("categories-have-samples")
 @pytest.mark.parametrize(("category", "text"), SAMPLES)
 def test_every_sample_is_recognised_among_all_signatures(category, text):
     assert diagnose(None, (), [log("starting", text)]).category == category
 
 
+@pytest.mark.proves("categories-have-samples")
 @pytest.mark.parametrize(("category", "text"), NEAR_MISSES)
 def test_no_near_miss_matches(category, text):
     assert not [line for line in clean(text.encode()) if by_id()[category].match(split_rank(line)[1])]
