@@ -22,8 +22,9 @@ def entry(record: str, explanation: str, proposed: str | None) -> str:
     if found is None:
         raise ValueError(f"{record!r} is not the name of a failure record")
     day, job, category = found.groups()
-    change = f" Proposed: `{_one_line(proposed)}`." if proposed else ""
-    return f"- {day} · **{category}** · job {job} · {_one_line(explanation)}{change} [Record](issues/{record})\n"
+    change = f" Next: `{_one_line(proposed)}`." if proposed else ""
+    why = _one_line(explanation).partition(" Proposed: ")[0]
+    return f"- {day} · **{category}** · job {job} · {why}{change} [Record](issues/{record})\n"
 
 
 def listed(text: str, record: str) -> bool:

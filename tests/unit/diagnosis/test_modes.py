@@ -6,10 +6,10 @@ RECORD = "2026-03-01_71_time-limit.md"
 
 
 def test_a_line_names_the_day_the_job_the_category_and_its_record():
-    line = modes.entry(RECORD, "It ran out of time.", "#SBATCH --time=03:00:00")
+    line = modes.entry(RECORD, "It ran out of time. Proposed: 50 % more.", "#SBATCH --time=03:00:00")
 
     assert line == (
-        "- 2026-03-01 · **time-limit** · job 71 · It ran out of time. Proposed: `#SBATCH --time=03:00:00`."
+        "- 2026-03-01 · **time-limit** · job 71 · It ran out of time. Next: `#SBATCH --time=03:00:00`."
         f" [Record](issues/{RECORD})\n"
     )
     assert modes.listed(modes.HEAD + line, RECORD)
