@@ -42,7 +42,7 @@ class SubmitJob(Ask):
     dependency: str | None = Field(None, description="As sbatch --dependency, e.g. afterok:123")
     array: str | None = Field(None, description="As sbatch --array, e.g. 0-9%4")
     priority: Literal["low", "normal", "high"] | None = None
-    time_budget: str | None = Field(None, description="When the result is needed, from now: 5400s or as time_limit")
+    time_budget: str | None = Field(None, description="When the result is needed, from now: 90min, 2h or as time_limit")
     justification: str | None = Field(None, description="Why the request is above what is free")
     run_id: str | None = Field(None, description="Your own id, kept with the job: letters, digits, ._:@/+-")
     idempotency_key: str | None = Field(None, description="Repeat a call with the same key: never a second job")

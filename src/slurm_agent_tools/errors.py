@@ -22,6 +22,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_VERBS = frozenset({
+    "is", "are", "was", "has", "does", "must", "cannot", "could", "needs", "contains", "holds", "names", "means",
+    "mixes", "lies", "leads", "leaves", "disappeared",
+})  # fmt: skip
+"""A problem that begins with one of these is said of the value."""
+
 
 class AgentToolsError(Exception):
     """Base of all errors: `code` is stable, `hint` says what to do next."""
@@ -42,12 +48,20 @@ class InputError(AgentToolsError):
     exit_code = 2
 
     def __init__(self, field: str, value: object, problem: str, *, hint: str = "") -> None:
-        shown = repr(value)
-        if len(shown) > 120:
-            shown = shown[:117] + "..."
-        super().__init__(f"{field}: {problem} (got {shown})", hint=hint)
+        super().__init__(_sentence(field, value, problem), hint=hint)
         self.field = field
         self.value = value
+
+
+def _sentence(field: str, value: object, problem: str) -> str:
+    """`job_id is required`, `script: 'x.sh' does not exist`, `limit: Input should be ... (got 'x')`."""
+    verb = problem.partition(" ")[0] in _VERBS
+    if value is None:
+        return f"{field} {problem}" if verb else f"{field}: {problem}"
+    shown = repr(value)
+    if len(shown) > 120:
+        shown = shown[:117] + "..."
+    return f"{field}: {shown} {problem}" if verb else f"{field}: {problem} (got {shown})"
 
 
 class ConfigError(InputError):

@@ -110,6 +110,7 @@ def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
     about = tool.ask.model_fields.get(str(first["loc"][0])) if first["loc"] else None
     missing = first["type"] == "missing"
     problem = "is required" if missing else first["msg"][:1].lower() + first["msg"][1:]
+    problem = f"is null: {problem}" if first["input"] is None else problem
     hints = [about.description] if about is not None and about.description else []
     hints += [f"Also wrong: {'.'.join(map(str, other['loc']))} ({other['msg']})" for other in found[1:4]]
     return InputError(field, None if missing else first["input"], problem, hint=". ".join(hints))

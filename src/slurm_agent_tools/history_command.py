@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools import config, logs, printing, render, trust
 from slurm_agent_tools.errors import InputError
@@ -16,6 +16,7 @@ from slurm_agent_tools.toolbox.recall import Wanted, recall
 from slurm_agent_tools.units import format_duration, human_memory
 
 DONE = 0
+_HEADER = ("LIKE", "SUBMITTED (UTC)", "JOB", "STATE", "CATEGORY", "NAME", "MEMORY USED", "TIME USED", "RUN")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tag", action="append", default=[], metavar="T", dest="tags",
-        help="with this tag: a job id, partition, state, run id or category of failure; may be given again",
+        help="with this tag: a job id, partition, state, run id, category of failure, or failed; may be given again",
     )  # fmt: skip
     parser.add_argument("--any", action="store_true", help="with any of the tags, not all of them")
     parser.add_argument("--query", default="", metavar="TEXT", help="with all these words in name, script or tags")
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="so many at most (20)")
     parser.add_argument("--days", type=int, default=DAYS, metavar="N", help=f"of the last N days ({DAYS})")
     parser.add_argument("--cluster", metavar="NAME", help="the cluster of the settings that they ran on")
+    parser.add_argument("--memory", action="store_true", help="with --json: each as a memory server stores it")
     parser.add_argument("--store", action="store_true", help="first hand what is due to the settings' memory server")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -45,7 +47,7 @@ async def run(args: argparse.Namespace) -> int:
             raise InputError(field, getattr(args, field), "is out of range", hint=f"Give a number from 1 to {most}.")
     settings = config.load()
     logs.configure(settings.log_level)
-    wanted = Wanted(args.tags, not args.any, args.query, args.like, args.limit, args.days)
+    wanted = Wanted(args.tags, not args.any, args.query, args.like, args.limit, args.days, args.memory and args.json)
     desks = Opened(settings)
     try:
         desk = await desks.at(args.cluster)
@@ -72,26 +74,35 @@ async def _store(desk: Desk) -> None:
 
 
 def _lines(reply: HistoryReply) -> Iterator[str]:
-    for job in reply.jobs:
-        yield _line(job)
+    yield from _table([_cells(job) for job in reply.jobs if isinstance(job, PastJob)])
     yield trust.shown(reply.summary)
     for text in [*(reply.advice.warnings if reply.advice is not None else ()), *([reply.note] if reply.note else ())]:
         yield trust.shown(text)
 
 
-def _line(job: PastJob) -> str:
-    like = f"{job.likeness:.2f}  " if job.likeness is not None else ""
-    ended = f"{job.state}{f' ({job.category})' if job.category else ''}"
-    found = f"{like}{job.submitted:%Y-%m-%d %H:%M}  {job.job_id:<8} {ended:<12} {trust.line(job.name)}{_used(job)}"
-    return found + (f"  run {trust.line(job.run_id)}" if job.run_id else "")
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows below their header, in columns as wide as they have to be; a column without any entry is left out."""
+    if not rows:
+        return
+    columns = [column for column in zip(_HEADER, *rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    for row in zip(*columns, strict=True):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _used(job: PastJob) -> str:
-    """Memory and time, used of what was asked; what was not measured is left out."""
-    if job.usage is None:
-        return ""
-    peak, seconds = job.usage.memory_peak_bytes, job.usage.elapsed_seconds
-    limit = job.requested.time_limit_seconds
-    memory = f"  memory {human_memory(peak)} of {job.requested.memory or '?'}" if peak is not None else ""
-    time = f"  time {format_duration(seconds)}" if seconds is not None else ""
-    return memory + time + (f" of {format_duration(limit)}" if time and limit is not None else "")
+def _cells(job: PastJob) -> tuple[str, ...]:
+    """One job, in the columns of the header. Of what was not measured nothing is shown."""
+    usage, limit = job.usage, job.requested.time_limit_seconds
+    peak = usage.memory_peak_bytes if usage is not None else None
+    seconds = usage.elapsed_seconds if usage is not None else None
+    return (
+        "" if job.likeness is None else f"{job.likeness:.2f}",
+        f"{job.submitted:%Y-%m-%d %H:%M}",
+        job.job_id,
+        job.state,
+        "" if job.category in {None, job.state} else trust.line(job.category),
+        trust.line(job.name),
+        "" if peak is None else f"{human_memory(peak)} of {job.requested.memory or '?'}",
+        "" if seconds is None else f"{format_duration(seconds)} of {'?' if limit is None else format_duration(limit)}",
+        trust.line(job.run_id or ""),
+    )

@@ -171,6 +171,21 @@ class Usage:
     time_limit_seconds: int | None = None
 
 
+# Reasons that Slurm gives for an end (squeue(1), JOB REASON CODES); others of an ended job are left from its waiting.
+_ENDS = frozenset(
+    {
+        "NodeDown", "SystemFailure", "TimeLimit", "OutOfMemory", "DeadLine", "JobLaunchFailure", "Prolog",
+        "NonZeroExitCode", "InactiveLimit",
+    }
+)  # fmt: skip
+_RAISED = "RaisedSignal"  # 23.02 and later: RaisedSignal:11(Segmentation_fault)
+
+
+def end_reason(reason: str) -> bool:
+    """Whether Slurm gives this reason for the end of a job."""
+    return reason in _ENDS or reason.startswith(_RAISED)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job, array task or het component, the newest run. `state` is Slurm's base state in capitals.
@@ -190,6 +205,7 @@ class Job:
     signal: int | None = None
     derived_exit_code: int | None = None
     derived_signal: int | None = None
+    short_code: bool | None = None  # exit_code is the accounting's, which keeps the low 7 bits (sacct's text, measured)
     cancelled_by: str | None = None  # user name or uid
     submitted: datetime | None = None
     eligible: datetime | None = None
@@ -220,6 +236,23 @@ class Job:
     def active(self) -> bool:
         """True while Slurm may still run it or is running it."""
         return self.state in ACTIVE_STATES
+
+    @property
+    def other_code(self) -> int | None:
+        """The exit code that it may have had as well, where the accounting alone tells of a script that failed."""
+        cut = self.short_code and self.state == "FAILED" and not self.signal
+        return self.exit_code + 128 if cut and self.exit_code is not None and self.exit_code < 128 else None
+
+    @property
+    def doubted_code(self) -> int | None:
+        """The other code where people should hear of it: most failing programs end with 1, hardly one with 129."""
+        return None if self.exit_code == 1 else self.other_code
+
+    @property
+    def code_text(self) -> str:
+        """Its exit code in words: 7, or `72 (or 200: the accounting keeps 7 bits)`."""
+        other = self.doubted_code
+        return f"{self.exit_code}" if other is None else f"{self.exit_code} (or {other}: the accounting keeps 7 bits)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +329,6 @@ class StepUse:
     cpu_seconds: float | None
 
 
-# --- what the policy judges ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """What the ledger knows of an earlier submission by the same caller."""
@@ -326,6 +356,7 @@ class Live:
     active: tuple[Job, ...] = ()
     status_read: datetime | None = None
     known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
+    ended_jobs: Mapping[str, str] = field(default_factory=dict)  # of those that it names: how they ended, FAILED
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
     slots_after: int | None = None  # active_jobs with this job in it, counted by policy.slots
     history: tuple[PastRun, ...] = ()  # newest first
@@ -349,6 +380,7 @@ class Plan:
     request_sha256: str | None = None
     justification: str | None = None
     live: Live | None = None
+    partitions: Mapping[str, Partition] | None = None  # what the cluster offers, where no more than that was asked
     path: str | None = None
     path_exists: bool = False
     adds: bool = False  # what the file holds already stays as it is

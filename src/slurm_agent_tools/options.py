@@ -98,7 +98,8 @@ def usage(tool: Tool, command: str) -> str:
     for field in POSITIONAL.get(tool.name, ()):
         parser.add_argument(field.upper(), nargs="?", help=tool.ask.model_fields[field].description)
     for option in options(tool).values():
-        shown: dict[str, Any] = {"action": "store_true"} if option.kind == "flag" else {"metavar": option.kind.upper()}
+        takes = _metavar(option, tool.ask.model_fields.get(option.field))
+        shown: dict[str, Any] = {"action": "store_true"} if option.kind == "flag" else {"metavar": takes}
         parser.add_argument(option.name, dest=option.name, help=option.about.replace("%", "%%"), **shown)
     if "args" in tool.ask.model_fields:
         parser.epilog = (
@@ -106,6 +107,16 @@ def usage(tool: Tool, command: str) -> str:
             " they are: job.sh --dry-run -- --lr 0.1"
         )
     return parser.format_help()
+
+
+def _metavar(option: Option, info: FieldInfo | None) -> str:
+    """What an option takes: its choices, N for a number, else its kind."""
+    arms = () if info is None else _arms(info)
+    if option.kind == "choices":
+        return "{" + ",".join(get_args(get_args(arms[0])[0])) + "}"
+    if len(arms) == 1 and get_origin(arms[0]) is Literal:
+        return "{" + ",".join(get_args(arms[0])) + "}"
+    return "N" if arms in {(int,), (float,)} else option.kind.upper()
 
 
 class _Given:

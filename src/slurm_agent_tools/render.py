@@ -17,10 +17,12 @@ def lines(body: Mapping[str, Any]) -> list[str]:
     if set(body) == {"error"}:
         error = body["error"]
         return _indented([f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])])
-    shown = [f"{body['status']}: {body['summary']}"]
-    shown += [line for key, value in body.items() if key not in _SKIP for line in _entry(key, value, 0)]
+    summary = body["summary"]
+    shown = [f"{body['status']}: {summary}"]
+    known = {key: value for key, value in body.items() if key not in _SKIP and not _told(key, value, summary)}
+    shown += [line for key, value in known.items() for line in _entry(key, value, 0)]
     if body.get("decision"):
-        shown += decision(body["decision"])
+        shown += decision(body["decision"], summary)
     if body.get("report"):
         shown += str(body["report"]["text"]).splitlines()
     shown = _indented(shown)
@@ -40,6 +42,8 @@ def facts(body: Mapping[str, Any]) -> list[str]:
 
 def readable(value: Any, name: str = "") -> Any:
     """A policy with bytes and seconds as people write them; `name` is the way to the value."""
+    if name.endswith(".priority.high") and not value["qos"]:
+        return "not offered"
     if isinstance(value, dict):
         return {key: readable(inner, f"{name}.{key}") for key, inner in value.items()}
     if isinstance(value, int) and ("memory" in name or name.endswith("_bytes")):
@@ -47,14 +51,29 @@ def readable(value: Any, name: str = "") -> Any:
     return format_duration(value) if isinstance(value, int) and "time_limit" in name else value
 
 
-def decision(body: Mapping[str, Any]) -> list[str]:
-    """The verdict, every rule that did not pass with its remedy, and what the guard adds."""
+def _told(key: str, value: Any, summary: str) -> bool:
+    """True for a reason that the summary holds word by word."""
+    return key == "reason" and str(value) in summary
+
+
+def _open(rule: Mapping[str, Any]) -> bool:
+    """True for a rule that would have something to say if the cluster were asked."""
+    idle = ("Does not concern ", "There is no script ")
+    return rule["outcome"] == "not_evaluated" and not str(rule["message"]).startswith(idle)
+
+
+def decision(body: Mapping[str, Any], said: str = "") -> list[str]:
+    """The verdict, every rule that did not pass with its remedy, and what the guard adds.
+
+    Of a rule that `said` holds already only the name is repeated.
+    """
     shown = [f"verdict: {body['verdict']}  (policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"]
     for rule in body["rules"]:
         if rule["outcome"] not in _QUIET:
-            shown.append(f"  {rule['outcome']} {rule['id']}: {rule['message']}")
-            shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines()]
-    open_rules = [rule["id"] for rule in body["rules"] if rule["outcome"] == "not_evaluated"]
+            again = rule["message"] in said
+            shown.append(f"  {rule['outcome']} {rule['id']}" + ("" if again else f": {rule['message']}"))
+            shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines() if not again]
+    open_rules = [rule["id"] for rule in body["rules"] if _open(rule)]
     shown += [f"  not evaluated without a cluster: {', '.join(open_rules)}"] if open_rules else []
     shown += [f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", [])]
     return shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,6 +50,12 @@ def human_memory(size: int) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".") + "T"
 
 
+def whole_memory(size: float) -> int:
+    """A size to ask for: up to whole M, from 8G on up to whole G."""
+    unit = 2**30 if size >= 8 * 2**30 else 2**20
+    return math.ceil(size / unit) * unit
+
+
 def parse_time_limit(text: str) -> int:
     """Seconds of M, M:S, H:M:S, D-H, D-H:M or D-H:M:S, rounded up to minutes; UNLIMITED (-1) for 0 and the words.
 
@@ -70,6 +77,29 @@ def parse_time_limit(text: str) -> int:
         seconds = parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
     seconds = -(-seconds // 60) * 60
     return seconds or UNLIMITED
+
+
+_SPAN = re.compile(
+    r"(?:(\d{1,6})\s?d(?:ays?)?)?\s?(?:(\d{1,6})\s?h(?:(?:ou)?rs?)?)?\s?(?:(\d{1,8})\s?m(?:in(?:ute)?s?)?)?"
+    r"\s?(?:(\d{1,9})\s?s(?:ec(?:ond)?s?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def parse_span(text: str) -> int:
+    """Seconds of 90s, 5m, 90min, 2h, 1h30m or 1d12h as people write them, or of a time limit as Slurm writes it.
+
+    Only for durations that never reach sbatch, which reads `5m` as nothing.
+    """
+    word = text.strip()
+    match = _SPAN.fullmatch(word)
+    if match is None or not any(match.groups()):
+        return parse_time_limit(word)
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    total = days * 86400 + hours * 3600 + minutes * 60 + seconds
+    if not total:
+        raise ValueError(f"no time at all: {text!r}")
+    return total
 
 
 def format_duration(seconds: int) -> str:

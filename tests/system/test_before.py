@@ -118,7 +118,8 @@ def test_of_a_shape_that_nobody_asked_for_nothing_is_told(waits: Waits):
 
     assert wait["from_history_seconds"] is None
     assert wait["jobs"] < 5
-    assert "fewer than 5 say nothing" in wait["note"]
+    assert wait["note"].startswith("No estimate from earlier jobs: ")
+    assert wait["note"].endswith(", 5 are needed.")
 
 
 @pytest.mark.proves("budget-is-compared", "run-id-goes-through")
@@ -136,6 +137,9 @@ def test_behind_a_long_job_the_start_is_late_and_a_short_budget_does_not_fit(blo
     reply = ask(blocked, script, "--priority=low", f"--run-id={run_id}", "--time-budget=1-00:00:00")
     assert (reply["status"], reply["run_id"], reply["budget"]["fits"]) == ("submitted", run_id, True)
     assert "--nice=100" in {pin["option"] for pin in reply["pinned"]}
+    assert f"Job {reply['job_id']} (" in reply["summary"]
+    assert " is submitted to special: " in reply["summary"]
+    assert " Slurm expects it to start in 00:" in reply["summary"]
     assert "--nice=100" in {pin["option"] for pin in reply["decision"]["pinned"]}
     shown = blocked.slurm("scontrol", "show", "job", reply["job_id"])
     assert " Nice=100 " in shown
@@ -160,7 +164,7 @@ def test_a_high_priority_is_a_qos_that_the_policy_lists_and_refused_without_one(
     fresh.cli("get_status", "--no-cache")
     code, reply = fresh.cli("submit_job", f"--script={script}", "--priority=high")
     assert (code, reply["error"]["code"]) == (2, "invalid_input")
-    assert reply["error"]["message"].startswith("priority: is not offered by this policy")
+    assert reply["error"]["message"].startswith("priority: 'high' is not offered by this policy")
 
     site: Path = fresh.project.parent / "site.yaml"
     site.write_text("priority: {low: {nice: 250}, high: {qos: [high]}}\n")

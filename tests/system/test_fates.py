@@ -13,6 +13,7 @@ import anyio
 import pytest
 from tests.system.faces import Place, call, laptop
 
+WHOLE = "Its script ended with exit code 200."
 PYTHON_HOG = "b=[]\nwhile True: b.append(bytearray(8<<20))"
 
 
@@ -61,6 +62,7 @@ def tasks(wait: dict[str, Any]) -> dict[str, str]:
 FATES = [
     Fate("completed", "echo loss: 0.25; sleep 1", exit_code=0),
     Fate("exit-7", "echo boom >&2; exit 7", state="FAILED", exit_code=7),
+    Fate("exit-200", "exit 200", state="FAILED", exit_code=200, category="unknown", fields={"cause": WHOLE}),
     Fate("signal", "kill -SEGV $$", state="FAILED", signal=11, category="segmentation-fault"),
     Fate("cancelled", "sleep 600", state="CANCELLED", then=cancel, category="cancelled"),
     Fate("timeout", "sleep 600", ("--time=1",), state="TIMEOUT", category="time-limit"),

@@ -208,7 +208,7 @@ class TestWhatFailedForALimitIsRaised:
         assert advice["basis"] == len(OUTGROWS.uses)
         assert advice["memory"]["failed"] == OUTGROWS.memory * MIB
         assert advice["memory"]["recommended"] > OUTGROWS.memory * MIB
-        assert "not more than what was too little" in " ".join(advice["warnings"])
+        assert "was too little" in " ".join(advice["warnings"])
 
     def test_memory_that_was_too_little_is_raised_even_from_too_few_runs(self, told):
         advice = told[TOO_LARGE.name].reply["advice"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from slurm_agent_tools.diagnosis import alerts
+from slurm_agent_tools.diagnosis import alerts, limits
 from slurm_agent_tools.diagnosis.kinds import CROWDED, KINDS
 from slurm_agent_tools.notices import LEVELS
 from slurm_agent_tools.replies.shapes import ESCALATION, Alert
@@ -38,7 +38,8 @@ def test_an_alert_that_was_kept_without_an_escalation_gets_that_of_its_severity(
 def test_the_figures_are_those_of_the_code():
     assert (alerts.MEMORY_SHARE, alerts.TIME_LEFT, CROWDED) == (0.95, 300, 20)
     assert (alerts.PATIENCE, alerts.SLOWER, alerts.ENOUGH_RUNS) == (30, 2, 3)
-    assert (alerts.SLACK, alerts.KNOWN) == (10, 0.05)
+    assert (alerts.SLACK, limits.KNOWN) == (10, 0.05)
+    assert (alerts.LEAST_LEFT, alerts.AT_ONCE) == (0.2, 60)
 
 
 def test_every_code_in_the_source_stands_there():

@@ -114,7 +114,7 @@ def test_metrics_may_come_from_a_json_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["submit_job"], "script: is required"),
+        (["submit_job"], "script is required"),
         (["submit_job", "a.sh", "b.sh"], "one word too many"),
         (["submit_job", "a.sh", "--script", "b.sh", "c.sh"], "c.sh"),
         (["submit_job", "--script", "b.sh", "c.sh"], "given twice"),
@@ -251,6 +251,18 @@ def test_every_tool_has_help_and_a_module_of_its_own(tool: str, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     for field in faces.BY_NAME[tool].ask.model_fields:
         assert "--" + field.replace("_", "-") in done.stdout
+
+
+def test_the_help_names_the_choices(capsys: Capture) -> None:
+    for tool, said in (
+        ("submit_job", "--priority {low,normal,high}"),
+        ("analyze_log", "--mode {auto,error,metrics,full}"),
+        ("save_result", "--status {success,failed,cancelled}"),
+        ("get_status", "--sections {jobs,gpu,"),
+        ("wait_for_job", "--timeout-seconds N"),
+    ):
+        assert cli.main([tool, "--help"]) == 0
+        assert said in capsys.readouterr().out
 
 
 def test_a_module_prints_json_by_default_also_for_bad_words(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_every_setting_that_holds_others_may_be_given_whole():
 
 def test_a_table_that_is_no_json_is_named(project, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_SLURM", "{read_timeout}")
-    with pytest.raises(ConfigError, match="SLURM_AGENT_SLURM: is not JSON"):
+    with pytest.raises(ConfigError, match=r"SLURM_AGENT_SLURM: .* is not JSON"):
         config.load()
 
 
@@ -168,7 +168,7 @@ def test_the_project_names_no_programs_and_no_host_keys_of_its_own(project, text
     """An agent that may write the project would choose what the tools run and whom they trust."""
     (project / "link").symlink_to("sub")
     write(project, text.replace("{root}", str(project)))
-    with pytest.raises(ConfigError, match=f"^{field}: lies in the project") as caught:
+    with pytest.raises(ConfigError, match=f"^{field}: .* lies in the project") as caught:
         config.load()
     assert "SLURM_AGENT_" in caught.value.hint
 

@@ -171,3 +171,9 @@ def test_a_time_that_yaml_reads_as_a_number_is_told():
     assert errors["slurm.time"].line == 2
     assert "quotes" in errors["slurm.time"].remedy
     assert "2:00:00" in warnings["budget"].message
+
+
+@pytest.mark.parametrize(("suffix", "text"), [(".yaml", "a: [0x{}]"), (".toml", "a = [0x{}]")])
+def test_a_number_too_large_to_be_written_is_refused(suffix, text):
+    with pytest.raises(InputError, match=r"number at a\[0\] has more than 4096 bits"):
+        configs.parse(text.format("f" * 9000).encode(), suffix, "x")

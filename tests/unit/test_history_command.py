@@ -56,13 +56,26 @@ def test_the_document_holds_what_was_asked_and_used_with_no_hidden_sign(asked, c
     assert (body["advice"], body["note"]) == (None, None)
 
 
-def test_a_person_gets_one_line_a_job(asked, capsys):
+def test_a_person_gets_one_line_a_job_in_columns_with_a_header(asked, capsys):
     assert cli.main(["history"]) == 0
-    first, second, summary = capsys.readouterr().out.splitlines()
-    assert first.startswith("2026-11-21 12:02  2        COMPLETED    train\\x1b[31m  memory 4G of 16G  time 00:16:40")
-    assert first.endswith("of 02:00:00  run r2")
-    assert "FAILED (missing-module) train" in second
+    header, first, second, summary = capsys.readouterr().out.splitlines()
+    assert header.split("  ")[0] == "SUBMITTED (UTC)"
+    assert "LIKE" not in header
+    assert first.startswith("2026-11-21 12:02  2    COMPLETED")
+    assert "train\\x1b[31m  4G of 16G    00:16:40 of 02:00:00  r2" in first
+    for title, one, other in (("STATE", "COMPLETED", "FAILED"), ("MEMORY USED", "4G of 16G", "4G of 16G")):
+        assert header.index(title) == first.index(one) == second.index(other)
+    assert header.index("CATEGORY") == second.index("missing-module")
     assert summary == "2 jobs of the last 30 days."
+
+
+def test_as_a_memory_server_stores_them_every_figure_stands_there_once(asked, capsys):
+    assert cli.main(["history", "--json", "--memory"]) == 0
+    job, _ = json.loads(capsys.readouterr().out)["jobs"]
+    assert set(job) == {"job_id", "state", "memory"}
+    assert set(job["memory"]) == {"content", "memory_type", "tags", "metadata"}
+    assert cli.main(["history", "--json"]) == 0
+    assert "memory_type" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["--limit=0"], ["--limit=x"], ["--days=0"], ["--days=99999"], ["--tags=a"]])

@@ -204,8 +204,8 @@ async def test_nothing_of_an_unforeseen_error_reaches_the_client(era: str, capfd
     [
         ("submit_job", {"script": "a.sh", "dryrun": False}, ["dryrun", "Did you mean dry_run?"]),
         ("submit_job", {"script": "a.sh", "zzz": 1}, ["zzz", "Known arguments: script"]),
-        ("submit_job", {}, ["script: is required", "Batch script"]),
-        ("submit_job", {"script": None}, ["script", "None"]),
+        ("submit_job", {}, ["script is required", "Batch script"]),
+        ("submit_job", {"script": None}, ["script", "is null"]),
         ("wait_for_job", {"job_id": "7", "timeout_seconds": -1}, ["timeout_seconds", "-1"]),
         ("wait_for_job", {"job_id": ["7"]}, ["job_id", "['7']"]),
         ("get_status", {"sections": ["cheese"]}, ["sections.0", "cheese"]),

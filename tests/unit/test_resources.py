@@ -218,6 +218,7 @@ async def test_history_is_found_by_tags_and_words_and_can_be_handed_on_unchanged
         assert await found("?query=%2Fetc%2Fpasswd") == []
         body = json.loads((await read(client, "slurm://history?tag=1"))[0])
 
+    assert len(json.dumps(body["jobs"][0])) < 1000
     memory = body["jobs"][0]["memory"]
     assert set(memory) == {"content", "memory_type", "tags", "metadata"}
     assert memory["memory_type"] == "slurm_job"

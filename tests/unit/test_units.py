@@ -200,3 +200,27 @@ def test_a_job_id_is_read_and_written_back(text, job_id):
 def test_a_job_id_that_is_none_is_refused(text):
     with pytest.raises(ValueError, match="not a job id"):
         units.parse_job_id(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5m", 300), ("2h", 7200), ("90min", 5400), ("1h30m", 5400), ("1h 30m", 5400), ("5400s", 5400), ("2d", 172800),
+        ("1d12h", 129600), ("2 hours", 7200), ("60", 3600), ("01:00:00", 3600), ("1-00", 86400), ("3H", 10800),
+    ],
+)  # fmt: skip
+def test_a_span_is_read_as_people_write_it_and_as_slurm_does(text: str, seconds: int):
+    assert units.parse_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "0s", "0h0m", "5x", "1.5h", "30m1h", "-5s", "5m5m", "\u00b2s", "soon"])
+def test_a_span_that_is_none_is_refused(text: str):
+    with pytest.raises(ValueError, match="time"):
+        units.parse_span(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "whole"), [(1, 2**20), (2**20, 2**20), (120.5 * 2**20, 121 * 2**20), (8 * 2**30 + 1, 9 * 2**30)]
+)
+def test_a_size_to_ask_for_is_whole(size: float, whole: int):
+    assert units.whole_memory(size) == whole

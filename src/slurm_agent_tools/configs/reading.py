@@ -14,6 +14,7 @@ from slurm_agent_tools.errors import InputError
 
 _FORMATS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON"}
 _DEPTH, _VALUES = 50, 50_000
+_BITS = 4096  # of a whole number: Python writes none of more than 4300 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,12 @@ def _unreadable(path: str, problem: str, hint: str) -> InputError:
 
 
 def _bounded(value: object) -> None:
-    """Aliases let a small file unfold into a huge one, or into itself."""
-    for count, _ in enumerate(walk(value)):
+    """Aliases let a small file unfold into a huge one, or into itself; hexadecimal numbers have no end."""
+    for count, (place, item) in enumerate(walk(value)):
         if count > _VALUES:
             raise ValueError(f"it holds more than {_VALUES} values")
+        if isinstance(item, int) and item.bit_length() > _BITS:
+            raise ValueError(f"the number at {place} has more than {_BITS} bits")
 
 
 def _yaml(text: str) -> Config:

@@ -22,19 +22,27 @@ _SHOWN = 50
 _FORMS = {"anyOf", "oneOf"}
 
 
+class Unusable(InputError):
+    """A schema that cannot be used."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__("schema", FILE, problem, hint=hint)
+        self.problem = problem
+
+
 def against(config: Config, schema: bytes) -> list[Complaint]:
-    """What the schema says against the configuration, by line. Raises InputError for a schema that cannot be used."""
+    """What the schema says against the configuration, by line. Raises Unusable."""
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - few projects have a schema
 
     validator = _validator(schema)
     try:
         found = sorted(_told(config, validator), key=lambda told: (told.line or 0, told.path))
     except Unresolvable as error:
-        raise _unusable(
+        raise Unusable(
             f"refers to {error.ref!r}, which is not in it", "Move what it refers to below its own `$defs`."
         ) from error
     except RecursionError as error:
-        raise _unusable("refers to itself without end", "Correct its `$ref`s.") from error
+        raise Unusable("refers to itself without end", "Correct its `$ref`s.") from error
     more = len(found) - _SHOWN
     if more > 0:
         last = Complaint(path="", message=f"{more} more places do not fit {FILE}.", remedy="Mend those above first.")
@@ -51,21 +59,17 @@ def _validator(data: bytes) -> Validator:
     try:
         schema = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise _unusable(f"is not JSON: {error}", "Correct it.") from error
+        raise Unusable(f"is not JSON: {error}", "Correct it.") from error
     if not isinstance(schema, dict | bool):
-        raise _unusable(f"holds {type(schema).__name__} instead of a schema", "Write an object with `properties`.")
+        raise Unusable(f"holds {type(schema).__name__} instead of a schema", "Write an object with `properties`.")
     known = validator_for(schema, default=Draft202012Validator)
     try:
         known.check_schema(schema)
     except SchemaError as error:
         place = _place(error.absolute_path) or "its top"
-        raise _unusable(f"is not a JSON Schema at {place}: {error.message}", "Correct it.") from error
+        raise Unusable(f"is not a JSON Schema at {place}: {error.message}", "Correct it.") from error
     made: Validator = known(schema, registry=Registry())
     return made
-
-
-def _unusable(problem: str, hint: str) -> InputError:
-    return InputError("schema", FILE, problem, hint=hint)
 
 
 def _told(config: Config, validator: Validator) -> Iterator[Complaint]:

@@ -23,8 +23,13 @@ def slurm_section(config: Config) -> dict[str, object] | None:
 
 def slurm_script(section: Mapping[str, object]) -> str:
     """A batch header that asks for the same, for the guard to judge. What no line can say is among the problems."""
-    lines = [_line(key, value) for key, value in section.items() if _fault(key, value) is None]
-    return "\n".join(["#!/bin/bash", *(line for line in lines if line is not None), "true"]) + "\n"
+    lines = [_line(key, section[key]) or "" for key in written(section)]
+    return "\n".join(["#!/bin/bash", *lines, "true"]) + "\n"
+
+
+def written(section: Mapping[str, object]) -> list[str]:
+    """The keys that have a line in that header, in the order of the lines, the first of which is line 2."""
+    return [key for key, value in section.items() if _fault(key, value) is None and _line(key, value) is not None]
 
 
 def problems(config: Config) -> Iterator[tuple[str, str, str]]:
@@ -43,7 +48,8 @@ def problems(config: Config) -> Iterator[tuple[str, str, str]]:
             yield place, message, f'Put it in quotes: "{written}".'
 
 
-def _option(key: str) -> str:
+def option(key: str) -> str:
+    """The option of sbatch that a key means."""
     return _OPTIONS.get(key, key.replace("_", "-"))
 
 
@@ -52,13 +58,13 @@ def _line(key: str, value: object) -> str | None:
     if value is None or value is False:
         return None
     if value is True:
-        return directive(_option(key))
+        return directive(option(key))
     text = ",".join(str(item) for item in value) if isinstance(value, list) else str(value)
-    return directive(_option(key), f"{text}G" if key == "mem_gb" else text)
+    return directive(option(key), f"{text}G" if key == "mem_gb" else text)
 
 
 def _fault(key: str, value: object) -> str | None:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z-]*", _option(key)):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z-]*", option(key)):
         return "is not the name of an option"
     if isinstance(value, Mapping):
         return "is a mapping, not the value of one option"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from slurm_agent_tools.config import EfficiencySettings, RateSettings
-from slurm_agent_tools.diagnosis.facts import failed
 from slurm_agent_tools.diagnosis.words import percent
 from slurm_agent_tools.history import given
 from slurm_agent_tools.history.usage import at_once
@@ -34,6 +34,15 @@ class Wanted:
     rates: RateSettings = RateSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The diagnosis of a job that did not complete, whether it rests on its log too, and its end in one sentence."""
+
+    found: Diagnosis
+    read: bool = False
+    cause: str | None = None
+
+
 def shares(used: Usage) -> Efficiency:
     """What was used of what was given."""
     return Efficiency(
@@ -49,20 +58,15 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def advise(
-    job: Job, tasks: Sequence[Job], used: Usage, found: Diagnosis | None, wanted: Wanted | None = None
+    job: Job, tasks: Sequence[Job], used: Usage, ending: Ending | None, wanted: Wanted | None = None
 ) -> Recommendation:
-    """The verdict, and what to change. `found`: the diagnosis of a job that failed."""
+    """The verdict, and what to change. `ending`: of a job that failed."""
     wanted = wanted or Wanted()
     target, parts = wanted.efficiency.target, given.ran(job, tasks)
-    if found is not None or any(failed(part) for part in (job, *tasks)) or not parts:
-        line = found.proposed_change if found is not None else None
-        changes = [Change(what=_kind(line), directive=line, why="what it had was not enough")] if line else []
-        return Recommendation(
-            verdict="ADJUST" if changes else "NOT_JUDGED",
-            text=_NO_JUDGE,
-            target=target,
-            changes=changes,
-        )
+    if ending is not None or not parts:
+        changes = [] if ending is None else _enlarged(job, ending)
+        verdict: Literal["ADJUST", "NOT_JUDGED"] = "ADJUST" if changes else "NOT_JUDGED"
+        return Recommendation(verdict=verdict, text=_NO_JUDGE, target=target, changes=changes)
     got = shares(used)
     low = [
         name
@@ -81,17 +85,32 @@ def advise(
     return Recommendation(verdict="EFFICIENT", text=text, target=target)
 
 
+def _enlarged(job: Job, ending: Ending) -> list[Change]:
+    """What the diagnosis proposes; the log may ask for more than Slurm's records do."""
+    line = ending.found.proposed_change
+    if line is None:
+        return []
+    what, why = _kind(line), "as analyze_log found"
+    if not ending.read:
+        why = (
+            f"at least: what it had was not enough, and analyze_log {job.job_id} may find in the log that it needs more"
+        )
+    return [Change(what=what, directive=line, why=why)]
+
+
 def _adjusted(parts: Sequence[Job], used: Usage, low: Sequence[str], seen: str, wanted: Wanted) -> Recommendation:
-    text = f"Too little {' and '.join(low)} was used: {seen}; the target is {percent(wanted.efficiency.target)}."
+    target = wanted.efficiency.target
+    text = f"It asked for more {' and '.join(low)} than it used: {seen}; the target is {percent(target)}."
     if any(part.job_id.component is not None for part in parts):
         text += " Size each component by its own steps."
-        return Recommendation(verdict="ADJUST", text=text, target=wanted.efficiency.target)
+        return Recommendation(verdict="ADJUST", text=text, target=target)
     cpus = _cpus(parts, wanted.rates) if "CPU" in low else None
     memory = _memory(parts, used, needed=cpus is not None) if "memory" in low or cpus is not None else None
     changes = [change for change in (memory, cpus, _time(used)) if change is not None]
     if not changes:
-        text += " Less cannot be asked for."
-    return Recommendation(verdict="ADJUST", text=text, target=wanted.efficiency.target, changes=changes)
+        text = f"No smaller request is proposed: {seen}, but it asked for about the least there is."
+        return Recommendation(verdict="MINIMAL", text=text, target=target)
+    return Recommendation(verdict="ADJUST", text=text, target=target, changes=changes)
 
 
 def _kind(line: str | None) -> str:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.kinds import KINDS, Facts, alert, crowded, listed, span
+from slurm_agent_tools.diagnosis.kinds import KINDS, Facts, alert, called, crowded, span
+from slurm_agent_tools.diagnosis.parts import bad
 from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, partition_down
+from slurm_agent_tools.diagnosis.words import flat, listed, outcome, percent
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Alert
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import format_duration, human_memory
 
 MEMORY_SHARE = 0.95
 TIME_LEFT = 300
+LEAST_LEFT = 0.2
+"""Of the limit: a short job has little time from its start on."""
+AT_ONCE = 60
+"""Seconds below which nobody can be told in time but at once."""
 PATIENCE = 30
 """Seconds that a job may wait in any case: an estimate of a second says nothing."""
 ENOUGH_RUNS = 3
 SLOWER = 2.0
 SLACK = 10
 """Seconds beyond its like before it that a run may take in any case."""
-KNOWN = 0.05
-"""From this share of the work on, the rest is estimated from it."""
 
 _WAITS_FOR_OTHERS = frozenset(
     {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
@@ -35,27 +40,30 @@ _NEVER = re.compile(
     r"|(?:Assoc|QOS)(?:Max\w*(?:PerJob|PerNode)\w*|Max(?:WallDurationPerJob|CpuMinutesPerJob)\w*|Min\w+)"
     r"|(?i:launch failed requeued held|JobLaunchFailure)"
 )
-_NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
+_DEPENDENCY = "DependencyNeverSatisfied"
 
 
 def alerts(facts: Facts) -> list[Alert]:
     """All that hold, the gravest first."""
     found = [alert for condition in _CONDITIONS for alert in condition(facts)]
     order = {name: number for number, name in enumerate(KINDS)}
-    return sorted(found, key=lambda alert: order[alert.code])
+    return sorted(found, key=lambda alert: (alert.severity != "critical", order[alert.code]))
 
 
 # --- what ended --------------------------------------------------------------------------------------------------
 
 
 def _failed(facts: Facts) -> Iterator[Alert]:
-    bad = [part for part in facts.parts if not part.active and part.state not in _NO_FAILURE]
-    whole = facts.job
-    if whole in bad or (bad and not whole.active):
-        yield alert("job-failed", f"Job {whole.job_id} ended in {whole.state}.", whole)
-    elif bad:
-        told = listed(f"{part.job_id} {part.state}" for part in bad)
-        yield alert("job-failed", f"{len(bad)} parts of job {whole.job_id} failed, others go on: {told}.", whole)
+    whole, gone = facts.job, [part for part in facts.parts if bad(part)]
+    if gone and gone[0].job_id == whole.job_id:
+        told = outcome(replace(whole, cancelled_by=None))
+        yield alert("job-failed", f"{called(whole)} ended in {told}.", whole)
+    elif gone:
+        kind = "component" if gone[0].job_id.component is not None else "task"
+        many = f"{len(gone)} {kind}{'' if len(gone) == 1 else 's'}"
+        told = listed(f"{part.job_id} {outcome(replace(part, cancelled_by=None))}" for part in gone)
+        rest = " The others go on." if whole.active else ""
+        yield alert("job-failed", f"{called(whole)}: {many} failed: {told}.{rest}", whole)
 
 
 def _preempted(facts: Facts) -> Iterator[Alert]:
@@ -87,9 +95,36 @@ def _memory(facts: Facts) -> Iterator[Alert]:
 
 def _time(facts: Facts) -> Iterator[Alert]:
     known = [(left, part) for part in facts.running if (left := time_left(part, facts.now)) is not None]
-    left, part = min(known, key=lambda pair: pair[0], default=(TIME_LEFT, facts.job))
-    if left < TIME_LEFT:
-        yield alert("time-left", f"Job {part.job_id} has {left} s left.", part)
+    short = [(left, part) for left, part in known if left < min(TIME_LEFT, LEAST_LEFT * _limit(part))]
+    late = late_note(facts)
+    if short:
+        left, part = min(short, key=lambda pair: pair[0])
+        end = facts.now + timedelta(seconds=left)
+        text = f"{called(part)} has {span(left)} of its {format_duration(_limit(part))} left, until {end:%H:%M:%S} UTC."
+        yield alert("time-left", _and(text, late), part, "critical" if left < AT_ONCE else None)
+    elif late is not None and facts.using is not None:
+        yield alert("time-left", f"{called(facts.using.part)}: {late}", facts.using.part)
+
+
+def late_note(facts: Facts) -> str | None:
+    """That a job will not be done in time, by its log; None where it will, or where nobody knows."""
+    using = facts.using
+    whole = None if using is None else using.missed(facts.now)
+    if using is None or using.progress is None or whole is None:
+        return None
+    limit = format_duration(_limit(using.part))
+    return (
+        f"By its log {percent(using.progress)} is done; at this pace the whole run takes"
+        f" {format_duration(round(whole))}, its limit is {limit}: it will not be done in time."
+    )
+
+
+def _and(text: str, more: str | None) -> str:
+    return text if more is None else f"{text} {more}"
+
+
+def _limit(part: Job) -> int:
+    return part.resources.time_limit_seconds or 0
 
 
 def time_left(job: Job, now: datetime) -> int | None:
@@ -106,8 +141,7 @@ def _slow(facts: Facts) -> Iterator[Alert]:
         return
     part = max(facts.running, key=lambda one: one.elapsed_seconds or 0)
     passed = _passed(part, facts.now)
-    progress = None if facts.using is None else facts.using.progress
-    whole = passed / progress if progress is not None and progress >= KNOWN else passed
+    whole = (None if facts.using is None else facts.using.whole(facts.now)) or passed
     if whole > max(SLOWER * usual, usual + SLACK):
         so_far = f"runs for {span(passed)}" if whole == passed else f"will take about {span(whole)} by its progress"
         others = f"95 % of {len(_finished(facts.like))} like runs took {span(usual)} at most"
@@ -137,8 +171,16 @@ def _cannot_start(facts: Facts) -> Iterator[Alert]:
         reason = part.reason or ""
         if _NEVER.search(reason) and "maintenance" not in reason.lower():
             text = f"Job {part.job_id} cannot start as it is: Slurm says {reason}. It waits until somebody changes it."
-            yield alert("cannot-start", text, part)
+            yield alert("cannot-start", hopeless(part) or text, part)
             return
+
+
+def hopeless(part: Job) -> str | None:
+    """That a job waits for what can no longer happen, in a sentence; None where there is hope."""
+    if part.state != "PENDING" or part.reason != _DEPENDENCY:
+        return None
+    awaited = f"it waits for {flat(part.dependency)}, which" if part.dependency else "what it waits for"
+    return f"{called(part)} can never start: {awaited} can no longer come true ({part.reason})."
 
 
 def _long_wait(facts: Facts) -> Iterator[Alert]:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.diagnosis import propose
-from slurm_agent_tools.diagnosis.excerpt import LogText
+from slurm_agent_tools.diagnosis import propose, ranks, undecided
+from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.extract import errors, metrics, stderr_first, warnings
-from slurm_agent_tools.diagnosis.facts import among, broken, evidence, facts, failed
+from slurm_agent_tools.diagnosis.facts import among, evidence, facts, failed
 from slurm_agent_tools.diagnosis.match import Hit, hits
 from slurm_agent_tools.diagnosis.root import Root, root
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
@@ -21,6 +21,7 @@ __all__ = ["diagnose", "errors", "metrics", "warnings"]
 NONE, UNKNOWN = "none", "unknown"
 _SHOWN = 8
 _QUOTED = 200
+_OWN = "Nothing is wrong with the script as far as Slurm knows."
 _QUOTES = "'\"`\u2018\u2019.,;"
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
 _ANEW = 10  # lines of progress after Slurm's own words: those are of a run before, which this one's log was added to
@@ -90,7 +91,7 @@ def _said(case: _Case, chosen: Signature) -> Diagnosis:
     lines = [*case.proof, *(hit.line for hit in same)]
     other = _other(chosen, case.found)
     if other is not None:
-        case = replace(case, more=f"{case.more} The log also shows {_named(other.hit)}")
+        case = replace(case, more=f"{case.more} The log also shows {_named(other.hit)}.")
         lines.append(other.hit.line)
         if other.hit.tier in {"cause", "generic"} and not other.went_on and other.late <= _NEAR:
             confidence = 0.5
@@ -120,17 +121,21 @@ def _from_log(case: _Case, best: Root) -> Diagnosis:
     if best.went_on or best.late > _FAR:
         confidence = min(confidence, 0.35)
     rivals = {rival.signature.id: rival for rival in best.rivals}
-    case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}" for rival in rivals.values()))
-    return _answer(case, hit.signature, confidence, [*_lines(hit, case.found), *case.proof], hit)
+    case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}." for rival in rivals.values()))
+    begun = ranks.first(case.texts)
+    if begun is not None:
+        case = replace(case, more=f" {begun.text}{case.more}")
+    return _answer(case, hit.signature, confidence, [*_lines(hit, case.found, begun), *case.proof], hit)
 
 
-def _lines(hit: Hit, found: Sequence[Hit]) -> list[EvidenceLine]:
-    """The deciding line first, the frame of the user's file behind it, then what else matched."""
+def _lines(hit: Hit, found: Sequence[Hit], begun: ranks.First | None) -> list[EvidenceLine]:
+    """The deciding line first, the frame of the user's file behind it, srun's of its task, then what else matched."""
     origin = hit.raised.origin if hit.raised is not None else None
     frame = [origin.shown] if origin is not None else []
     same = [other for other in found if other is not hit]
     same.sort(key=lambda other: other.signature.id != hit.signature.id)
-    return [hit.line, *frame, *(other.line for other in same)]
+    task = [begun.line] if begun is not None else []
+    return [hit.line, *frame, *task, *(other.line for other in same)]
 
 
 def _answer(
@@ -146,9 +151,14 @@ def _answer(
         escalation=signature.escalation,
         explanation=_explanation(signature, case.part, hit) + case.more + ground,
         evidence=_unique(lines),
-        suggestions=list(signature.suggestions),
+        suggestions=[_OWN] if _by_owner(signature, case.part) else list(signature.suggestions),
         proposed_change=None if change is None else change.line,
     )
+
+
+def _by_owner(signature: Signature, part: Job | None) -> bool:
+    """True for a job that its own user cancelled: there is nobody to ask."""
+    return signature.id == "cancelled" and part is not None and part.user is not None and part.cancelled_by == part.user
 
 
 def _explanation(signature: Signature, part: Job | None, hit: Hit | None) -> str:
@@ -158,6 +168,8 @@ def _explanation(signature: Signature, part: Job | None, hit: Hit | None) -> str
         where = f" at {origin.file} line {origin.line}" if origin is not None else ""
         text += f" {_quote(f'{hit.raised.kind}: {hit.raised.message}')}{where}."
     what = hit.what if hit is not None else None
+    if hit is not None and hit.raised is None and not hit.sure and not (what and "({what})" in text):
+        text += f' The log says: "{_quote(split_rank(hit.line.text)[1])}".'
     text = text.replace(" ({what})", f" ({_quote(what.strip(_QUOTES))})" if what else "")
     by = f" by user {part.cancelled_by}" if part is not None and part.cancelled_by else ""
     text = text.replace("{by}", by)
@@ -175,21 +187,20 @@ def _several(parts: Sequence[Job]) -> str:
 def _unknown(case: _Case) -> Diagnosis:
     part, lines = case.part, [*case.proof, *errors(case.texts)]
     last = [line for text in case.texts for line in text.lines[-3:]]
-    if part is None:
-        text = "No line of the log shows a known failure, and Slurm's records were not asked."
-    elif part.state == "COMPLETED":
-        text = f"{len(broken(part))} step(s) failed behind the exit code 0; the log does not say why."
-    else:
-        text = f"The job ended in {part.state}; neither Slurm nor the log says why."
-        if among(case.known, ("signal=9", "step_signal=9")):
-            text += " It was killed (SIGKILL), which is often, but not surely, for memory."
+    text = undecided.told(part, case.texts)
+    if part is not None and part.state != "COMPLETED" and among(case.known, ("signal=9", "step_signal=9")):
+        text += " It was killed (SIGKILL), which is often, but not surely, for memory."
+    begun = ranks.first(case.texts)
+    if begun is not None:
+        text += f" {begun.text}"
+        lines = [begun.line, *lines]
     return Diagnosis(
         category=UNKNOWN,
         confidence=0.1,
         escalation="medium" if part is not None else "none",
         explanation=text + case.more,
         evidence=_unique([*lines[: _SHOWN - len(last[:3])], *last]),
-        suggestions=["Read the lines shown, and let the program say more (set -x in the script, verbose logging)."],
+        suggestions=undecided.advice(part, case.texts),
     )
 
 

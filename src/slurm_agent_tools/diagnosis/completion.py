@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.diagnosis import markdown, words
-from slurm_agent_tools.diagnosis.advice import Wanted, advise, shares
+from slurm_agent_tools.diagnosis.advice import Ending, Wanted, advise, shares
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.cost import cost
 from slurm_agent_tools.diagnosis.facts import failed, peak
@@ -14,7 +14,7 @@ from slurm_agent_tools.history import given
 from slurm_agent_tools.history.gpus import GpuUse, measured
 from slurm_agent_tools.history.usage import memory, usage
 from slurm_agent_tools.model import Job, Step, Usage
-from slurm_agent_tools.replies import ResourcesShown
+from slurm_agent_tools.replies import Diagnosis, ResourcesShown
 from slurm_agent_tools.replies.report import (
     CompletionReport,
     GpuUseShown,
@@ -24,24 +24,32 @@ from slurm_agent_tools.replies.report import (
 )
 from slurm_agent_tools.units import human_memory
 
-_MOST_STEPS = 50
+_MOST_STEPS = 10
+_GOOD = frozenset({"COMPLETED", "RUNNING", "PENDING", "CANCELLED"})
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the records do not hold: the request, the settings, who else measured the GPUs, the queue."""
+    """What the records do not hold: the request, the settings, who else measured the GPUs, the queue.
+
+    `found`: what analyze_log found; None where it did not look at the job. `cause`: one sentence on its end.
+    """
 
     requested: ResourcesShown = field(default_factory=ResourcesShown)
     wanted: Wanted = field(default_factory=Wanted)
     gpus: GpuUse | None = None
     queue: QueueSeen = field(default_factory=QueueSeen)
+    found: Diagnosis | None = None
+    cause: str | None = None
 
 
 def report(job: Job, tasks: Sequence[Job], around: Around) -> CompletionReport:
     """The report. A figure that nobody measured is None, and `not measured` in the text."""
     parts, used, largest = given.ran(job, tasks), usage(job, tasks), peak([job, *tasks])
-    found = diagnose(job, tasks, ()) if any(failed(part) for part in (job, *tasks)) else None
-    steps = list(_steps(parts))
+    bad = any(failed(part) for part in (job, *tasks))
+    ending = Ending(around.found or diagnose(job, tasks, ()), around.found is not None, around.cause) if bad else None
+    steps = _chosen(list(_steps(parts)))
+    count = sum(len(part.steps) for part in parts)
     plain = CompletionReport(
         job_id=str(job.job_id),
         outcome=words.outcome(job),
@@ -54,13 +62,13 @@ def report(job: Job, tasks: Sequence[Job], around: Around) -> CompletionReport:
         efficiency=shares(used),
         usage=_used(used),
         gpu=_gpus(parts, around.gpus),
-        steps=steps[:_MOST_STEPS],
-        steps_not_shown=max(0, len(steps) - _MOST_STEPS),
+        steps=steps,
+        steps_not_shown=count - len(steps),
         cost=cost(parts, around.wanted.rates),
-        recommendation=advise(job, tasks, used, found, around.wanted),
+        recommendation=advise(job, tasks, used, ending, around.wanted),
         queue=around.queue,
     )
-    return plain.model_copy(update={"text": markdown.text(plain, job, tasks, found)})
+    return plain.model_copy(update={"text": markdown.text(plain, job, tasks, ending)})
 
 
 def _used(used: Usage) -> UsageShown:
@@ -94,6 +102,13 @@ def _steps(parts: Sequence[Job]) -> Iterator[StepShown]:
     for part in parts:
         for step in part.steps:
             yield _step(part, step)
+
+
+def _chosen(steps: list[StepShown]) -> list[StepShown]:
+    """All where they are few, else those that failed before the others."""
+    if len(steps) <= _MOST_STEPS:
+        return steps
+    return sorted(steps, key=lambda step: step.state in _GOOD)[:_MOST_STEPS]
 
 
 def _step(part: Job, step: Step) -> StepShown:

@@ -19,8 +19,8 @@ _ERROR = re.compile(
 )
 # Said of errors that did not happen, and of figures that are called error.
 _NO_ERROR = re.compile(
-    r"\b(?:no|0|zero|without(?: any)?)\s+(?:errors?|failures?|failed)\b"
-    r"|\b(?:errors?|failures?|failed)\s*[=:]\s*(?:0\b|none\b|false\b|[\d.]+(?:e-?\d+)?%?\s*$)"
+    r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:errors?|failures?|failed)\b"
+    r"|\b(?:errors?|failures?|failed)\s{0,4}[=:]\s{0,4}(?:0\b|none\b|false\b|[\d.]+(?:e-?\d+)?%?\s*$)"
     r"|\berror (?:rate|bars?|checking|handling|bound|margin)\b",
     re.IGNORECASE,
 )
@@ -37,11 +37,13 @@ _RATES = ("/s", "/sec", "per_second", "per_sec", "_norm")
 _PAIRS = frozenset({"learning rate", "grad norm", "gradient norm", "global step"})
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)(?![\w:-]|\.\d)"
 _STATED = re.compile(
-    r"(?<![\w./-])(?P<name>(?:[a-z][\w/@.-]* )?[a-z][\w/@.-]*)[\"']?\s*[:=]\s*"
+    r"(?<![\w./@-])(?P<name>(?:[a-z][\w/@.-]{0,40} )?[a-z][\w/@.-]{0,40})[\"']?\s{0,9}[:=]\s{0,9}"
     rf"[\"'\[(]?(?:tensor\()?(?P<value>{_NUMBER})",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(r"\b(?P<name>epoch|step|iteration|iter)\b\s*[:=]?\s*\[?(?P<value>\d+)\s*/\s*\d+", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"\b(?P<name>epoch|step|iteration|iter)\b\s{0,4}[:=]?\s{0,4}\[?(?P<value>\d+)\s{0,4}/\s{0,4}\d", re.IGNORECASE
+)
 _SPLITS = frozenset(
     {
         "train",

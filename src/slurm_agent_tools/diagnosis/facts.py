@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from slurm_agent_tools.model import Job, Node, Step
+from slurm_agent_tools.history.usage import usage
+from slurm_agent_tools.model import Job, Node, Step, end_reason
 from slurm_agent_tools.replies import EvidenceLine
 from slurm_agent_tools.units import format_duration, human_memory
 
@@ -13,30 +14,39 @@ SOURCE = "Slurm"  # stands for a file in evidence
 _KILL, _END = 9, 15
 _SAMPLED = 120  # seconds, several times Slurm's usual interval
 _FULL = 0.95  # of the requested memory: sampled, so a peak is seen a little late
-# Reasons that Slurm gives an ended job for its end (squeue(1), JOB REASON CODES); others are left from its waiting.
-_ENDED = frozenset({"NodeDown", "SystemFailure", "TimeLimit", "OutOfMemory", "DeadLine", "JobLaunchFailure", "Prolog"})
+_LAUNCH = "JobLaunchFailure"  # 22.05 gives it to every job that a signal ended too, as measured
 _BAD_NODE = ("down", "fail", "not_respond", "no_respond", "unk", "*")  # sinfo(1): * does not respond
 
 
 def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
     """`state=`, `step=` (a step's state), `exit=`, `signal=`, `step_exit=`, `step_signal=`, `waits=`, `reason=`, ...
 
-    An exit code above 128 is also the signal that a shell reports that way (bash(1), EXIT STATUS). The reason of an
-    ended job counts as `reason=` only where it never started, since accounting keeps the last reason for waiting; as
+    An exit code above 128 is also the signal that a shell reports that way (bash(1), EXIT STATUS). Where the
+    accounting alone tells 11, it may have been 139: both are `exit=`, neither is a `signal=`. The reason of an ended
+    job counts as `reason=` only where it never started, since accounting keeps the last reason for waiting; as
     `ended=` where it is one for an end. `memory=full`, `memory=low`, `memory=full-and-killed`, `time=over-and-killed`
-    compare what was used with the request; `node=down` is the state of one of its nodes now.
+    compare what was used with the request; `node=down` is the state of one of its nodes now, `node=down-and-killed` the
+    same where the job was killed.
     """
     found = {f"state={part.state}"} | _ends("", part.exit_code, part.signal)
+    if part.other_code is not None:
+        found.add(f"exit={part.other_code}")
     found |= _ends("step_", part.derived_exit_code, part.derived_signal)
     for step in part.steps:
         found |= {f"step={step.state}"} | _ends("step_", step.exit_code, step.signal)
     if part.reason and part.active:
         found.add(f"waits={part.reason}")
-    elif part.reason in _ENDED:
-        found.add(f"ended={part.reason}")
+    elif part.reason and end_reason(part.reason):
+        found |= set() if part.reason == _LAUNCH and part.signal else {f"ended={part.reason}"}
     elif part.reason and part.started is None:
         found.add(f"reason={part.reason}")
-    return frozenset(found | _compared(part, found) | ({"node=down"} if down(nodes) else set()))
+    return frozenset(found | _compared(part, found) | (_fallen(found) if down(nodes) else set()))
+
+
+def _fallen(found: set[str]) -> set[str]:
+    """One of its nodes is down now, which may have happened after its end."""
+    killed = found & {f"signal={_KILL}", f"step_signal={_KILL}"}
+    return {"node=down", "node=down-and-killed"} if killed else {"node=down"}
 
 
 def _compared(part: Job, found: set[str]) -> set[str]:
@@ -108,7 +118,8 @@ def broken(part: Job) -> list[Step | None]:
 
 def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
     """State and codes of the job, of the steps that failed and of nodes that are down, one line each."""
-    texts = [f"job {part.job_id}: {_words(part.state, part.exit_code, part.signal, part.reason)}{_used(part)}"]
+    texts = [f"job {part.job_id}: {_words(part.state, part.exit_code, part.signal, part.reason, part.doubted_code)}"]
+    texts[0] += _used(part)
     for step in broken(part):
         if step is None:
             texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
@@ -118,22 +129,25 @@ def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
     return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
 
 
-def _words(state: str, code: int | None, signal: int | None, reason: str | None) -> str:
+def _words(state: str, code: int | None, signal: int | None, reason: str | None, other: int | None = None) -> str:
     words = [state]
     if code is not None or signal is not None:
-        words.append(f"exit {code or 0}:{signal or 0}")
+        words.append(f"exit {code or 0}:{signal or 0}" + (f" (or {other}:0)" if other is not None else ""))
     if reason and reason != "None":
         words.append(f"reason {reason}")
     return ", ".join(words)
 
 
 def _used(part: Job) -> str:
-    limit, has, used = part.resources.time_limit_seconds, part.resources.memory_per_node_bytes, peak([part])
+    """Time and memory beside what was given; memory as in the report, the largest task's where that is less."""
+    limit, spent, task = part.resources.time_limit_seconds, usage(part), peak([part])
+    used, has = spent.memory_peak_bytes, spent.memory_allocated_bytes or part.resources.memory_bytes
     text = ""
     if part.elapsed_seconds is not None:
         text += f", ran {format_duration(part.elapsed_seconds)}"
-        text += f" of {format_duration(limit)}" if limit is not None else ""
+        text += f", limit {format_duration(limit)}" if limit is not None else ""
     if used is not None:
         text += f", peak memory {human_memory(used)}"
-        text += f" of {human_memory(has)} per node" if has else ""
+        text += f" of {human_memory(has)}" if has else ""
+        text += f", largest task {human_memory(task)}" if task is not None and task < used else ""
     return text

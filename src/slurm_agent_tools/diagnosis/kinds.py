@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.diagnosis.limits import Using
+from slurm_agent_tools.diagnosis.words import flat
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.model import Job, Node, Partition, Reservation
 from slurm_agent_tools.replies import Alert, Severity
 from slurm_agent_tools.units import format_duration
 
 CROWDED = 20
+_LONGEST = 40  # of a name: an alert is a sentence
 KINDS: Mapping[str, tuple[Severity, str]] = {
     "job-failed": ("critical", "A job, or a part of it, failed: any end but COMPLETED, CANCELLED and PREEMPTED."),
     "node-trouble": ("critical", "A node that the job runs on is down, failing or does not answer, or it ended it."),
     "cannot-start": ("critical", "The request can never be satisfied as it is: Slurm's reason says so."),
     "memory-high": ("high", "A running job has more than 95 % of the memory that it asked for."),
-    "time-left": ("high", "A running job has less than 5 minutes until its time limit."),
+    "time-left": (
+        "high",
+        "A job has less than 5 minutes and 20 % of its limit left, or by its log it is too slow for it.",
+    ),
     "queue-backup": ("high", "More than 20 of your jobs are pending."),
     "preempted": ("high", "A job was ended for one that goes before it. It is not sent again by itself."),
     "partition-down": ("medium", "A partition of the job is down, inactive or drained."),
@@ -69,22 +74,22 @@ class Facts:
         return tuple(part for part in self.parts if part.state == "PENDING")
 
 
-def alert(code: str, message: str, job: Job | None = None) -> Alert:
-    """One of the kinds above, about one job."""
-    return Alert(
-        severity=KINDS[code][0], code=code, message=message, job_id=None if job is None else str(job.job_id)
-    )  # fmt: skip
+def alert(code: str, message: str, job: Job | None = None, severity: Severity | None = None) -> Alert:
+    """One of the kinds above, about one job; `severity` where it is another one than that of its kind."""
+    about = None if job is None else str(job.job_id)
+    return Alert(severity=severity or KINDS[code][0], code=code, message=message, job_id=about)
+
+
+def called(job: Job) -> str:
+    """`Job 7 (train)`, to begin a sentence about a job."""
+    name = flat(job.name)
+    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+    return f"Job {job.job_id} ({shown})" if shown else f"Job {job.job_id}"
 
 
 def span(seconds: float) -> str:
     """A length of time for people."""
     return f"{seconds:.0f} s" if seconds < 120 else format_duration(round(seconds))
-
-
-def listed(words: Iterable[str], most: int = 5) -> str:
-    """The first ones, each once, and how many more there are."""
-    found = list(dict.fromkeys(words))
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
 def crowded(pending: int) -> Iterator[Alert]:

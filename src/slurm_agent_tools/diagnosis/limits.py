@@ -8,6 +8,10 @@ from datetime import datetime
 
 from slurm_agent_tools.model import Job, StepUse
 
+KNOWN = 0.05
+"""From this share of the work on, the rest is estimated from it."""
+_MARGIN = 1.1  # a program is slower while it starts: that much more than the limit is no certain miss
+
 
 @dataclass(frozen=True, slots=True)
 class Using:
@@ -43,6 +47,19 @@ class Using:
             return None
         could = cpus * (now - started).total_seconds()
         return self.cpu_seconds / could if could >= 1 else None
+
+    def whole(self, now: datetime) -> float | None:
+        """Seconds that the whole run takes at the pace that its log shows; None where that is not known."""
+        if self.progress is None or self.progress < KNOWN or self.part.started is None:
+            return None
+        return (now - self.part.started).total_seconds() / self.progress
+
+    def missed(self, now: datetime) -> float | None:
+        """The same where it is clearly more than the time limit, else None."""
+        limit, whole = self.part.resources.time_limit_seconds, self.whole(now)
+        if whole is None or limit is None or limit < 0 or whole <= limit * _MARGIN:
+            return None
+        return whole
 
 
 def measure(parts: Iterable[Job], use: Mapping[int, tuple[StepUse, ...]] | None) -> Using | None:

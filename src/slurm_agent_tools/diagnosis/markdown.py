@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.diagnosis.words import duration, flat, outcome, percent, size
+from slurm_agent_tools.diagnosis.advice import Ending
+from slurm_agent_tools.diagnosis.classify import UNKNOWN
+from slurm_agent_tools.diagnosis.parts import by_state
+from slurm_agent_tools.diagnosis.words import code, duration, inert, percent, size
 from slurm_agent_tools.model import Job
-from slurm_agent_tools.replies import Diagnosis
 from slurm_agent_tools.replies.report import CompletionReport, Cost, GpuUseShown, StepShown
 
 _RETRY = "Retry? no: a person or the orchestrator decides"
-_STEPS = 8
 
 
-def text(report: CompletionReport, job: Job, tasks: Sequence[Job], found: Diagnosis | None) -> str:
-    """The whole report; `found` is the diagnosis of a job that failed."""
+def text(report: CompletionReport, job: Job, tasks: Sequence[Job], ending: Ending | None) -> str:
+    """The whole report; `ending` is of a job that failed."""
     sections = {
         "JOB SUBMISSION SUMMARY": _summary(report, job, tasks),
         "QUEUE ANALYSIS": _queue(report),
         "MONITORING": _monitoring(report, job),
         "COMPLETION METRICS": _completion(report),
-        "ERROR HANDLING": _errors(job, found),
+        "ERROR HANDLING": _errors(job, ending),
     }
     return "\n\n".join(f"## {title}\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items())
 
@@ -28,15 +29,16 @@ def text(report: CompletionReport, job: Job, tasks: Sequence[Job], found: Diagno
 def _summary(report: CompletionReport, job: Job, tasks: Sequence[Job]) -> list[str]:
     asked = report.requested
     amounts = [
-        f"{number} {name}"
-        for number, name in ((asked.gpus, "GPUs"), (asked.cpus, "CPUs"), (asked.memory, "memory"))
-        if number is not None
+        f"{number} {name if number == 1 else f'{name}s'}"
+        for number, name in ((asked.gpus, "GPU"), (asked.cpus, "CPU"))
+        if number
     ]
+    amounts += [f"{asked.memory} memory"] if asked.memory is not None else []
     lines = [
         f"Job ID: {job.job_id}",
-        f"Job name: {flat(job.name)}",
+        f"Job name: {inert(job.name)}",
         f"Status: {job.state}",
-        f"Partition: {flat(asked.partition or job.partition or 'not known')}",
+        f"Partition: {inert(asked.partition or job.partition or 'not known')}",
         f"Resources: {', '.join(amounts) or 'not known'}",
         f"Time limit: {asked.time_limit or 'not known'}",
     ]
@@ -44,10 +46,7 @@ def _summary(report: CompletionReport, job: Job, tasks: Sequence[Job]) -> list[s
 
 
 def _count(tasks: Sequence[Job]) -> str:
-    states: dict[str, int] = {}
-    for task in tasks:
-        states[task.state] = states.get(task.state, 0) + 1
-    return ", ".join(f"{number} {state}" for state, number in states.items())
+    return ", ".join(f"{number} {state}" for state, number in by_state(tasks).items())
 
 
 def _queue(report: CompletionReport) -> list[str]:
@@ -64,19 +63,19 @@ def _monitoring(report: CompletionReport, job: Job) -> list[str]:
     got = report.efficiency
     lines = [
         f"Elapsed time: {duration(report.run_seconds)}",
-        f"Job state: {outcome(job)}",
-        f"Exit code: {'not known' if job.exit_code is None else job.exit_code}",
+        f"Job state: {job.state}" + (f" by {job.cancelled_by}" if job.cancelled_by else ""),
+        f"Exit code: {code(job)}",
         f"Resource utilization: GPU {_gpu(report.gpu)}, memory {percent(got.memory)}, CPU {percent(got.cpu)}",
         f"Peak memory of one task: {size(report.max_rss_bytes)}",
     ]
     if job.nodes:
-        lines.append(f"Nodes: {flat(job.nodes)}")
+        lines.append(f"Nodes: {inert(job.nodes)}")
     return [*lines, f"Restarts: {job.restarts}, only the last run is counted"] if job.restarts else lines
 
 
 def _gpu(gpu: GpuUseShown) -> str:
     if gpu.utilization is None:
-        return percent(None) + (f" ({flat(gpu.note)})" if gpu.note else "")
+        return percent(None) + (f" ({inert(gpu.note)})" if gpu.note else "")
     memory = "" if gpu.memory is None else f", {gpu.memory} of its memory"
     return f"{percent(gpu.utilization)}{memory} (by {gpu.source})"
 
@@ -93,14 +92,13 @@ def _completion(report: CompletionReport) -> list[str]:
         f"Estimated cost: {_price(report.cost)}",
     ]
     if len(report.steps) > 1:
-        lines += [_step(step) for step in report.steps[:_STEPS]]
-        left = len(report.steps) - _STEPS + report.steps_not_shown
-        lines += [f"Steps not shown here: {left}"] if left > 0 else []
+        lines += [_step(step) for step in report.steps]
+        lines += [f"Steps not shown here: {report.steps_not_shown}"] if report.steps_not_shown else []
     advice = report.recommendation
     if advice is not None:
         lines.append(f"Recommendation: {advice.verdict}. {advice.text.removeprefix('EFFICIENT: ')}")
         lines += [
-            f"Proposed, not sent: `{change.directive}` ({flat(change.why)})"
+            f"Proposed, not sent: `{change.directive}` ({inert(change.why)})"
             + (f", saves {change.saves}" if change.saves else "")
             for change in advice.changes
         ]
@@ -120,15 +118,20 @@ def _hours(hours: float | None) -> str:
 
 def _step(step: StepShown) -> str:
     memory = f"{size(step.memory_bytes)} of {size(step.memory_allocated_bytes)}"
-    return f"Step {step.step_id} ({flat(step.name)}): CPU {percent(step.cpu_efficiency)}, memory {memory}"
+    return f"Step {step.step_id} ({inert(step.name)}): CPU {percent(step.cpu_efficiency)}, memory {memory}"
 
 
-def _errors(job: Job, found: Diagnosis | None) -> list[str]:
-    if found is None:
+def _errors(job: Job, ending: Ending | None) -> list[str]:
+    if ending is None:
         return ["Error type: none", "Suggested fix: none is needed", _RETRY]
-    lines = [
-        f"Error type: {found.category}, from Slurm's records alone",
-        f"Explanation: {flat(found.explanation)}",
-        f"Suggested fix: run analyze_log on {job.job_id}, then decide. Nothing is retried by itself.",
-    ]
-    return [*lines, _RETRY]
+    found = ending.found
+    told, fix = found.explanation, f"analyze_log on {job.job_id} reads the log; then decide"
+    if ending.read:
+        kind = f"{found.category} (from analyze_log)"
+        fix = found.suggestions[0] if found.suggestions else "decide by what analyze_log told"
+    elif found.category == UNKNOWN:
+        kind = "not known yet: the log was not read for this report"
+        told = ending.cause or f"The job ended {job.state}."
+    else:
+        kind = f"{found.category} (from Slurm's records; the log was not read for this report)"
+    return [f"Error type: {kind}", f"Explanation: {inert(told)}", f"Suggested fix: {inert(fix)}", _RETRY]

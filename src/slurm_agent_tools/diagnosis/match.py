@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.facts import among
-from slurm_agent_tools.diagnosis.noise import probing
+from slurm_agent_tools.diagnosis.noise import grave, probing
 from slurm_agent_tools.diagnosis.python import LAUNCHERS, Raised, exceptions
 from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
 from slurm_agent_tools.replies import EvidenceLine
@@ -73,7 +73,7 @@ def _excluded(hit: Hit, known: AbstractSet[str]) -> bool:
 
 def _in_text(index: int, text: LogText) -> list[Hit]:
     raised = {item.position: item for item in exceptions(text)}
-    matched = [hit for hit in _by_line(index, text) if not _got_over(hit, raised)]
+    matched = [hit for hit in _by_line(index, text, raised) if not _got_over(hit, raised)]
     taken = {hit.position for hit in matched if hit.signature.id != PYTHON}
     found = [
         _raised(hit, raised.get(hit.position))
@@ -130,10 +130,15 @@ def _placed(hit: Hit, text: LogText, counted: Sequence[int]) -> Hit:
     return replace(hit, place=place, late=late, progress=progress, ahead=counted[-1] - progress)
 
 
-def _by_line(index: int, text: LogText) -> Iterator[Hit]:
+def _by_line(index: int, text: LogText, raised: dict[int, Raised]) -> Iterator[Hit]:
+    """An exception's line counts with its message, also where that stands on the lines behind it."""
     bodies = [split_rank(line.text)[1] for line in text.lines]
+    for position, item in raised.items():
+        if item.apart:
+            bodies[position] = f"{item.kind}: {item.message}"
     for position, signature, match in matching(bodies):
         what = next((value for value in match.groupdict().values() if value), None)
         tier = signature.strength(match)
         tier = "weak" if tier == "cause" and signature.recoverable and probing(bodies[position]) else tier
+        tier = "last" if tier != "certain" and grave(bodies[position]) else tier
         yield Hit(signature, index, position, text.lines[position], tier, what)

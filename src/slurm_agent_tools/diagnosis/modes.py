@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from slurm_agent_tools.diagnosis.words import flat, inert
+
 FOLDER = "documents/issues"
 FILE = "documents/failure-modes.md"
 HEAD = """# Failure modes
@@ -22,8 +24,8 @@ def entry(record: str, explanation: str, proposed: str | None) -> str:
     if found is None:
         raise ValueError(f"{record!r} is not the name of a failure record")
     day, job, category = found.groups()
-    change = f" Next: `{_one_line(proposed)}`." if proposed else ""
-    why = _one_line(explanation).partition(" Proposed: ")[0]
+    change = f" Next: `{' '.join(flat(proposed).split())}`." if proposed else ""
+    why = " ".join(inert(explanation).split()).partition(" Proposed: ")[0]
     return f"- {day} · **{category}** · job {job} · {why}{change} [Record](issues/{record})\n"
 
 
@@ -44,7 +46,3 @@ def same(names: Sequence[str], record: str) -> list[str]:
     category = found[3] if found is not None else ""
     known = [name for name in names if (other := _RECORD.fullmatch(name)) and other[3] == category and name != record]
     return sorted(known, reverse=True)[:_SHOWN]
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).replace("`", "'").split())

@@ -22,17 +22,30 @@ _USUAL = re.compile(
     r"|Inappropriate ioctl|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
+    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
     r"|Address family not supported by protocol|^-- |GPU will not be used"
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)",
     re.ASCII,
 )
+# Warnings that are all that a library says of what may have ended the program.
+_GRAVE = re.compile(r"\bCurrent allocation summary follows|\bserver socket has failed to bind\b")
 _LOOKING = re.compile(r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): ")
 _MARKED = 200  # characters at a line's start in which its level stands
 
 
 def harmless(line: str) -> bool:
     """True for a line that is marked as a warning or as information, and for `passing` ones."""
-    return (_LEVEL.search(line[:_MARKED]) is not None and _EXCEPTION.match(line) is None) or passing(line)
+    marked = _marked(line) and _GRAVE.search(line) is None
+    return (marked and _EXCEPTION.match(line) is None) or passing(line)
+
+
+def grave(line: str) -> bool:
+    """True for a line that is marked as a warning and still counts, where nothing else is there."""
+    return _marked(line) and _GRAVE.search(line) is not None
+
+
+def _marked(line: str) -> bool:
+    return _LEVEL.search(line[:_MARKED]) is not None
 
 
 def passing(line: str) -> bool:

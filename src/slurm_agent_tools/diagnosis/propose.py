@@ -22,10 +22,11 @@ _SIZES = {"K": 2**10, "M": _MIB, "G": _GIB, "T": 2**40}
 _WANTED = re.compile(
     r"Unable to allocate (?P<size>[\d.]+) (?P<unit>[KMGT])iB"
     r"|cannot allocate vector of size (?P<r>[\d.]+) (?P<runit>[KMGT])b"
-    r"|DefaultCPUAllocator: .*you tried to allocate (?P<bytes>\d+) bytes"
+    r"|DefaultCPUAllocator: .{0,200}you tried to allocate (?P<bytes>\d+) bytes"
 )
 _USED = re.compile(
-    r"(?:slurmstepd|slurmd)\S*: .*exceeded (?:job |step )?memory limit \((?P<used>\d+) > \d+\)", re.IGNORECASE
+    r"(?:slurmstepd|slurmd)\S{0,80}: .{0,200}exceeded (?:job |step )?memory limit \((?P<used>\d+) > \d+\)",
+    re.IGNORECASE,
 )
 _MOST = 4  # times the request: a program that wants more at once has another fault than its request
 
@@ -43,19 +44,23 @@ def memory(part: Job, texts: Sequence[LogText] = ()) -> Change | None:
     has = part.resources
     if has.gpus and has.memory_per_gpu_bytes:
         size = _more(has.memory_per_gpu_bytes)
-        return Change(f"#SBATCH --mem-per-gpu={size}", f"Proposed: 20 % more than was asked for. {_UNCHECKED}")
+        return _change(f"#SBATCH --mem-per-gpu={size}", "Proposed: 20 % more than was asked for")
     per_node = has.memory_per_node_bytes or (has.memory_bytes if has.nodes == 1 else None)
     if not per_node:
         return None
     used = max(peak([part]) or 0, _measured(texts))
     need = used + _wanted(texts)
     if per_node < need <= per_node * _MOST:
-        ground = f"Proposed: 20 % more than the {human_memory(need)} that was used or wanted."
+        seen, ground = "", f"Proposed: 20 % more than the {human_memory(need)} that was used or wanted"
     else:
         need = per_node
-        ground = f"Proposed: 20 % more than the {human_memory(per_node)} that was asked for."
-        ground += f" Slurm saw {human_memory(used)} in use; the need is not known." if used else ""
-    return Change(f"#SBATCH --mem={_more(need)}", f"{ground} {_UNCHECKED}")
+        seen = f" Slurm saw {human_memory(used)} in use by one task; the need is not known." if used else ""
+        ground = f"Proposed: 20 % more than the {human_memory(per_node)} that was asked for"
+    return _change(f"#SBATCH --mem={_more(need)}", ground, seen)
+
+
+def _change(line: str, ground: str, seen: str = "") -> Change:
+    return Change(line, f"{ground} ({line}).{seen} {_UNCHECKED}")
 
 
 def _more(size: int) -> str:
@@ -90,10 +95,11 @@ def time(part: Job, texts: Sequence[LogText] = ()) -> Change | None:
     seen = progress(texts)
     needed = _needed(seen, ran)
     if seen is None or needed is None or needed <= limit:
-        return Change(f"#SBATCH --time={_rounded(limit * 1.5)}", f"Proposed: 50 % more time. {_UNCHECKED}")
-    ground = f"The log's last progress is {seen.text!r} after {format_duration(ran)}."
-    ground += " Proposed: the whole time at that pace, and 15 % more."
-    return Change(f"#SBATCH --time={_rounded(needed * _MARGIN)}", f"{ground} {_UNCHECKED}")
+        return _change(f"#SBATCH --time={_rounded(limit * 1.5)}", "Proposed: 50 % more time")
+    begun = f"The log's last progress is {seen.text!r} after {format_duration(ran)}."
+    begun += f" At that pace the whole run takes {format_duration(round(needed))}."
+    ground = f"{begun} Proposed: that time and 15 % more, rounded up"
+    return _change(f"#SBATCH --time={_rounded(needed * _MARGIN)}", ground)
 
 
 def _needed(seen: Progress | None, ran: int) -> float | None:

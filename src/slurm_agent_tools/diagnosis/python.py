@@ -29,6 +29,9 @@ _IGNORED = re.compile(
 )
 _LOGGED = re.compile(r"^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b")
 
+_BEHIND = 4  # lines that a message may take
+_OTHER = re.compile(r"Traceback|During handling of|srun: |slurm|\S*(?:Error|Exception)\b|\[|[-=*]{3}")
+
 # What launchers say of a process that failed, without why.
 LAUNCHERS = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRaisedException"})
 # What a process dies of when another one died first, or was told to stop.
@@ -75,6 +78,7 @@ class Raised:
     handled: bool = False
     caught: bool = False  # shown by a log call or in a thread: the program may have gone on
     source: str = ""  # the program's line in the innermost frame
+    apart: bool = False  # the message stands on the lines behind this one
 
     @property
     def about_numbers(self) -> bool:
@@ -129,7 +133,23 @@ def exceptions(text: LogText) -> list[Raised]:
             found.append(item)
         elif prefix in last:
             handled.add(last[prefix])
-    return [replace(raised, handled=index in handled) for index, raised in enumerate(found)]
+    return [_with_message(replace(raised, handled=index in handled), text) for index, raised in enumerate(found)]
+
+
+def _with_message(raised: Raised, text: LogText) -> Raised:
+    """Where the line ends with the name, its message is what follows, until a blank line or one of another kind."""
+    if raised.message:
+        return raised
+    prefix = split_rank(raised.line.text)[0]
+    message: list[str] = []
+    number = raised.line.line
+    for line in text.lines[raised.position + 1 : raised.position + 1 + _BEHIND]:
+        other, body = split_rank(line.text)
+        number += bool(number)
+        if is_gap(line) or line.line != number or other != prefix or body[:1].isspace() or _OTHER.match(body):
+            break
+        message.append(body.strip())
+    return replace(raised, message=" ".join(message), apart=True) if message else raised
 
 
 def _read(text: LogText) -> Iterator[tuple[str, Raised | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from slurm_agent_tools.diagnosis.facts import evidence, peak
-from slurm_agent_tools.diagnosis.words import duration, flat, outcome, size
+from slurm_agent_tools.diagnosis.words import duration, flat, inert, outcome, size
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Diagnosis
 
@@ -35,11 +35,11 @@ def failure_record(
         f"# Job {job.job_id}: {diagnosis.category}",
         "\n".join(f"- {line}" for line in _ran(job, now, script, run_id)),
         "## Diagnosis",
-        f"{flat(diagnosis.explanation)}\n\nConfidence {diagnosis.confidence:.2f}, escalation {diagnosis.escalation}.",
+        f"{inert(diagnosis.explanation)}\n\nConfidence {diagnosis.confidence:.2f}, escalation {diagnosis.escalation}.",
         "## Evidence",
         "\n".join(f"    {flat(line)}" for line in _evidence(job, diagnosis)),
         "## Proposal",
-        "\n".join(f"- {flat(line)}" for line in diagnosis.suggestions) or "- None.",
+        "\n".join(f"- {inert(line)}" for line in diagnosis.suggestions) or "- None.",
         _proposed(diagnosis),
         "Nothing was retried. A person or the orchestrator decides.",
         "## The same before",
@@ -50,15 +50,15 @@ def failure_record(
 
 def _ran(job: Job, now: datetime, script: str | None, run_id: str | None) -> list[str]:
     lines = [
-        f"Name: {flat(job.name)}",
-        f"Script: {flat(script or job.command or 'not known')}",
+        f"Name: {inert(job.name)}",
+        f"Script: {inert(script or job.command or 'not known')}",
         f"State: {outcome(job)}",
-        f"Partition: {flat(job.partition or 'not known')}, nodes: {job.nodes or 'not known'}",
+        f"Partition: {inert(job.partition or 'not known')}, nodes: {job.nodes or 'not known'}",
         f"Submitted: {_time(job.submitted)}, started: {_time(job.started)}, ended: {_time(job.ended)}",
         f"Run time: {duration(job.elapsed_seconds)}, peak memory of one task: {size(peak([job]))}",
         f"Written: {_time(now)}",
     ]
-    return [*lines, f"Run: {flat(run_id)}"] if run_id else lines
+    return [*lines, f"Run: {inert(run_id)}"] if run_id else lines
 
 
 def _evidence(job: Job, diagnosis: Diagnosis) -> list[str]:

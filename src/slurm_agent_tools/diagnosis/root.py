@@ -13,6 +13,7 @@ from slurm_agent_tools.diagnosis.match import PYTHON, Hit, level
 
 _BURST = 100  # lines: what lies closer together than this belongs to one breakdown
 _CLOSE = 8  # lines between a line and the traceback of what came of it
+_MOST, _EACH = 400, 8  # hits of a breakdown that are all judged; else so many of each kind from either end
 _WENT_ON = 3  # lines of progress after which a program is taken to have got over what came before
 _CAUSE, _GENERIC, _WEAK = level("cause"), level("generic"), level("weak")
 _FIRST_RANK = re.compile(r"Root Cause \(first observed failure\)")
@@ -60,11 +61,23 @@ def _bursts(found: Sequence[Hit]) -> list[list[Hit]]:
 
 
 def _in_last_burst(burst: Sequence[Hit], known: AbstractSet[str], rank: str | None) -> Root:
-    judged = [_weakened(hit, burst) for hit in burst]
+    told = _fewer(burst)
+    judged = [_weakened(hit, told) for hit in told]
     judged = [_explained(hit, judged) for hit in judged]
     chosen = min(judged, key=lambda hit: (*_worth(hit, known, rank), hit.position))
     rivals = tuple(hit for hit in judged if hit.signature.id != chosen.signature.id and _rivals(hit, chosen))
     return Root(chosen, burst[-1].late, burst[-1].ahead >= _WENT_ON, rivals)
+
+
+def _fewer(burst: Sequence[Hit]) -> Sequence[Hit]:
+    """The first and the last hits of each kind: each is held against all others, and a log may repeat its error."""
+    if len(burst) <= _MOST:
+        return burst
+    kinds: dict[tuple[str, str, bool], list[int]] = {}
+    for index, hit in enumerate(burst):
+        kinds.setdefault((hit.signature.id, hit.tier, hit.raised is None), []).append(index)
+    kept = sorted({index for found in kinds.values() for index in (*found[:_EACH], *found[-_EACH:])})
+    return [burst[index] for index in kept]
 
 
 def _rivals(hit: Hit, chosen: Hit) -> bool:

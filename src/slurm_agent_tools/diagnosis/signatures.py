@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
@@ -18,6 +19,8 @@ __all__ = ["Signature", "Tier", "by_id", "ere", "escaped", "harmless", "matching
 Tier = Literal["certain", "cause", "generic", "weak", "effect", "last"]
 """How much a matching line tells: `certain` are Slurm's own words; `last` counts where nothing else is there."""
 
+_LONG = 500  # characters: from here on a line may keep a pattern busy for milliseconds
+_MOST = 50  # of such lines, the last ones, are tried with each signature: programs that say why they end are short
 _ERE = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside brackets (re_format(7)); ] and } have none
 _Pattern = Annotated[re.Pattern[str], BeforeValidator(lambda text: re.compile(text, re.ASCII))]
 
@@ -126,12 +129,21 @@ def _matches(lines: tuple[str, ...]) -> tuple[tuple[int, Signature, re.Match[str
     # A log is often full of one word: the others are looked for once, not in each of its lines.
     live = [(signature, [word for word in signature.words if word in whole]) for signature in signatures()]
     live = [(signature, said) for signature, said in live if said]
-    return tuple(
-        (index, signature, match)
-        for index, lowered in found
-        for signature, said in live
-        if any(word in lowered for word in said) and (match := signature.match(lines[index])) is not None
-    )
+    tried: Counter[str] = Counter()
+    last_first = [_on_line(index, lines[index], lowered, live, tried) for index, lowered in reversed(found)]
+    return tuple(hit for hits in reversed(last_first) for hit in hits)
+
+
+def _on_line(
+    index: int, line: str, lowered: str, live: Sequence[tuple[Signature, list[str]]], tried: Counter[str]
+) -> list[tuple[int, Signature, re.Match[str]]]:
+    """What matches one line; `tried` counts the long lines that each signature has been tried on."""
+    concerned = [signature for signature, said in live if any(word in lowered for word in said)]
+    if len(line) > _LONG:
+        concerned = [signature for signature in concerned if tried[signature.id] < _MOST]
+        tried.update(signature.id for signature in concerned)
+    matches = ((signature, signature.match(line)) for signature in concerned)
+    return [(index, signature, match) for signature, match in matches if match is not None]
 
 
 def _with_words(whole: str) -> Iterator[int]:

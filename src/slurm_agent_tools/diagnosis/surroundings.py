@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.kinds import Facts, alert, listed
+from slurm_agent_tools.diagnosis.kinds import Facts, alert
+from slurm_agent_tools.diagnosis.words import listed
 from slurm_agent_tools.model import Job, Reservation
 from slurm_agent_tools.replies import Alert
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.units import format_duration, human_memory
 
@@ -9,13 +11,24 @@ NOT_MEASURED = "not measured"
 
 
 def outcome(job: Job) -> str:
-    """State, and exit code or signal, and who cancelled it."""
+    """State, exit code or signal where they tell more than the state, and who cancelled it."""
     told = job.state
-    if job.signal and job.state != "OUT_OF_MEMORY":  # Slurm's 0:125 there is no signal
+    if job.state == "FAILED" and job.signal:
         told += f" (signal {job.signal})"
-    elif job.exit_code is not None and job.state != "OUT_OF_MEMORY":
-        told += f" (exit code {job.exit_code})"
+    elif job.exit_code is not None and (job.exit_code or job.state == "COMPLETED"):  # 0 looks like a success
+        other = "" if job.doubted_code is None else f" or {job.doubted_code}"
+        told += f" (exit code {job.exit_code}{other})"
     return f"{told} by {job.cancelled_by}" if job.cancelled_by else told
+
+
+def code(job: Job) -> str:
+    """Exit code; where there is a signal both, as Slurm writes them."""
+    if job.exit_code is None:
+        return "not known"
+    if not job.signal:
+        return job.code_text if job.exit_code or job.state == "COMPLETED" else f"0, but it ended {job.state}"
+    mark = "Slurm's mark for out of memory" if job.state == "OUT_OF_MEMORY" else f"ended by signal {job.signal}"
+    return f"{job.exit_code}:{job.signal} ({mark})"
 
 
 def queued(job: Job) -> int | None:
@@ -43,3 +56,14 @@ def percent(share: float | None) -> str:
 def flat(text: str) -> str:
     """Text from a job on one line, without signs that end a line or a code span."""
     return "".join(c if c.isprintable() else " " for c in text).replace("`", "'")
+
+
+def listed(words: Iterable[str], between: str = ", ", most: int = 5) -> str:
+    """The first ones, each once, and how many more there are."""
+    found = list(dict.fromkeys(words))
+    return between.join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+
+
+def inert(text: str) -> str:
+    """As `flat`, for a page of Markdown: no link, no picture, no HTML."""
+    return flat(text).replace("](", "]\\(").replace("<", "&lt;")

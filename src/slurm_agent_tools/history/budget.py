@@ -19,7 +19,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`fits` None: not known."""
+    """`fits` None: not known. False: it may end too late, as a limit is the longest that a run can take."""
 
     fits: bool | None
     why: str
@@ -30,8 +30,8 @@ def run_seconds(used: float | None, runs: int, limit: int | None) -> tuple[int |
     if used is not None:
         return round(used), f"95 % of its {runs} runs took no longer"
     if limit is None or limit == UNLIMITED:
-        return None, "it has no time limit, and too few runs of it are remembered"
-    return limit, "its time limit, as too few runs of it are remembered"
+        return None, "it has no time limit, and too few earlier runs to know better"
+    return limit, "its time limit; too few earlier runs to know better"
 
 
 def wait_seconds(slurm: int | None, measured: int | None, jobs: int) -> tuple[int | None, str]:
@@ -45,13 +45,13 @@ def judge(budget: int, need: Need) -> Judged:
     """True only where both wait and run are known and fit; False where what is known alone does not fit."""
     known = [seconds for seconds in (need.wait, need.run) if seconds is not None]
     total = sum(known)
-    told = f"{_said('wait', need.wait, need.wait_from)}; {_said('run', need.run, need.run_from)}"
-    if total > budget:
-        return Judged(False, f"{format_duration(total)} is more than {format_duration(budget)}: {told}.")
-    if len(known) < 2:
-        return Judged(None, f"Not known within {format_duration(budget)}: {told}.")
-    return Judged(True, f"{format_duration(total)} is within {format_duration(budget)}: {told}.")
+    told = f"{_said('wait', need.wait, need.wait_from)} + {_said('run up to', need.run, need.run_from)}"
+    fits = False if total > budget else True if len(known) == 2 else None
+    verdict = {False: "It may miss", True: "It fits", None: "It is not known whether it fits"}[fits]
+    return Judged(fits, f"{verdict} the time budget of {format_duration(budget)}: {told}.")
 
 
 def _said(what: str, seconds: int | None, words: str) -> str:
-    return f"{what} not known ({words})" if seconds is None else f"{what} {format_duration(seconds)} ({words})"
+    if seconds is None:
+        return f"{what.removesuffix(' up to')} not known ({words})"
+    return f"{what} {format_duration(seconds)} ({words})"

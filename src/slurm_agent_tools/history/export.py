@@ -193,7 +193,8 @@ async def _client(settings: MemorySettings) -> AsyncIterator[Client]:
         return
     program, *words = settings.command
     passed = {name: os.environ[name] for name in settings.env if name in os.environ}
-    started = StdioServerParameters(command=program, args=words, env=_OWN_TYPE | passed)
+    home = Path.home()  # not the project: what begins there reads its modules and settings
+    started = StdioServerParameters(command=program, args=words, env=_OWN_TYPE | passed, cwd=home)
     with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - waits for nothing; what it logs is not ours to tell
         async with Client(stdio_client(started, nowhere)) as client:
             yield client

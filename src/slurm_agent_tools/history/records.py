@@ -55,9 +55,16 @@ def _joined(ours: JobRecord, theirs: JobRecord | None) -> JobRecord:
         partition=theirs.partition or ours.partition,
         started=theirs.started or ours.started,
         ended=theirs.ended or ours.ended,
-        exit_code=theirs.exit_code if theirs.exit_code is not None else ours.exit_code,
+        exit_code=_code(ours.exit_code, theirs.exit_code),
         signal=theirs.signal or ours.signal,
         category=ours.category or theirs.category,
         usage=theirs.usage or ours.usage,
         tasks=theirs.tasks,
     )
+
+
+def _code(ours: int | None, theirs: int | None) -> int | None:
+    """The accounting's word, but for the code of which it keeps the low 7 bits."""
+    if theirs is None or (ours is not None and ours & 127 == theirs):
+        return ours
+    return theirs

@@ -10,11 +10,17 @@ from slurm_agent_tools.model import Resources
 _EXACT, _BEGINS, _WITHIN, _ELSEWHERE = 8, 4, 2, 1
 _WEIGHTS = {"gpus": 3.0, "memory_bytes": 2.0, "cpus": 2.0, "time_limit_seconds": 2.0, "nodes": 1.0, "array_tasks": 1.0}
 _PARTITION, _NAME, _SCRIPT = 1.0, 2.0, 3.0
+_FAILURES = frozenset({"FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED"})
+"""A cancelled, preempted or requeued job is no failure of its script."""
 
 
 def tags(record: JobRecord) -> tuple[str, ...]:
-    """`slurm`, `job`, then what is known of: job id, partition, state in lower case, run id, category."""
-    told = (record.job_id, record.partition, record.state.lower(), record.run_id, record.category)
+    """`slurm`, `job`, then what is known of: job id, partition, state in lower case, run id, category.
+
+    Every end that is a failure has the tag `failed` beside its state.
+    """
+    failed = "failed" if record.state in _FAILURES else None
+    told = (record.job_id, record.partition, record.state.lower(), failed, record.run_id, record.category)
     return tuple(dict.fromkeys(("slurm", "job", *(tag for tag in told if tag))))
 
 

@@ -7,12 +7,12 @@ less than that is recommended again. Other ends (failed, cancelled, a lost node)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.model import Resources
-from slurm_agent_tools.units import format_duration, human_memory
+from slurm_agent_tools.units import format_duration, human_memory, whole_memory
 
 ENOUGH = 5
 """Below this many runs that completed there is no recommendation."""
@@ -21,13 +21,13 @@ _MARGIN = 1.2  # above what was used at the percentile, and above a memory limit
 _LONGER = 1.5  # above a time limit that was too short
 _FULL = 0.95  # from this share of its memory on, an unfinished run counts as killed for it
 _WIDE = 2.0
-_MIB, _GIB = 2**20, 2**30
-_STEPS = ((_GIB, 16 * _MIB), (16 * _GIB, 256 * _MIB))  # below the first, round up to the second
+_FAR = 100.0
+_TENTH = 0.1
 _MEMORY_KILLS = frozenset({"host-out-of-memory"})
 _UNITS: dict[str, tuple[str, Callable[[float], str]]] = {
     "memory": ("memory", lambda size: human_memory(math.ceil(size))),
     "time": ("time limit", lambda seconds: format_duration(math.ceil(seconds))),
-    "cpus": ("CPUs", lambda number: f"{number:.1f}".removesuffix(".0")),
+    "cpus": ("CPUs", lambda number: f"{number:.1f}".removesuffix(".0") if number >= _TENTH else f"{number:.1g}"),
 }
 
 
@@ -64,8 +64,11 @@ class Advice:
     recommended: Resources | None = None
 
 
-def advise(records: Iterable[JobRecord], requested: Resources) -> Advice:
-    """From the runs of one job or script. An array counts as so many runs as it has tasks, each as its largest."""
+def advise(records: Iterable[JobRecord], requested: Resources, pinned: Collection[str] = ()) -> Advice:
+    """From the runs of one job or script. An array counts as so many runs as it has tasks, each as its largest.
+
+    `pinned`: memory, time, cpus that the guard filled in; that they are much is not told as a mistake of the request.
+    """
     runs = [record for record in records if record.usage is not None]
     completed = [record for record in runs if record.state == "COMPLETED" and not _short_of_memory(record)]
     basis = sum(record.tasks for record in completed)
@@ -74,12 +77,17 @@ def advise(records: Iterable[JobRecord], requested: Resources) -> Advice:
     time = _time(runs, completed, requested, enough=enough)
     cpus = _cpus(runs, completed, requested, enough=enough)
     figures = {"memory": memory, "time": time, "cpus": cpus}
+    wide = frozenset(pinned) if enough else frozenset(figures)  # one run is no measure of what is too much
     return Advice(
         basis=basis,
         enough=enough,
         **figures,
         summary=_summary(basis, figures),
-        warnings=tuple(text for name, figure in figures.items() for text in _warnings(name, figure)),
+        warnings=(
+            *(text for name in figures if name not in wide for text in _too_much(name, figures[name], requested)),
+            *(text for name, figure in figures.items() for text in _too_little(name, figure)),
+            *_in_a_row(runs, requested),
+        ),
         recommended=_request(requested, memory.recommended, time.recommended, cpus.recommended),
     )
 
@@ -101,7 +109,7 @@ def _memory(runs: Sequence[JobRecord], completed: Sequence[JobRecord], asked: Re
     figure = _figure(runs, completed, _peak, asked.memory_bytes)
     failed = max((_had(record) or 0 for record in runs if _short_of_memory(record)), default=0) or None
     needed = _needed(figure, failed, _MARGIN, enough=enough)
-    return replace(figure, failed=failed, needed=needed, recommended=None if needed is None else _rounded(needed))
+    return replace(figure, failed=failed, needed=needed, recommended=None if needed is None else whole_memory(needed))
 
 
 def _time(runs: Sequence[JobRecord], completed: Sequence[JobRecord], asked: Resources, *, enough: bool) -> Figure:
@@ -192,12 +200,6 @@ def _short_of_memory(record: JobRecord) -> bool:
     return record.state == "FAILED" and peak is not None and had is not None and peak >= _FULL * had
 
 
-def _rounded(size: float) -> int:
-    """Up to a size that people write."""
-    step = next((step for below, step in _STEPS if size < below), _GIB)
-    return math.ceil(size / step) * step
-
-
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
@@ -229,22 +231,37 @@ def _summary(basis: int, figures: dict[str, Figure]) -> str:
     return f"From {rests}: {', '.join(found)}." if found else f"{rests[:1].upper()}{rests[1:]}, but nothing measured."
 
 
-def _warnings(name: str, figure: Figure) -> list[str]:
+def _in_a_row(runs: Sequence[JobRecord], asked: Resources) -> list[str]:
+    """More than one size that was too little, while less than twice the largest is asked for."""
+    sizes = sorted({had for record in runs if _short_of_memory(record) and (had := _had(record))})
+    if len(sizes) < 2 or (asked.memory_bytes or 0) >= 2 * sizes[-1]:
+        return []
+    told = ", ".join(human_memory(size) for size in sizes)
+    return [f"memory: {told} were each too little. Twice the last, {human_memory(2 * sizes[-1])}, tells more."]
+
+
+def _too_much(name: str, figure: Figure, asked: Resources) -> list[str]:
+    """More than twice what any run ever used. One CPU a node is the least that there is."""
+    what, shown = _UNITS[name]
+    has, most = figure.requested, figure.most
+    if not has or not most or not figure.runs or figure.failed or has <= _WIDE * most:
+        return []
+    if name == "cpus" and has <= max(1, asked.nodes or 1):
+        return []
+    return [f"{what}: {shown(has)} is {_times(has / most)} the most that was ever used, {shown(most)}."]
+
+
+def _times(ratio: float) -> str:
+    if ratio > _FAR:
+        return "far more than"
+    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
+
+
+def _too_little(name: str, figure: Figure) -> list[str]:
     what, shown = _UNITS[name]
     found = []
-    if (
-        figure.requested
-        and figure.most
-        and figure.runs
-        and figure.requested > _WIDE * figure.most
-        and not figure.failed
-    ):
-        times = figure.requested / figure.most
-        found.append(
-            f"{what}: {shown(figure.requested)} is {times:.1f} times the most that was ever used, {shown(figure.most)}."
-        )
     if figure.failed and figure.requested and figure.requested <= figure.failed:
-        found.append(f"{what}: {shown(figure.requested)} is not more than what was too little, {shown(figure.failed)}.")
+        found.append(f"{what}: {shown(figure.requested)} is asked for, and {shown(figure.failed)} was too little.")
     if name != "cpus" and figure.most and figure.recommended and figure.most > figure.recommended:
         found.append(f"{what}: a run used {shown(figure.most)}, more than is recommended.")
     return found

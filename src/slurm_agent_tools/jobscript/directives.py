@@ -26,6 +26,12 @@ mem mem-per-cpu mem-per-gpu gpus gpus-per-node gpus-per-task gpus-per-socket gre
 ntasks-per-gpu array cpus-per-task cpus-per-gpu tres-per-task
 """
 _RESOURCES = frozenset(_RESOURCE_WORDS.split())
+# What is wrong with a file as a whole, where it can be mended.
+EMPTY = "the script is empty"
+BYTE_ORDER_MARK = "a byte order mark stands before the #!"
+NO_INTERPRETER = "the script does not start with #! and the path of an interpreter"
+NUL_BYTE = "the script holds a NUL byte"
+DOS_ENDS = "the script has DOS line ends (CR LF), which sbatch refuses"
 _JUSTIFIED = re.compile(r"\bJUSTIFIED:\s*(\S.*)", re.IGNORECASE)
 
 
@@ -62,14 +68,13 @@ def unreadable(data: bytes) -> str | None:  # noqa: PLR0911 - one reason after t
     if len(data) > MAX_BYTES:
         return f"the script is larger than {MAX_BYTES // 2**20} MB"
     if not data.strip():
-        return "the script is empty"
+        return EMPTY
     if not data.startswith(b"#!"):
-        mark = "a byte order mark stands before the #!" if data.startswith(b"\xef\xbb\xbf") else ""
-        return mark or "the script does not start with #! and the path of an interpreter"
+        return BYTE_ORDER_MARK if data.startswith(b"\xef\xbb\xbf") else NO_INTERPRETER
     if b"\0" in data:
-        return "the script holds a NUL byte"
+        return NUL_BYTE
     if b"\r\n" in data:
-        return "the script has DOS line ends (CR LF), which sbatch refuses"
+        return DOS_ENDS
     if len(max(data.split(b"\n"), key=len)) > MAX_LINE:
         return f"a line is longer than {MAX_LINE // 2**10} KB"
     return None

@@ -60,6 +60,8 @@ class Submission:
     signal: int | None = None
     tasks: int | None = None  # parts that its usage rests on
     usage_json: str | None = None  # model.Usage, once it ended
+    diagnosis_json: str | None = None  # what analyze_log found last, and of which part
+    cancel_json: str | None = None  # what cancel_job ended last, and why
 
 
 @dataclass(frozen=True, slots=True)

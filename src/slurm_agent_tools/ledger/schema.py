@@ -61,4 +61,8 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE submissions ADD COLUMN told TEXT;
     """,
+    """
+    ALTER TABLE submissions ADD COLUMN diagnosis_json TEXT;
+    ALTER TABLE submissions ADD COLUMN cancel_json TEXT;
+    """,
 )

@@ -11,6 +11,7 @@ from slurm_agent_tools.units import format_duration, format_memory, human_memory
 
 _MIB = 2**20
 _BARE_NICE = "100"  # --nice without a value (sbatch(1))
+_DIGITS = 10  # of any niceness that Slurm takes
 
 
 def pins(
@@ -114,7 +115,8 @@ def _priority_pin(request: JobRequest, policy: Policy, priority: str | None) -> 
     """low never lifts a job that its script puts lower still; high is what the policy lists, or an error."""
     if priority == "low":
         stated = [made.value or _BARE_NICE for made in request.find("nice")][-1:]
-        nice = max(policy.priority.low.nice, *(int(value) for value in stated if value.isdecimal()), 0)
+        sizes = [int(value) for value in stated if value.isdecimal() and len(value) <= _DIGITS]
+        nice = max(policy.priority.low.nice, *sizes, 0)
         return Pin(f"--nice={nice}", "priority low under this policy")
     if priority == "high":
         offered(priority, policy)

@@ -22,6 +22,7 @@ from slurm_agent_tools.replies.report import (
     UsageShown,
     WaitReply,
 )
+from slurm_agent_tools.replies.results import Environment, GitState, ResultRecord, SlurmJobRecord
 from slurm_agent_tools.replies.running import RunningShown
 from slurm_agent_tools.replies.shapes import (
     Alert,
@@ -43,6 +44,7 @@ from slurm_agent_tools.replies.shapes import (
     Severity,
     Shape,
     Verdict,
+    unknown,
 )
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "Diagnosis",
     "DiskSection",
     "Efficiency",
+    "EndedShown",
     "Environment",
     "ErrorInfo",
     "ErrorReply",
@@ -114,6 +117,28 @@ __all__ = [
 ]
 
 
+class EndedShown(JobShown):
+    """A job that ended a short while ago: as JobShown, but most of what is not known is left out."""
+
+    partition: str | None = Field(default=None, exclude_if=unknown)
+    user: str | None = Field(default=None, exclude_if=unknown)
+    signal: int | None = Field(default=None, exclude_if=unknown)
+    derived_exit_code: int | None = Field(default=None, exclude_if=unknown)
+    derived_signal: int | None = Field(default=None, exclude_if=unknown)
+    cancelled_by: str | None = Field(default=None, exclude_if=unknown)
+    submitted: datetime | None = Field(default=None, exclude_if=unknown)
+    started: datetime | None = Field(default=None, exclude_if=unknown)
+    ended: datetime | None = Field(default=None, exclude_if=unknown)
+    queue_seconds: int | None = Field(default=None, exclude_if=unknown)
+    run_seconds: int | None = Field(default=None, exclude_if=unknown)
+    time_limit_seconds: int | None = Field(default=None, exclude_if=unknown)
+    nodes: str | None = Field(default=None, exclude_if=unknown)
+    restarts: int | None = Field(default=None, exclude_if=unknown)
+    dependency: str | None = Field(default=None, exclude_if=unknown)
+    cause: str | None = Field(default=None, exclude_if=unknown)
+    estimated_start: datetime | None = Field(default=None, exclude_if=unknown)
+
+
 class SlurmSection(Shape):
     """The caller's jobs and slots. All count; of many only some are listed, `not_shown` says how many are not."""
 
@@ -123,7 +148,7 @@ class SlurmSection(Shape):
     max_concurrent: int
     slots_left: int
     jobs: list[JobShown]
-    finished_recently: list[JobShown] = Field(default_factory=list)
+    finished_recently: list[EndedShown] = Field(default_factory=list)
     not_shown: int = 0
 
 
@@ -318,46 +343,6 @@ class ValidateReply(Reply):
     warnings: list[Complaint] = Field(default_factory=list)
     config_summary: dict[str, object] = Field(default_factory=dict)
     decision: DecisionShown | None = None
-
-
-class GitState(Shape):
-    """The project's git state; all None outside a repository."""
-
-    commit: str | None = None
-    branch: str | None = None
-    dirty: bool | None = None
-
-
-class SlurmJobRecord(Shape):
-    """The job behind a result, as accounting tells it."""
-
-    job: JobShown
-    max_rss_bytes: int | None = None
-    requested: ResourcesShown | None = None
-
-
-class Environment(Shape):
-    """Where a result was made."""
-
-    git: GitState
-    python_version: str
-    platform: str
-    slurm_job: SlurmJobRecord | None = None
-
-
-class ResultRecord(Shape):
-    """One saved result. `config_diff` maps a key to `{baseline, target}`."""
-
-    experiment_name: str
-    timestamp: datetime
-    status: Literal["success", "failed", "cancelled"]
-    run_id: str | None = None
-    config: dict[str, object] | None = None
-    config_diff: dict[str, dict[str, object]] | None = None
-    baseline_experiment: str | None = None
-    metrics: dict[str, object] = Field(default_factory=dict)
-    environment: Environment
-    notes: str | None = None
 
 
 class SaveReply(Reply, Blocked):

@@ -58,7 +58,10 @@ class Sizing(Shape):
 
 
 class Budget(Shape):
-    """Whether the result is there in time: wait plus run against the budget, in seconds. `fits` None: not known."""
+    """Whether the result is there in time: wait plus run against the budget, in seconds. `fits` None: not known.
+
+    False means that it may be late: where a run's length is not known from earlier ones, its time limit counts.
+    """
 
     fits: bool | None
     budget_seconds: int
@@ -74,13 +77,20 @@ class Advised(Shape):
     expected_wait: ExpectedWait | None = None
     sizing: Sizing | None = None
     budget: Budget | None = None
+    awaits: str | None = None  # what has to happen before it can start, as a sentence
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """Those that stand in an answer."""
+        return {name: value for name, value in self if name != "awaits"}
 
     @property
     def hint(self) -> str:
         """What belongs into a summary; empty where nothing does."""
         found = []
         if self.budget is not None and self.budget.fits is False:
-            found.append(f"It does not fit the time budget: {self.budget.why}")
+            found.append(self.budget.why)
         if self.sizing is not None and self.sizing.warnings:
-            found.append("Its size does not fit what its runs used: see the warnings of `sizing`.")
+            first, more = self.sizing.warnings[0], len(self.sizing.warnings) - 1
+            found.append(f"Sizing: {first}" + (f" {more} more in `sizing`." if more else ""))
         return "".join(f" {text}" for text in found)

@@ -10,7 +10,11 @@ from slurm_agent_tools.replies.shapes import EvidenceLine, Shape
 
 
 class Diagnosis(Shape):
-    """Why it ended as it did. `retry` is always false: a person or an orchestrator decides."""
+    """Why it ended as it did. `retry` is always false: a person or an orchestrator decides.
+
+    `escalation` says how grave the cause is, in the severities of alerts: critical stops every run like it, high needs
+    another request. That a job failed is told at once in any case, by the alert job-failed.
+    """
 
     category: str
     confidence: float = Field(ge=0, le=1)

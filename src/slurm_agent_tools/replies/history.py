@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.replies.shapes import JobShown, Reply, ResourcesShown, Shape
+from slurm_agent_tools.replies.shapes import JobShown, Reply, ResourcesShown, Shape, unknown
 
 
 class MemoryShown(Shape):
@@ -25,12 +25,12 @@ class UsageShown(Shape):
     elapsed_seconds: int | None = None
     cpu_seconds: float | None = None
     cpu_allocated_seconds: float | None = None
-    gpu_allocated_seconds: float | None = None
-    gpu_utilization: float | None = None
-    gpu_memory_bytes: int | None = None
+    gpu_allocated_seconds: float | None = Field(default=None, exclude_if=unknown)
+    gpu_utilization: float | None = Field(default=None, exclude_if=unknown)
+    gpu_memory_bytes: int | None = Field(default=None, exclude_if=unknown)
     memory_peak_bytes: int | None = None
     memory_allocated_bytes: int | None = None
-    memory_node_bytes: int | None = None
+    memory_node_bytes: int | None = Field(default=None, exclude_if=unknown)
     time_limit_seconds: int | None = None
 
 
@@ -41,7 +41,7 @@ class PastJob(Shape):
     name: str
     state: str
     tags: list[str]
-    likeness: float | None = None
+    likeness: float | None = Field(default=None, exclude_if=unknown)
     script_path: str
     script_sha256: str
     requested: ResourcesShown
@@ -57,7 +57,18 @@ class PastJob(Shape):
     result_path: str | None = None
     tasks: int = 1
     managed: bool = Field(default=True, description="It came through submit_job")
-    memory: MemoryShown | None = Field(default=None, description="The same as memory servers store it")
+    memory: MemoryShown | None = Field(
+        default=None, exclude_if=unknown, description="The same as memory servers store it; of one job only"
+    )
+
+
+class KeptJob(Shape):
+    """One remembered job as memory servers store it; every figure stands in `memory`, once."""
+
+    job_id: str
+    state: str
+    likeness: float | None = Field(default=None, exclude_if=unknown)
+    memory: MemoryShown
 
 
 class FigureShown(Shape):
@@ -92,7 +103,7 @@ class AdviceShown(Shape):
 class HistoryReply(Reply):
     """Remembered jobs, newest first, or the best match first where text or a script was given."""
 
-    jobs: list[PastJob]
+    jobs: list[PastJob] | list[KeptJob]
     advice: AdviceShown | None = None
     note: str | None = None
 
@@ -103,4 +114,6 @@ class JobReply(Reply):
     status: Literal["ok"]
     job: JobShown | None = None
     tasks: list[JobShown] = Field(default_factory=list)
+    tasks_by_state: dict[str, int] = Field(default_factory=dict)
+    tasks_not_shown: int = 0
     remembered: PastJob | None = None

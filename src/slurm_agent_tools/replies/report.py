@@ -85,9 +85,12 @@ class Change(Shape):
 
 
 class Recommendation(Shape):
-    """EFFICIENT, ADJUST, NOT_MEASURED, or NOT_JUDGED for a job that did not complete. `target` is a share, 0..1."""
+    """What to do about the request. `target` is a share, 0..1.
 
-    verdict: Literal["EFFICIENT", "ADJUST", "NOT_MEASURED", "NOT_JUDGED"]
+    MINIMAL: little was used, but nothing less can be asked for. NOT_JUDGED: the job did not complete.
+    """
+
+    verdict: Literal["EFFICIENT", "ADJUST", "MINIMAL", "NOT_MEASURED", "NOT_JUDGED"]
     text: str
     target: float
     changes: list[Change] = Field(default_factory=list)
@@ -132,11 +135,13 @@ class ReportReply(Reply):
 
 
 class WaitReply(Reply):
-    """Answer of wait_for_job."""
+    """Answer of wait_for_job. Of many `tasks` those that failed are shown first, then those that go on."""
 
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown
     tasks: list[JobShown] = Field(default_factory=list)
+    tasks_by_state: dict[str, int] = Field(default_factory=dict)
+    tasks_not_shown: int = 0
     next_poll_seconds: int | None = None
     alerts: list[Alert] = Field(default_factory=list)
     running: RunningShown | None = None

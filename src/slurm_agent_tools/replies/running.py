@@ -13,7 +13,8 @@ class RunningShown(Shape):
 
     `memory_bytes` is what all running steps have together. `memory_share` compares it with what was granted, or the
     largest task's peak with what was granted on one node, whichever is more. `cpu_share` is CPU time of the running
-    steps over the CPU time that they could have had. `note` says why something was not measured.
+    steps over the CPU time that they could have had. `elapsed_seconds` is Slurm's own figure. `note` says why
+    something was not measured, and that at the pace of its log the job will not be done in time.
     """
 
     job_id: str

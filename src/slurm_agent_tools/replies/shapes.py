@@ -20,6 +20,11 @@ ESCALATION: Mapping[Severity, Escalation] = {
 }
 
 
+def unknown(value: object) -> bool:
+    """For fields that are left out where nothing is known."""
+    return value is None
+
+
 class Shape(BaseModel):
     """Base of everything that is shown."""
 

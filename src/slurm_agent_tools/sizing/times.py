@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 from slurm_agent_tools.catalogue import GenerateScript
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.history.sizing import Advice, Figure
 from slurm_agent_tools.model import Partition
-from slurm_agent_tools.units import UNLIMITED, format_duration, parse_time_limit
+from slurm_agent_tools.units import UNLIMITED, format_duration, parse_span, parse_time_limit
 
 _TIME = 2 * 3600
-_SECONDS = re.compile(r"[1-9][0-9]{0,8}s", re.ASCII)
 
 
 def budget_seconds(text: str) -> int:
-    """A time budget as seconds: 5400s, or as Slurm writes durations. Raises InputError."""
-    if _SECONDS.fullmatch(text):
-        return int(text[:-1])
-    return _parsed("time_budget", text)
+    """A time budget as seconds: 5m, 1h30m, 5400s, or as Slurm writes durations. Raises InputError."""
+    return _parsed("time_budget", text, parse_span, "5m, 1h30m, 5400s, ")
 
 
 def seconds(ask: GenerateScript, runs: Advice, reasons: list[str]) -> int:
@@ -57,10 +54,10 @@ def asked(ask: GenerateScript) -> dict[str, int]:
     return {field: seconds for field, seconds in stated.items() if seconds is not None}
 
 
-def _parsed(field: str, text: str) -> int:
-    hint = f"Write MINUTES, HH:MM:SS or D-HH:MM:SS{', or 5400s' if field == 'time_budget' else ''}."
+def _parsed(field: str, text: str, parse: Callable[[str], int] = parse_time_limit, also: str = "") -> int:
+    hint = f"Write {also}MINUTES, HH:MM:SS or D-HH:MM:SS."
     try:
-        seconds = parse_time_limit(text)
+        seconds = parse(text)
     except ValueError as error:
         raise InputError(field, text, "is not a duration", hint=hint) from error
     if seconds == UNLIMITED:

@@ -57,7 +57,10 @@ class SlurmClient(Questions):
         over = frozenset(wanted.base for wanted in ids if not any(truth.matches(one, wanted) for one in going))
         past = await self._past(over, _parted(ids, going), age, silent)
         told = {job.job_id.base for job in past} - {job.job_id.base for job in past if job.active}
-        details = await self._details_of(bases, over - told, age) if silent is None else ()
+        known = {job.job_id.base for job in live}
+        cut = frozenset(job.job_id.base for job in past if job.other_code is not None) & known & over
+        details = await self._details_of(bases, over - told, cut, age) if silent is None else ()
+        self._codes.keep(details)
         return self._views(ids, (live, details, past), silent)
 
     async def _past(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
+from slurm_agent_tools.model import ACTIVE_STATES, end_reason
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import parse_time_limit
 
@@ -97,6 +98,13 @@ def message(done: Completed) -> str:
 def state_word(raw: str) -> str:
     """The base state: `CANCELLED by 1001` and `CANCELLED+` are CANCELLED."""
     return raw.split(" ", maxsplit=1)[0].rstrip("+") if raw else "UNKNOWN"
+
+
+def reason(raw: str, state: str, *, started: bool) -> str | None:
+    """Why it waits or ended. One that ran keeps the last reason for waiting, which is no word about its end."""
+    if raw in {"", "None"}:
+        return None
+    return raw if state in ACTIVE_STATES or not started or end_reason(raw) else None
 
 
 def exit_status(raw: str) -> tuple[int | None, int | None]:

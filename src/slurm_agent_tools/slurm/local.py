@@ -96,7 +96,7 @@ class LocalFiles:
         return await _threaded(path, lambda: _write_new(path, data, mode))
 
     async def append(self, path: str, data: bytes) -> bool:
-        """Add at the end of a regular file, all or nothing; False where there is none."""
+        """Add at the end of a regular file of one name, all or nothing; False where there is none."""
         return await _threaded(path, lambda: _append(path, data))
 
     async def make_folder(self, path: str) -> None:
@@ -231,9 +231,10 @@ def _append(path: str, data: bytes) -> bool:
             return False
         raise
     try:
-        if not modes.S_ISREG(os.fstat(handle).st_mode):
+        found = os.fstat(handle)
+        if not modes.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a second name may lie anywhere
             return False
-        before = os.fstat(handle).st_size
+        before = found.st_size
         try:
             _write(handle, data)
             os.fsync(handle)

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from typing import TYPE_CHECKING, overload
 
 from slurm_agent_tools.config import SlurmSettings
@@ -15,6 +16,7 @@ from slurm_agent_tools.model import Job, Node, Partition
 from slurm_agent_tools.slurm import load, sacct, scontrol, sdiag, sinfo, squeue
 from slurm_agent_tools.slurm.asking import Asker
 from slurm_agent_tools.slurm.changes import Changes
+from slurm_agent_tools.slurm.codes import Codes
 from slurm_agent_tools.slurm.lookback import Lookback
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.slurm.runner import Clock, Runner
@@ -31,6 +33,14 @@ _NARROW = 1000
 _OLDEST = 60.0
 _CONFIG_AGE = 3600.0
 _DIAGNOSIS_AGE = 300.0
+
+
+class Need(Enum):
+    """What the controller's details of a job are asked for."""
+
+    HELP = "to fill in what the queue leaves out"
+    CODE = "to tell an exit code in full"
+    ALONE = "nobody else tells of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class Questions(Changes):
         self._diagnosed: sdiag.Diagnosis | None = None
         self._every = Shared(clock, self._ask_every)
         self._singly: list[datetime] = []
+        self._codes = Codes()
         self._columns = Shared(clock, self._ask_columns)
         self.running = Running(self._asker, clock)
         self._details = Batch(clock, self._ask_details)
@@ -145,8 +156,8 @@ class Questions(Changes):
 
     async def details(self, base: int, *, max_age: float) -> tuple[Job, ...]:
         """What only `scontrol show job` tells of a job's parts; nothing when it is forgotten. Raises SlurmError."""
-        found = await self._details.get([(base, True)], max_age)
-        return found.get((base, True), ())
+        found = await self._details.get([(base, Need.ALONE)], max_age)
+        return found.get((base, Need.ALONE), ())
 
     async def partitions(self, *, fresh: bool = False, max_age: float | None = None) -> dict[str, Partition]:
         """Every partition with what its nodes have. Raises SlurmError."""
@@ -188,11 +199,17 @@ class Questions(Changes):
     async def _past_of(self, bases: Iterable[int], max_age: float) -> tuple[Job, ...]:
         """What the accounting tells of these jobs; nothing on a cluster without one. Raises SlurmError."""
         found = await self._accounts.get(sorted(bases), max_age)
-        return tuple(job for jobs in found.values() for job in jobs)
+        return self._codes.recall(job for jobs in found.values() for job in jobs)
 
-    async def _details_of(self, bases: Iterable[int], needed: frozenset[int], max_age: float) -> tuple[Job, ...]:
-        """What the controller tells of these jobs one by one; of many at once perhaps only of those `needed`."""
-        found = await self._details.get([(base, base in needed) for base in sorted(bases)], max_age)
+    async def _details_of(
+        self, bases: Iterable[int], needed: frozenset[int], cut: frozenset[int], max_age: float
+    ) -> tuple[Job, ...]:
+        """What the controller tells of these jobs one by one; of many at once perhaps only of those `needed`.
+
+        `cut`: those that failed, of whose exit codes the accounting told a part.
+        """
+        needs = {base: Need.ALONE if base in needed else Need.CODE if base in cut else Need.HELP for base in bases}
+        found = await self._details.get([(base, needs[base]) for base in sorted(needs)], max_age)
         return tuple(job for jobs in found.values() for job in jobs)
 
     # --- commands ----------------------------------------------------------------------------------------------------
@@ -216,11 +233,11 @@ class Questions(Changes):
         return {part.name: _furnished(part, [node for node in nodes if part.name in node.partitions]) for part in found}
 
     async def _ask_details(
-        self, keys: frozenset[tuple[int, bool]], max_age: float
-    ) -> dict[tuple[int, bool], tuple[Job, ...]]:
+        self, keys: frozenset[tuple[int, Need]], max_age: float
+    ) -> dict[tuple[int, Need], tuple[Job, ...]]:
         """Up to four jobs in a while one by one; more in one listing of all, unless the queue is too long for that.
 
-        Then only those that nobody else tells of (True in the key).
+        Then only those that nobody else tells of, and up to four that failed.
         """
         bases = {base for base, _ in keys}
         now = self._clock.now()
@@ -229,7 +246,9 @@ class Questions(Changes):
         if not few and len(await self.queue(max_age=_OLDEST)) <= _NARROW:
             every = await self._every.get(max_age)
             return {key: every.get(key[0], ()) for key in keys}
-        wanted = bases if few else {base for base, needed in keys if needed}
+        alone = {base for base, need in keys if need == Need.ALONE}
+        failed = sorted(base for base, need in keys if need == Need.CODE and base not in alone)
+        wanted = bases if few else alone.union(failed[:_FEW])
         self._singly += [now] * len(wanted)
         told = _sorted_out([job for base in sorted(wanted) for job in await self._detail(base)])
         return {key: told.get(key[0], ()) for key in keys}
@@ -256,7 +275,7 @@ class Questions(Changes):
     async def _mine_since(self, minutes: int, name: str | None = None) -> tuple[Job, ...]:
         argv = sacct.argv(since=f"now-{minutes}minutes", user=self.user, name=name, mark=self._mark())
         done = await self._asker.run(argv)
-        return () if sacct.disabled(done) else sacct.parse(done)
+        return () if sacct.disabled(done) else self._codes.recall(sacct.parse(done))
 
 
 def _sorted_out(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:

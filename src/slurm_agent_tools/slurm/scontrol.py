@@ -99,6 +99,7 @@ def _job(block: str) -> Job:
     derived = fields.exit_status(cell.get("DerivedExitCode", ""))
     going = state in {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING"}
     pending = state == "PENDING"
+    started = None if pending else parse_time(cell["StartTime"])
     return Job(
         job_id=_id(cell),
         name=cell["JobName"],
@@ -107,14 +108,15 @@ def _job(block: str) -> Job:
         raw_state=cell["JobState"],
         user=cell["UserId"].partition("(")[0],
         partition=cell["Partition"],
-        reason=None if cell["Reason"] == "None" else cell["Reason"],
+        reason=fields.reason(cell["Reason"], state, started=started is not None),
         exit_code=None if going else code,
         signal=None if going else signal,
+        short_code=None if going or code is None else False,
         derived_exit_code=None if going else derived[0],
         derived_signal=None if going else derived[1],
         submitted=parse_time(cell["SubmitTime"]),
         eligible=parse_time(cell["EligibleTime"]),
-        started=None if pending else parse_time(cell["StartTime"]),
+        started=started,
         expected_start=parse_time(cell["StartTime"]) if pending else None,
         ended=None if going else parse_time(cell["EndTime"]),
         elapsed_seconds=None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0),

@@ -122,7 +122,7 @@ def _job(cell: dict[str, str]) -> Job:
         raw_state=cell["state"],
         user=cell["user"],
         partition=cell["partition"],
-        reason=None if cell["reason"] == "None" else cell["reason"],
+        reason=fields.reason(cell["reason"], state, started=started is not None),
         submitted=parse_time(cell["submitted"]),
         expected=started if pending else None,
         started=None if pending else started,

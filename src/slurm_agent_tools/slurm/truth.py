@@ -49,7 +49,7 @@ def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
     joined = _filled(now, past) or now
     if not now.active:
         joined = replace(joined, **_end(now, past))
-    return replace(joined, steps=past.steps)
+    return replace(joined, steps=_in_full(joined, past.steps))
 
 
 def _lagging(past: Job | None) -> Job | None:
@@ -77,9 +77,37 @@ def _end(now: Job, past: Job) -> dict[str, Any]:
         if past.cancelled_by is not None:
             found["cancelled_by"] = past.cancelled_by
         # Code and signal are one word: half of each would be an end that never was.
-        told = past if past.exit_code or past.signal or now.exit_code is None else now
-        found |= {"exit_code": told.exit_code, "signal": told.signal}
+        other = (past.exit_code or past.signal) and not _fits(_status(now), _status(past))
+        told = past if other or now.exit_code is None else now
+        found |= {"exit_code": told.exit_code, "signal": told.signal, "short_code": told.short_code}
     return found
+
+
+def _status(ended: Job | Step) -> tuple[int | None, int]:
+    return ended.exit_code, ended.signal or 0
+
+
+def _fits(whole: tuple[int | None, int], short: tuple[int | None, int]) -> bool:
+    """Whether the accounting's word may stand for this end: it keeps 7 bits of an exit code (sacct, measured)."""
+    return whole[0] is not None and (whole[0] & 127, whole[1]) == short
+
+
+def coded(job: Job, code: int | None) -> Job:
+    """The accounting's record with the exit code that the controller told earlier, where both may be the same end."""
+    if job.other_code is None or code is None or not _fits((code, 0), _status(job)):
+        return job
+    whole = replace(job, exit_code=code, short_code=False)
+    return replace(whole, steps=_in_full(whole, job.steps))
+
+
+def _in_full(job: Job, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps with the codes that the controller tells of the script and of its worst step, where it is plain whose."""
+    script, worst = _status(job), (job.derived_exit_code, job.derived_signal or 0)
+    like = [step for step in steps if step.step_id.isdecimal() and _fits(worst, _status(step))]
+    own = [step for step in steps if step.step_id == "batch" and _fits(script, _status(step))]
+    codes = {step.step_id: job.exit_code for step in own}
+    codes |= {step.step_id: job.derived_exit_code for step in like if len(like) == 1}
+    return tuple(replace(step, exit_code=codes.get(step.step_id, step.exit_code)) for step in steps)
 
 
 def _worst_step(*told: Job) -> dict[str, int | None]:
@@ -220,8 +248,8 @@ def _exit(job: Job) -> str | None:
         return "Slurm could not set it up: its working folder or an output file could not be opened."
     if job.signal:
         return f"It ended by signal {job.signal}."
-    if job.exit_code:
-        return f"Its script ended with exit code {job.exit_code}."
+    if job.exit_code or job.other_code:
+        return f"Its script ended with exit code {job.code_text}."
     if job.derived_exit_code or job.derived_signal or _bad_step(job.steps):
         return "A step of it failed although its script ended with exit code 0."
     return None

@@ -15,13 +15,15 @@ from slurm_agent_tools.history.waits import Measured, Past
 from slurm_agent_tools.replies import Advised, Budget, ExpectedWait, SizeFigure, Sizing, SubmitReply
 from slurm_agent_tools.sizing import budget_seconds
 from slurm_agent_tools.slurm.client import TestOnly
-from slurm_agent_tools.toolbox import show
+from slurm_agent_tools.toolbox import awaiting, show
 from slurm_agent_tools.toolbox.case import Case
 from slurm_agent_tools.toolbox.desk import Desk
-from slurm_agent_tools.toolbox.lately import lately, shown
+from slurm_agent_tools.toolbox.lately import lately, period, shown
 from slurm_agent_tools.toolbox.past import heard
+from slurm_agent_tools.units import format_duration
 
 _RUNS = 200
+_AT_ONCE = 10  # seconds: until then the scheduler has looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,24 @@ class _Wait:
 async def give(desk: Desk, case: Case, trial: TestOnly) -> Case:
     """The case with all that is known of its wait, its size and its time."""
     past = await lately(desk)
-    runs = advise(await records(desk, case.name, case.reading.sha256), case.resources)
-    wait = _wait(past, case, _seconds(trial.start, desk.clock.now()))
+    runs = advise(await records(desk, case.name, case.reading.sha256), case.resources, _pinned(case))
+    awaits = await awaiting.others(desk, case.request.dependency)
+    start = trial.start if awaits is None else None  # the trial knows of no dependency
+    wait = _wait(past, case, _seconds(start, desk.clock.now()))
     advised = Advised(
-        estimated_start=trial.start,
+        estimated_start=start,
         expected_wait=_expected(wait),
         sizing=sizing(runs) if runs.basis or runs.warnings or runs.recommended else None,
-        budget=_budget(case, wait, runs),
+        budget=_budget(case, wait, runs, awaits),
+        awaits=awaits,
     )
     return replace(case, advised=advised)
+
+
+def _pinned(case: Case) -> frozenset[str]:
+    """Figures that the guard wrote: nobody asked for them."""
+    signs = {"--mem": "memory", "--time": "time", "--cpus": "cpus"}
+    return frozenset(what for pin in case.pinned for sign, what in signs.items() if pin.option.startswith(sign))
 
 
 async def records(desk: Desk, name: str, sha256: str | None = None) -> list[JobRecord]:
@@ -62,6 +73,14 @@ def at(answer: SubmitReply, start: datetime, now: datetime) -> SubmitReply:
     return answer.model_copy(update={"estimated_start": start, "expected_wait": wait})
 
 
+def starts(wait: ExpectedWait | None) -> str:
+    """When Slurm expects the start, as a sentence; empty where it does not tell."""
+    seconds = None if wait is None else wait.from_slurm_seconds
+    if seconds is None:
+        return ""
+    return f" Slurm expects it to start {'at once' if seconds < _AT_ONCE else f'in {format_duration(seconds)}'}."
+
+
 def _seconds(start: datetime | None, now: datetime) -> int | None:
     return None if start is None else max(0, round((start - now).total_seconds()))
 
@@ -75,12 +94,10 @@ def _wait(past: Past, case: Case, slurm: int | None) -> _Wait:
 
 
 def _rests_on(past: Past, measured: Measured) -> str:
-    few = f"; fewer than {ENOUGH} say nothing" if measured.median is None else ""
-    whose = " of your own" if past.own else ""
-    return (
-        f"{measured.jobs} jobs{whose} of the same partition and about the same size"
-        f" ran in the last {past.hours} hours{few}"
-    )
+    whose = " of yours" if past.own else ""
+    jobs = f"{measured.jobs} {'job' if measured.jobs == 1 else 'jobs'}{whose}"
+    ran = f"{jobs} of about this size ran on this partition in the last {period(past.hours)}"
+    return ran if measured.median is not None else f"No estimate from earlier jobs: {ran}, {ENOUGH} are needed"
 
 
 def _expected(wait: _Wait) -> ExpectedWait:
@@ -122,15 +139,15 @@ def _figure(figure: Figure) -> SizeFigure:
 # --- the time ------------------------------------------------------------------------------------------------------
 
 
-def _budget(case: Case, wait: _Wait, runs: Advice) -> Budget | None:
+def _budget(case: Case, wait: _Wait, runs: Advice, awaits: str | None) -> Budget | None:
     if case.ask.time_budget is None:
         return None
     wanted = budget_seconds(case.ask.time_budget)
     used = runs.time.used if runs.enough else None
     limit = case.resources.time_limit_seconds
-    need = budget.Need(
-        *budget.wait_seconds(wait.slurm, wait.measured.p95, wait.measured.jobs),
-        *budget.run_seconds(used, runs.time.runs, limit),
-    )
+    waits_for = budget.wait_seconds(wait.slurm, wait.measured.p95, wait.measured.jobs)
+    if awaits is not None:
+        waits_for = None, f"{awaits[:1].lower()}{awaits[1:].rstrip('.')}"
+    need = budget.Need(*waits_for, *budget.run_seconds(used, runs.time.runs, limit))
     judged = budget.judge(wanted, need)
     return Budget(fits=judged.fits, budget_seconds=wanted, wait_seconds=need.wait, run_seconds=need.run, why=judged.why)

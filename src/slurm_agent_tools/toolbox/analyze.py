@@ -11,11 +11,12 @@ from slurm_agent_tools.catalogue import AnalyzeLog
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.extract import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
+from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job, Node
-from slurm_agent_tools.replies import AnalyzeReply, RecentFailure
+from slurm_agent_tools.replies import AnalyzeReply, JobShown, RecentFailure
 from slurm_agent_tools.slurm import hosts
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import jobs, logfiles, paths, recover, show
+from slurm_agent_tools.toolbox import earlier, endings, jobs, logfiles, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look, parts
 from slurm_agent_tools.toolbox.logfiles import Log
@@ -50,12 +51,22 @@ async def _of_job(desk: Desk, ask: AnalyzeLog, caller: Caller, text: str) -> Ana
     view = await desk.slurm.job(jobs.parse(text), fresh=True)
     logs = await read_logs(desk, view, whole=ask.mode == "full")
     nodes = await _nodes(desk, view)
-    reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs, nodes)  # a long log takes its time
+    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
+    reply = await anyio.to_thread.run_sync(_reply, desk, ask, view, logs, nodes, run)  # a long log takes its time
+    reply = await earlier.told(desk, run, view.job, reply)
     await recover.notice(desk, [view.job, *view.tasks])
     await jobs.remember(desk, view)
     if jobs.ended(view) and reply.diagnosis is not None:
-        await jobs.settle(desk, view, category=reply.diagnosis.category, analysed=True)
-    return reply.model_copy(update={"alerts": await Look(desk, caller, "analyze_log").at(parts(view))})
+        await jobs.settle(desk, view, reply.diagnosis)
+    return reply.model_copy(
+        update={"alerts": await Look(desk, caller, "analyze_log").at(parts(view)), "job": await _shown(desk, view, run)}
+    )
+
+
+async def _shown(desk: Desk, view: JobView, run: Submission | None) -> JobShown:
+    """The job as wait_for_job shows it."""
+    managed = view.job.job_id.base in await jobs.managed(desk)
+    return show.job(view.job, managed=managed, why=endings.cause(desk, run, view.job))
 
 
 async def read_logs(desk: Desk, view: JobView, *, whole: bool = False, tail: int | None = None) -> list[Log]:
@@ -91,11 +102,17 @@ def _hosts(part: Job) -> frozenset[str]:
 
 
 def _reply(
-    desk: Desk, ask: AnalyzeLog, view: JobView | None, logs: Sequence[Log], nodes: Sequence[Node] = ()
+    desk: Desk,
+    ask: AnalyzeLog,
+    view: JobView | None,
+    logs: Sequence[Log],
+    nodes: Sequence[Node] = (),
+    run: Submission | None = None,
 ) -> AnalyzeReply:
     texts = [log.text for log in logs if log.text is not None]
     job, tasks = (view.job, view.tasks) if view is not None else (None, ())
     diagnosis = diagnose(job, tasks, texts, nodes)
+    diagnosis = diagnosis if job is None else endings.explained(desk, run, job, diagnosis)
     save = _SAVE.format(ask.job_id) if view is not None and jobs.ended(view) and jobs.failed(view) else ""
     if save:
         diagnosis = diagnosis.model_copy(update={"suggestions": [*diagnosis.suggestions, save]})
@@ -110,7 +127,6 @@ def _reply(
         summary=f"{what}: {diagnosis.category}. {diagnosis.explanation}{advice}",
         as_of=desk.clock.now(),
         diagnosis=diagnosis,
-        job=None if job is None else show.job(job),
         errors=errors(texts)[:_SHOWN] if wanted != "metrics" else [],
         warnings=warnings(texts)[:_SHOWN] if wanted in {"auto", "full"} else [],
         metrics=metrics(texts) if wanted != "error" else {},
@@ -124,8 +140,14 @@ async def _recent(desk: Desk, number: int) -> AnalyzeReply:
     failures = [job for job in ended if jobs.failed(JobView(job, ()))]
     failures.sort(key=lambda job: job.ended or desk.clock.now(), reverse=True)
     recent = [await _brief(desk, job) for job in failures[:number]]
-    summary = f"{len(recent)} failed jobs of the last {_RECENT.days} days." if recent else "No job failed lately."
+    summary = _counted(len(recent), len(failures)) if recent else f"No job failed in the last {_RECENT.days} days."
     return AnalyzeReply(status="ok", summary=summary, as_of=desk.clock.now(), recent=recent)
+
+
+def _counted(shown: int, found: int) -> str:
+    jobs = "1 job failed" if found == 1 else f"{found} jobs failed"
+    newest = "the newest is" if shown == 1 else f"the {shown} newest are"
+    return f"{jobs} in the last {_RECENT.days} days" + (f"; {newest} shown." if shown < found else ".")
 
 
 async def _brief(desk: Desk, job: Job) -> RecentFailure:

@@ -6,7 +6,7 @@ from slurm_agent_tools.catalogue import CancelJob
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.replies import CancelReply, RuleResult
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import decisions, jobs, paths, recover, show
+from slurm_agent_tools.toolbox import decisions, endings, jobs, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look, parts
 from slurm_agent_tools.trust import line
@@ -30,6 +30,8 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
     if refusal is not None:
         return _blocked(desk, view, refusal).model_copy(update={"decision": decision, "alerts": drifted})
     await jobs.cancel(desk, job_id)
+    if run is not None:
+        run = await desk.db(desk.store.update, run, cancel_json=endings.cancelled(job_id, reason))
     view = await desk.slurm.job(job_id)
     await decisions.log(desk, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
     summary = f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}"
@@ -37,7 +39,7 @@ async def cancel_job(desk: Desk, ask: CancelJob, caller: Caller) -> CancelReply:
         status="cancelled",
         summary=summary,
         as_of=desk.clock.now(),
-        job=show.job(view.job, managed=True),
+        job=show.job(view.job, managed=True, why=endings.cause(desk, run, view.job)),
         decision=decision,
         alerts=drifted,
     )

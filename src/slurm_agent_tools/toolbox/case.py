@@ -214,4 +214,4 @@ def reply(desk: Desk, case: Case, status: str, summary: str) -> SubmitReply:
     )
     if case.advised is None:
         return answer
-    return answer.model_copy(update={**dict(case.advised), "summary": f"{summary}{case.advised.hint}"})
+    return answer.model_copy(update={**case.advised.fields, "summary": f"{summary}{case.advised.hint}"})

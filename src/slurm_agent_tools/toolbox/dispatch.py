@@ -12,7 +12,7 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.ledger.records import Submission
-from slurm_agent_tools.replies import LogPaths, SubmitReply
+from slurm_agent_tools.replies import ExpectedWait, LogPaths, SubmitReply
 from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.slurm.client import Granted, TestOnly
 from slurm_agent_tools.toolbox import advice, jobs, live, show, verify
@@ -117,12 +117,12 @@ async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply
     answer = _submitted(desk, case, submission, granted)
     await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
     await log_decision(desk, case, "submitted", token=submission.token, job_id=submission.job_id)
-    return await _dated(desk, submission, answer)
+    return await _dated(desk, case, submission, answer)
 
 
-async def _dated(desk: Desk, submission: Submission, answer: SubmitReply) -> SubmitReply:
+async def _dated(desk: Desk, case: Case, submission: Submission, answer: SubmitReply) -> SubmitReply:
     """The answer with the start that the scheduler expects of the released job, where it has thought of one by now."""
-    if desk.slurm.verdict.kind != "calm":
+    if desk.slurm.verdict.kind != "calm" or (case.advised is not None and case.advised.awaits is not None):
         return answer
     start = None
     with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
@@ -130,6 +130,9 @@ async def _dated(desk: Desk, submission: Submission, answer: SubmitReply) -> Sub
     if start is None:
         return answer
     answer = advice.at(answer, start, desk.clock.now())
+    hint = "" if case.advised is None else case.advised.hint
+    told = _told(case, submission, answer.expected_wait) + hint
+    answer = answer.model_copy(update={"summary": told})
     await desk.db(desk.store.update, submission, reply_json=answer.model_dump_json())
     return answer
 
@@ -156,8 +159,8 @@ async def report(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
 
 
 def _submitted(desk: Desk, case: Case, submission: Submission, granted: Granted | None) -> SubmitReply:
-    summary = f"{case.name} is job {submission.job_id}. Wait for it with wait_for_job."
-    return reply(desk, case, "submitted", summary).model_copy(
+    wait = None if case.advised is None else case.advised.expected_wait
+    return reply(desk, case, "submitted", _told(case, submission, wait)).model_copy(
         update={
             "job_id": str(submission.job_id),
             "token": submission.token,
@@ -165,6 +168,14 @@ def _submitted(desk: Desk, case: Case, submission: Submission, granted: Granted 
             "log_paths": None if granted is None else LogPaths(stdout=granted.stdout, stderr=granted.stderr),
         }
     )
+
+
+def _told(case: Case, submission: Submission, wait: ExpectedWait | None) -> str:
+    """What was submitted, what it asks for, and when it starts as far as Slurm tells."""
+    what = f"Job {submission.job_id} ({case.name}) is submitted{show.brief(case.resources)}."
+    awaits = None if case.advised is None else case.advised.awaits
+    starts = advice.starts(wait) if awaits is None else f" {awaits}"
+    return f"{what}{starts} Wait for it with wait_for_job."
 
 
 async def _withdraw(desk: Desk, case: Case, submission: Submission, differences: list[str]) -> SubmitReply:

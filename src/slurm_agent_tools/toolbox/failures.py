@@ -19,12 +19,14 @@ _LIMIT = 4 * 2**20
 
 
 async def keep(desk: Desk, caller: Caller, view: JobView) -> str | None:
-    """The record's path in the project; None where the policy allows none. A job has one record, the first.
+    """The record's path in the project; None where the policy allows none, or nothing failed.
 
-    Raises InputError and StorageError.
+    A job has one record, the first. Raises InputError and StorageError.
     """
     logs = await analyze.read_logs(desk, view)
     diagnosis = diagnose(view.job, view.tasks, [log.text for log in logs if log.text is not None])
+    if diagnosis.category == "none":
+        return None
     name = failure_name(view.job, diagnosis, desk.clock.now())
     folder = await paths.resolve(desk.here, "failure record", modes.FOLDER)
     names = await desk.files.list(folder) or []
@@ -66,7 +68,8 @@ async def _add(desk: Desk, caller: Caller, name: str, diagnosis: Diagnosis) -> N
             return
         if await desk.files.write_new(plan.path, modes.HEAD.encode() + line, mode=0o600):
             return
-    raise StorageError(f"{modes.FILE} cannot be added to: it is not a regular file", hint="Move it away, then repeat.")
+    problem = "it is not a regular file, or has a second name (a hard link)"
+    raise StorageError(f"{modes.FILE} cannot be added to: {problem}", hint="Move it away, then repeat.")
 
 
 async def _added(desk: Desk, path: str, line: bytes) -> bool:

@@ -11,7 +11,9 @@ import anyio
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
 from slurm_agent_tools.ledger.jobs import usage_text
 from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.replies import Diagnosis
 from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.toolbox import endings
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.units import JobId, parse_job_id
 
@@ -83,21 +85,22 @@ async def remember(desk: Desk, view: JobView) -> None:
         await desk.db(desk.store.update, run, seen=job.state, partition=job.partition, started=job.started)
 
 
-async def settle(desk: Desk, view: JobView, *, category: str | None = None, analysed: bool = False) -> None:
-    """Complete the submission's record with its end."""
+async def settle(desk: Desk, view: JobView, diagnosis: Diagnosis | None = None) -> None:
+    """Complete the submission's record with its end, and with what analyze_log found."""
     run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
     if run is None:
         return
-    read = {"analysed": desk.clock.now()} if analysed else {}
+    read: dict[str, object] = {}
+    if diagnosis is not None:
+        found = endings.found(view.job, diagnosis)
+        read = {"analysed": desk.clock.now(), "category": diagnosis.category, "diagnosis_json": found}
     await desk.db(
         desk.store.update,
         run,
         outcome=view.job.state,
         failed=failed(view),
         run_seconds=view.job.elapsed_seconds,
-        category=category or run.category or view.job.state,
-        **_end(run, view),
-        **read,
+        **({"category": run.category or view.job.state} | _end(run, view) | read),
     )
 
 
@@ -111,7 +114,7 @@ def _end(run: Submission, view: JobView) -> dict[str, object]:
         "partition": job.partition,
         "started": job.started,
         "ended": job.ended,
-        "exit_code": job.exit_code,
+        "exit_code": None if run.exit_code is not None and run.exit_code == job.other_code else job.exit_code,
         "signal": job.signal,
         "tasks": len(view.tasks) or 1,
     }

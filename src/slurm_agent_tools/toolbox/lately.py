@@ -46,12 +46,18 @@ def shown(measured: Measured) -> WaitMeasured | None:
     return WaitMeasured(median=measured.median, p95=measured.p95, jobs=measured.jobs)
 
 
+def period(hours: int) -> str:
+    """7 days, 24 hours."""
+    days = hours // 24
+    return f"{days} days" if days > 1 and not hours % 24 else f"{hours} hours"
+
+
 def of_queue(past: Past) -> QueueWaits:
     """What all jobs waited, whatever their size."""
     every = waits.measure(past.waits)
     found = {name: shown(one) for name, one in waits.by_partition(past.waits).items()}
     whose = " of your own" if past.own else ""
-    note = past.note or f"{every.jobs} jobs{whose} ran in the last {past.hours} hours"
+    note = past.note or f"{every.jobs} jobs{whose} ran in the last {period(past.hours)}"
     return QueueWaits(
         measured=shown(every), partitions={name: one for name, one in found.items() if one is not None}, note=note
     )

@@ -85,6 +85,7 @@ async def facts(desk: Desk, snapshot: Snapshot, request: JobRequest, width: int)
     candidate = slots.Claim(_CANDIDATE, width, after)
     active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
     waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
+    known, ended = await _named(desk, slots.named(request.dependency))
     today = await desk.db(desk.store.sent_since, desk.owner, desk.clock.now() - timedelta(days=1))
     return Live(
         now=desk.clock.now(),
@@ -92,7 +93,8 @@ async def facts(desk: Desk, snapshot: Snapshot, request: JobRequest, width: int)
         active_jobs=active_now,
         active=snapshot.active,
         status_read=await desk.db(desk.store.last_read, desk.owner, "status"),
-        known_jobs=await _known(desk, slots.named(request.dependency)),
+        known_jobs=known,
+        ended_jobs=ended,
         takes_over=_taken_over(after, active_now, active_then, width),
         slots_after=active_then,
         history=await history(desk, snapshot.active),
@@ -144,9 +146,13 @@ async def _settle(desk: Desk, runs: list[Submission], running: set[int]) -> list
     return await desk.db(desk.store.accepted, desk.owner)
 
 
-async def _known(desk: Desk, wanted: frozenset[int]) -> frozenset[str]:
-    """Those that the controller still holds: it takes a dependency on a job that it forgot as satisfied (22.05)."""
+async def _named(desk: Desk, wanted: frozenset[int]) -> tuple[frozenset[str], dict[str, str]]:
+    """Those that the controller still holds, and how those ended that are over and have no parts.
+
+    The controller takes a dependency on a job that it forgot as satisfied (22.05).
+    """
     known: set[str] = set()
+    ended: dict[str, str] = {}
     for base in sorted(wanted):
         try:
             view = await desk.slurm.job(JobId(base))
@@ -154,7 +160,9 @@ async def _known(desk: Desk, wanted: frozenset[int]) -> frozenset[str]:
             continue
         if {"squeue", "scontrol"} & set(view.job.sources):
             known.add(str(base))
-    return frozenset(known)
+        if view.over and not view.tasks:
+            ended[str(base)] = view.job.state
+    return frozenset(known), ended
 
 
 def _taken_over(after: frozenset[int], now: int, then: int, width: int) -> str | None:

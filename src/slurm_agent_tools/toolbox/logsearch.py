@@ -22,12 +22,13 @@ _ROUNDS = 8
 _FILLS = 0.2  # of the last lines that matched before it was called a flood
 _SHOWN = 600  # bytes of a line
 _SLOWEST = 40 * 2**20  # bytes per second that a file system gives at least
-_LEAST = 30.0  # seconds for any search
+_LEAST, _LONGEST = 30.0, 900.0  # seconds for any search
 _ALSO = ("error", "exception", "fatal", "abort", "panic")  # of failures that no signature knows
 _SPREAD = 0.7  # of the samples
 _FEW = 3  # of fewer samples nothing can be said
 # A line that does not fit into that much memory (in KB) ends the search, not the login node.
-_CAP = "ulimit -v 400000 2>/dev/null; "
+# As much CPU time as a search may take ends one whose caller was killed.
+_CAP = f"ulimit -v 400000 2>/dev/null; ulimit -t {_LONGEST:.0f} 2>/dev/null; "
 _GREP = 'grep -a -n -b -i -E -m "$4" -e "$2"'
 _AWK = ' | awk "$3"'
 # What a progress bar or a hole leaves is taken for line ends, so that no line is longer than the memory.
@@ -171,8 +172,9 @@ async def _once(runner: Runner, path: str, span: tuple[int, int], search: Search
     script = _SCRIPTS[reach, search.plain]
     words = [path, search.expression, _PROGRAM, str(_FLOOD), str(span[0] + 1), str(span[1])]
     env = {"LC_ALL": "C", "SIGNS": search.expression}
+    seconds = min(_LEAST + span[1] / _SLOWEST, _LONGEST)  # a file with holes may be of any size
     try:
-        done = await runner.run(["sh", "-c", script, "sh", *words], env=env, timeout=_LEAST + span[1] / _SLOWEST)
+        done = await runner.run(["sh", "-c", script, "sh", *words], env=env, timeout=seconds)
     except SlurmMissing:
         return None
     if done.timed_out:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from dataclasses import replace
 
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.policy import slots
-from slurm_agent_tools.replies import Alert, SlurmSection
+from slurm_agent_tools.replies import Alert, EndedShown, SlurmSection
 from slurm_agent_tools.slurm.queue import Queue
-from slurm_agent_tools.toolbox import jobs, live, show
+from slurm_agent_tools.toolbox import endings, jobs, live, show
 from slurm_agent_tools.toolbox.desk import Desk
 
 _SHOWN, _SHOWN_OVER = 8, 4
@@ -31,9 +32,23 @@ async def section(desk: Desk, active: Queue, over: Queue) -> SlurmSection:
         max_concurrent=limit,
         slots_left=max(0, limit - taken),
         jobs=[show.job(job, managed=job.job_id.base in managed) for job in shown],
-        finished_recently=[show.job(job, managed=job.job_id.base in managed) for job in ended],
+        finished_recently=await _ended(desk, ended, managed),
         not_shown=len(active) + len(over) - len(shown) - len(ended),
     )
+
+
+async def _ended(desk: Desk, jobs_over: list[Job], managed: frozenset[int]) -> list[EndedShown]:
+    """Jobs that are over, with the exit code that the accounting told when the guard's record was completed."""
+    ids = {job.job_id.base for job in jobs_over} & managed
+    runs = {run.job_id: run for _, run in await desk.db(desk.store.released, desk.owner, ids)} if ids else {}
+    shown = []
+    for job in jobs_over:
+        run = runs.get(job.job_id.base)
+        if run is not None and run.outcome == job.state and job.job_id == job.job_id.whole and job.exit_code is None:
+            job = replace(job, exit_code=run.exit_code, signal=run.signal or None)  # noqa: PLW2901 - completed
+        why = endings.cause(desk, run, job)
+        shown.append(EndedShown(**dict(show.job(job, managed=job.job_id.base in managed, why=why))))
+    return shown
 
 
 def _taken(active: Queue, reserved: Iterable[slots.Claim]) -> int:

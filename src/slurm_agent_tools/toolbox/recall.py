@@ -13,7 +13,15 @@ from slurm_agent_tools.history.search import search, similar, tags
 from slurm_agent_tools.history.sizing import Advice, Figure, advise
 from slurm_agent_tools.jobscript.resources import resolve
 from slurm_agent_tools.model import Resources
-from slurm_agent_tools.replies.history import AdviceShown, FigureShown, HistoryReply, PastJob, UsageShown
+from slurm_agent_tools.replies.history import (
+    AdviceShown,
+    FigureShown,
+    HistoryReply,
+    KeptJob,
+    MemoryShown,
+    PastJob,
+    UsageShown,
+)
 from slurm_agent_tools.toolbox import paths, show
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.toolbox.past import DAYS, past
@@ -25,7 +33,7 @@ _DATA = ["jobs"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A question to the memory; `like` is a script in the project."""
+    """A question to the memory; `like` is a script in the project. `memory`: as memory servers store them."""
 
     tags: Sequence[str] = ()
     match_all: bool = True
@@ -33,6 +41,7 @@ class Wanted:
     like: str | None = None
     limit: int = 20
     days: int = DAYS
+    memory: bool = False
 
 
 async def recall(desk: Desk, wanted: Wanted) -> HistoryReply:
@@ -40,20 +49,22 @@ async def recall(desk: Desk, wanted: Wanted) -> HistoryReply:
     asked = await _asked(desk, wanted.like) if wanted.like is not None else None
     known = await past(desk, days=wanted.days, limit=_MOST)
     found = search(known.records, tags=wanted.tags, match_all=wanted.match_all, query=wanted.query, limit=_MOST)
+    near: Sequence[tuple[float | None, JobRecord]]
     if asked is None:
-        shown = [job(record) for record in found[: wanted.limit]]
+        near = [(None, record) for record in found[: wanted.limit]]
         advice = None
     else:
         near = similar(found, asked.requested, name=asked.name, script_path=asked.path, limit=wanted.limit)
-        shown = [job(record, likeness) for likeness, record in near]
         runs = [one for one in known.records if one.name == asked.name or one.script_path == asked.path]
         advice = advice_shown(advise(runs, asked.requested))
     return HistoryReply(
         status="ok",
-        summary=_summary(len(found), len(shown), wanted) + (f" {advice.summary}" if advice is not None else ""),
+        summary=_summary(len(found), len(near), wanted) + (f" {advice.summary}" if advice is not None else ""),
         as_of=desk.clock.now(),
-        data_only=_DATA if shown else [],
-        jobs=shown,
+        data_only=_DATA if near else [],
+        jobs=[kept(record, like) for like, record in near]
+        if wanted.memory
+        else [job(record, like) for like, record in near],
         advice=advice,
         note=known.silent,
     )
@@ -78,6 +89,11 @@ async def _asked(desk: Desk, script: str) -> _Asked:
     return _Asked(name, reading.path, resolve(reading.request, partitions))
 
 
+def kept(record: JobRecord, likeness: float | None = None) -> KeptJob:
+    """One record as memory servers store it."""
+    return KeptJob(job_id=record.job_id, state=record.state, likeness=likeness, memory=MemoryShown(**memory(record)))
+
+
 def job(record: JobRecord, likeness: float | None = None) -> PastJob:
     """One record as it is shown."""
     plain = {item.name: getattr(record, item.name) for item in fields(record) if item.name in PastJob.model_fields}
@@ -88,7 +104,6 @@ def job(record: JobRecord, likeness: float | None = None) -> PastJob:
             "likeness": likeness,
             "requested": show.resources(record.requested),
             "usage": None if record.usage is None else UsageShown(**asdict(record.usage)),
-            "memory": memory(record),
         }
     )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from slurm_agent_tools import configs, results
 from slurm_agent_tools.catalogue import CompareResults, SaveResult
+from slurm_agent_tools.diagnosis.words import outcome
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.policy.engine import format_refusal
 from slurm_agent_tools.replies import (
@@ -36,7 +37,7 @@ async def save_result(desk: Desk, ask: SaveResult, caller: Caller) -> SaveReply:
         plan, decision = await failures.judged(desk, _path(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(desk, decision)
-        summary = f"{ask.name} would be saved; nothing was written.{_told(record)}"
+        summary = f"{ask.name} would be saved; nothing was written.{against(ask, view)}{_told(record)}"
         return SaveReply(status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision)
     for attempt in range(1, 1000):
         path = _path(ask, record.timestamp, attempt)
@@ -67,7 +68,7 @@ async def _saved(
     await _noted(desk, ask, record, path)
     failure = await failures.keep(desk, caller, view) if view is not None and ask.status == "failed" else None
     summary = f"{ask.name} ({ask.status}) is saved in {path}." + (f" Failure record: {failure}." if failure else "")
-    summary += _told(record)
+    summary += against(ask, view) + _told(record)
     return SaveReply(
         status="saved", summary=summary, as_of=record.timestamp, file_path=path, result=record,
         failure_record=failure, decision=decision,
@@ -82,6 +83,17 @@ async def _noted(desk: Desk, ask: SaveResult, record: ResultRecord, path: str) -
         )
     except StorageError as error:
         raise StorageError(f"{path} is saved, but {error.message}", hint=error.hint) from error
+
+
+def against(ask: SaveResult, view: JobView | None) -> str:
+    """Where Slurm says something else of the job than the caller does of the experiment."""
+    if view is None:
+        return ""
+    if not jobs.ended(view):
+        return f" But job {view.job.job_id} has not ended: Slurm says {view.job.state}."
+    if (ask.status == "success") is jobs.failed(view) and ask.status != "cancelled":
+        return f" But Slurm says of job {view.job.job_id}: {outcome(view.job)}."
+    return ""
 
 
 def _told(record: ResultRecord) -> str:

@@ -15,7 +15,7 @@ from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.replies import CompletionReport, ReportReply, ResourcesShown, SubmitReply
 from slurm_agent_tools.replies.report import QueueSeen
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import capacity, jobs, show
+from slurm_agent_tools.toolbox import capacity, endings, jobs, show
 from slurm_agent_tools.toolbox.desk import Desk
 
 Status = Literal["finished", "running", "pending", "unknown"]
@@ -55,6 +55,8 @@ async def report(desk: Desk, view: JobView, *, ask: bool = False) -> CompletionR
         wanted=Wanted(desk.settings.efficiency, desk.settings.rates),
         gpus=await _elsewhere(desk, view),
         queue=await _queue(desk, run, ask=ask),
+        found=endings.remembered(run, view.job),
+        cause=endings.cause(desk, run, view.job),
     )
     return completion.report(view.job, view.tasks, around)
 
@@ -126,9 +128,9 @@ async def of_job(desk: Desk, text: str) -> ReportReply:
     elif found.recommendation is not None:
         told += f" {found.recommendation.text}"
     managed = view.job.job_id.base in await jobs.managed(desk)
-    return ReportReply(
-        status=status, summary=told, as_of=desk.clock.now(), job=show.job(view.job, managed=managed), report=found
-    )
+    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
+    shown = show.job(view.job, managed=managed, why=endings.cause(desk, run, view.job))
+    return ReportReply(status=status, summary=told, as_of=desk.clock.now(), job=shown, report=found)
 
 
 def _status(view: JobView) -> Status:

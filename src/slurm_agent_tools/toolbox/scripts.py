@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import anyio.to_thread
 
 from slurm_agent_tools import configs
 from slurm_agent_tools.catalogue import GenerateScript, ValidateConfig
@@ -16,8 +14,8 @@ from slurm_agent_tools.generate import Draft, check, compose
 from slurm_agent_tools.model import Partition, Plan
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, ValidateReply
-from slurm_agent_tools.toolbox import advice, decisions, paths
+from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, RuleResult, ValidateReply
+from slurm_agent_tools.toolbox import advice, decisions, paths, shape
 from slurm_agent_tools.toolbox.case import resolved
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Shelf, new_id
 from slurm_agent_tools.toolbox.fallback import GENERATED
@@ -82,19 +80,23 @@ async def validate_config(desk: Desk, ask: ValidateConfig) -> ValidateReply:
     if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
         _, data = await paths.read_script(shelf, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
         decision = await _judge_script(desk, data, shown)
-        return _validated(desk, ask, [], [], {"kind": "batch script"}, decision)
+        return _validated(desk, ask, _against(decision), [], {"kind": "batch script"}, decision)
     schema = await _schema(shelf)
     if shown == configs.SCHEMA:
-        await anyio.to_thread.run_sync(configs.against, configs.Config({}, "JSON"), data)
+        await shape.against(b"{}", ".json", data)
         return _validated(desk, ask, [], [], {"kind": "JSON Schema"}, None)
     config = configs.parse(data, posixpath.splitext(real)[1], shown)
     present = {path: await _present(desk.there, path) for path in configs.paths(config)}
     errors, warnings, summary = configs.check(config, present, shaped=schema is not None)
     if schema is not None:
-        errors = [*await anyio.to_thread.run_sync(configs.against, config, schema), *errors]
+        errors = [*await shape.against(data, posixpath.splitext(real)[1], schema), *errors]
         summary["schema"] = configs.SCHEMA
     section = configs.slurm_section(config)
-    judged = await _judge_script(desk, configs.slurm_script(section).encode(), shown) if section is not None else None
+    if section is None:
+        return _validated(desk, ask, errors, warnings, summary, None)
+    judged = await _judge_script(desk, configs.slurm_script(section).encode(), shown)
+    judged = judged.model_copy(update={"rules": configs.retold(config, judged.rules)})
+    errors += [configs.complaint(config, rule) for rule in _refused(judged)]
     return _validated(desk, ask, errors, warnings, summary, judged)
 
 
@@ -111,6 +113,23 @@ async def _present(shelf: Shelf, path: str) -> bool:
     return await shelf.files.stat(await shelf.files.real_path(full)) is not None
 
 
+def _refused(decision: DecisionShown) -> list[RuleResult]:
+    return [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}]
+
+
+def _against(decision: DecisionShown) -> list[Complaint]:
+    """What the guard has against a batch script."""
+    return [
+        Complaint(
+            path=rule.id,
+            line=rule.evidence[0].line if rule.evidence else None,
+            message=rule.message,
+            remedy=(rule.remedy or "").replace("Call again with ", "Call submit_job with "),
+        )
+        for rule in _refused(decision)
+    ]
+
+
 def _validated(
     desk: Desk,
     ask: ValidateConfig,
@@ -119,21 +138,11 @@ def _validated(
     summary: Mapping[str, object],
     decision: DecisionShown | None,
 ) -> ValidateReply:
-    refused = [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}] if decision else []
-    errors = errors + [
-        Complaint(
-            path=rule.id,
-            line=rule.evidence[0].line if rule.evidence else None,
-            message=rule.message,
-            remedy=rule.remedy or "",
-        )
-        for rule in refused
-    ]
     invalid = bool(errors) or (ask.strict and bool(warnings))
     verdict = "not valid" if invalid else "valid"
     return ValidateReply(
         status="invalid" if invalid else "valid",
-        summary=f"{ask.config_path} is {verdict}: {len(errors)} errors, {len(warnings)} warnings.",
+        summary=f"{ask.config_path} is {verdict}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.",
         as_of=desk.clock.now(),
         errors=errors,
         warnings=warnings,
@@ -142,11 +151,18 @@ def _validated(
     )
 
 
+def _count(found: Sequence[Complaint], word: str) -> str:
+    return f"{len(found)} {word}" if len(found) == 1 else f"{len(found)} {word}s"
+
+
 # --- the guard without a submission ------------------------------------------------------------------------------
 
 
 async def _judge_script(desk: Desk, data: bytes, path: str, *, writes: bool = False) -> DecisionShown:
-    """The rules that need no live facts, over a script's text; with `writes`, the file to be written too."""
+    """The rules that need no more of the cluster than its partitions, over a script's text.
+
+    With `writes`, the file to be written too.
+    """
     reading, _ = await read(desk, data, path)
     partitions = await _partitions(desk)
     pinned = pins(reading.request, desk.policy.policy, partitions)
@@ -157,6 +173,7 @@ async def _judge_script(desk: Desk, data: bytes, path: str, *, writes: bool = Fa
         project=desk.project,
         reading=replace(reading, request=request),
         resources=resources,
+        partitions=partitions,
         path=real,
         path_exists=real is not None and await desk.files.stat(real) is not None,
         size=len(data) if writes else None,

@@ -10,8 +10,8 @@ from slurm_agent_tools.trust import line
 from slurm_agent_tools.units import format_duration, human_memory
 
 
-def job(record: Job, *, managed: bool | None = None) -> JobShown:
-    """One job as Slurm tells it."""
+def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> JobShown:
+    """One job as Slurm tells it; `why`: the cause of its end, where more is known of it than Slurm tells."""
     return JobShown(
         job_id=str(record.job_id),
         name=line(record.name),
@@ -34,7 +34,7 @@ def job(record: Job, *, managed: bool | None = None) -> JobShown:
         restarts=record.restarts,
         dependency=record.dependency,
         managed=managed,
-        cause=cause(record),
+        cause=why or cause(record),
         estimated_start=record.expected_start if record.state == "PENDING" else None,
         sources=list(record.sources),
     )
@@ -63,6 +63,21 @@ def resources(record: Resources) -> ResourcesShown:
         array_tasks=record.array_tasks,
         array_concurrency=record.array_concurrency,
     )
+
+
+def brief(record: Resources) -> str:
+    """A request in a few words: to cpu: 1 CPU, 200M, 00:05:00. What is not stated is left out."""
+    counts = (
+        (record.array_tasks, "array task"),
+        (record.nodes if (record.nodes or 1) > 1 else None, "node"),
+        (record.gpus, "GPU"),
+        (record.cpus, "CPU"),
+    )
+    said = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts if number]
+    said += [human_memory(record.memory_bytes)] if record.memory_bytes else []
+    said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
+    place = f" to {record.partition}" if record.partition else ""
+    return f"{place}{': ' if said else ''}{', '.join(said)}"
 
 
 def _memory(size: int | None) -> str | None:

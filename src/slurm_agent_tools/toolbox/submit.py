@@ -14,7 +14,7 @@ from slurm_agent_tools.ledger.anchor import submission_lock
 from slurm_agent_tools.model import JobRequest
 from slurm_agent_tools.policy.engine import format_refusal
 from slurm_agent_tools.replies import Blocker, SubmitReply
-from slurm_agent_tools.toolbox import advice, approval, dispatch, live, opinion, recover
+from slurm_agent_tools.toolbox import advice, approval, dispatch, live, offers, opinion, recover
 from slurm_agent_tools.toolbox.approval import Consult, Grant
 from slurm_agent_tools.toolbox.case import Case, blocked, hand_over, judge, open_case, reply
 from slurm_agent_tools.toolbox.desk import Caller, Desk
@@ -105,7 +105,8 @@ async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | 
     if answer is not None:
         return answer
     if not trial.accepted:
-        raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint="Correct the request; nothing was sent.")
+        hint = offers.beside(case.resources, snapshot.partitions)
+        raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint=hint)
     return await _send(desk, await advice.give(desk, case, trial), grant)
 
 
@@ -140,7 +141,8 @@ async def _dry_run(desk: Desk, case: Case) -> SubmitReply:
         return answer
     summary = f"{case.name} would be submitted; nothing was."
     if not trial.accepted:
-        summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message}"
+        hint = offers.beside(case.resources, snapshot.partitions)
+        summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message} {hint}"
     return reply(desk, await advice.give(desk, case, trial), "dry_run", summary)
 
 

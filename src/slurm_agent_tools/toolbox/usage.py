@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal
 
-from slurm_agent_tools.diagnosis.alerts import KNOWN, time_left
+from slurm_agent_tools.diagnosis.alerts import late_note, time_left
 from slurm_agent_tools.diagnosis.kinds import Facts
 from slurm_agent_tools.diagnosis.limits import Using
 from slurm_agent_tools.replies import RunningShown
@@ -26,7 +26,7 @@ def shown(facts: Facts, missing: str | None) -> RunningShown:
     return RunningShown(
         job_id=str(part.job_id),
         parts=len(facts.running),
-        elapsed_seconds=None if part.started is None else max(0, round((now - part.started).total_seconds())),
+        elapsed_seconds=part.elapsed_seconds,
         time_left_seconds=time_left(part, now),
         estimated_end=end,
         estimated_from=source,
@@ -39,16 +39,23 @@ def shown(facts: Facts, missing: str | None) -> RunningShown:
         memory_share=None if share is None else round(share, 3),
         cpu_seconds=using.cpu_seconds,
         cpu_share=None if cpu is None else round(cpu, 3),
-        note=missing or (_NO_SAMPLE if using.memory_bytes is None else None),
+        note=_note(facts, missing or (_NO_SAMPLE if using.memory_bytes is None else None)),
     )
+
+
+def _note(facts: Facts, missing: str | None) -> str | None:
+    """What was not measured, and that it will not be done in time."""
+    told = [text for text in (missing, late_note(facts)) if text is not None]
+    return ". ".join(told) or None
 
 
 def _end(using: Using, now: datetime) -> tuple[datetime | None, Literal["progress", "time limit"] | None]:
     """When it ends by its progress, but not after its limit; else the limit."""
     part, left = using.part, time_left(using.part, now)
     limit = None if left is None else now + timedelta(seconds=left)
-    if using.progress is not None and using.progress >= KNOWN and part.started is not None:
-        end = part.started + (now - part.started) / using.progress
+    whole = using.whole(now)
+    if whole is not None and part.started is not None:
+        end = part.started + timedelta(seconds=whole)
         if limit is None or end < limit:
-            return end, "progress"
-    return limit, None if limit is None else "time limit"
+            return end.replace(microsecond=0), "progress"
+    return None if limit is None else limit.replace(microsecond=0), None if limit is None else "time limit"

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from slurm_agent_tools import trust
-from slurm_agent_tools.diagnosis import modes
+from slurm_agent_tools.diagnosis import modes, parts
 from slurm_agent_tools.errors import InputError, UnknownJob
 from slurm_agent_tools.history.records import JobRecord
-from slurm_agent_tools.replies.history import HistoryReply, JobReply
+from slurm_agent_tools.replies.history import HistoryReply, JobReply, PastJob
 from slurm_agent_tools.replies.shapes import Reply
-from slurm_agent_tools.toolbox import analyze, jobs, paths, recall, show
+from slurm_agent_tools.toolbox import analyze, endings, jobs, paths, recall, show
 from slurm_agent_tools.toolbox.desk import Desk
 from slurm_agent_tools.toolbox.logfiles import Log
 from slurm_agent_tools.units import JobId
@@ -56,19 +56,29 @@ async def job(desk: Desk, job_id: str) -> JobReply:
         if record is None:
             raise
         summary = f"Slurm has forgotten job {wanted}; it was last seen as {record.state}."
-        return JobReply(status="ok", summary=summary, as_of=desk.clock.now(), remembered=recall.job(record))
+        return JobReply(status="ok", summary=summary, as_of=desk.clock.now(), remembered=_remembered(record))
     if jobs.ended(view) and wanted == JobId(wanted.base):
         await jobs.settle(desk, view)
     record = await _record(desk, wanted)
     managed = wanted.base in await jobs.managed(desk)
+    run = await desk.db(desk.store.by_job, desk.owner, wanted.base)
+    tasks = parts.shown(view.tasks)
+    told = parts.counted(view.tasks) if view.tasks else f"is {view.job.state}"
     return JobReply(
         status="ok",
-        summary=f"Job {wanted} ({trust.line(view.job.name)}) is {view.job.state}.",
+        summary=f"Job {wanted} ({trust.line(view.job.name)}){':' if view.tasks else ''} {told}.",
         as_of=desk.clock.now(),
-        job=show.job(view.job, managed=managed),
-        tasks=[show.job(task, managed=managed) for task in view.tasks],
-        remembered=None if record is None else recall.job(record),
+        job=show.job(view.job, managed=managed, why=endings.cause(desk, run, view.job)),
+        tasks=[show.job(task, managed=managed, why=endings.cause(desk, run, task)) for task in tasks],
+        tasks_by_state=parts.by_state(view.tasks),
+        tasks_not_shown=len(view.tasks) - len(tasks),
+        remembered=None if record is None else _remembered(record),
     )
+
+
+def _remembered(record: JobRecord) -> PastJob:
+    """All that is known of one job, and the same as memory servers store it."""
+    return recall.job(record).model_copy(update={"memory": recall.kept(record).memory})
 
 
 async def log(desk: Desk, job_id: str) -> str:
@@ -100,7 +110,8 @@ async def history(desk: Desk, tag: str = "", query: str = "") -> HistoryReply:
     if "," in tag and "|" in tag:
         raise InputError("tag", tag, "mixes , and |", hint="Write a,b for all of them or a|b for any.")
     wanted = [one.strip() for one in tag.replace("|", ",").split(",") if one.strip()]
-    return await recall.recall(desk, recall.Wanted(tags=wanted, match_all="|" not in tag, query=query, limit=_SHOWN))
+    question = recall.Wanted(tags=wanted, match_all="|" not in tag, query=query, limit=_SHOWN, memory=True)
+    return await recall.recall(desk, question)
 
 
 async def failure_modes(desk: Desk) -> str:

@@ -68,9 +68,11 @@ class _Vigil:
         except AgentToolsError:
             return
 
-    async def _grave(self) -> set[str]:
-        """The codes of what is critical or high of this very job."""
+    async def _grave(self) -> set[tuple[str, str]]:
+        """Code and severity of what is critical or high of this very job."""
         if self.view is None:
             return set()
         told = (await alerts.look(self._desk, self.view)).alerts
-        return {alert.code for alert in told if alert.severity != "medium" and alert.job_id is not None}
+        return {
+            (alert.code, alert.severity) for alert in told if alert.severity != "medium" and alert.job_id is not None
+        }

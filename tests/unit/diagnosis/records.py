@@ -14,6 +14,13 @@ NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ASKED = Resources(
     partition="gpu", nodes=1, cpus=4, memory_bytes=16 * GIB, memory_per_node_bytes=16 * GIB, time_limit_seconds=7200
 )
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/home/u/train.py", line 42, in main',
+    "    fit(model)",
+    '  File "/venv/lib/python3.11/site-packages/torch/nn.py", line 9, in forward',
+    "    raise ValueError(shape)",
+)
 
 
 def job(state: str = "FAILED", **facts) -> Job:

@@ -44,7 +44,8 @@ def raised(*parts: Job, job: Job | None = None, **facts: Any) -> dict[str, Alert
     found = alerts.alerts(Facts(whole, parts, NOW, **facts))
     assert len({alert.code for alert in found}) == len(found)
     for alert in found:
-        assert (alert.severity, alert.escalation) == (KINDS[alert.code][0], ESCALATION[KINDS[alert.code][0]])
+        assert alert.escalation == ESCALATION[alert.severity]
+        assert alert.severity == KINDS[alert.code][0] or alert.code == "time-left"
     return {alert.code: alert for alert in found}
 
 
@@ -64,6 +65,21 @@ def test_an_end_that_is_a_failure_is_critical(state: str):
     assert state in raised(running(state=state))["job-failed"].message
 
 
+def test_a_failure_is_told_with_its_code_and_never_with_the_code_of_a_success():
+    failed = raised(running(state="FAILED", exit_code=3))["job-failed"]
+    assert failed.message == "Job 7 (train) ended in FAILED (exit code 3)."
+    for state, signal in (("OUT_OF_MEMORY", 125), ("TIMEOUT", 15), ("NODE_FAIL", None)):
+        told = raised(running(state=state, exit_code=0, signal=signal))["job-failed"].message
+        assert told == f"Job 7 (train) ended in {state}."
+
+
+def test_a_long_or_odd_name_makes_no_long_or_odd_alert():
+    told = raised(running(state="FAILED", name="x\n`" * 40))["job-failed"].message
+    assert "\n" not in told
+    assert "`" not in told
+    assert len(told) < 80
+
+
 @pytest.mark.parametrize("state", ["COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"])
 def test_other_ends_are_no_failure(state: str):
     assert "job-failed" not in raised(running(state=state))
@@ -71,9 +87,12 @@ def test_other_ends_are_no_failure(state: str):
 
 def test_a_task_that_failed_is_told_while_the_others_go_on():
     tasks = [running(job_id=JobId(7, task=number)) for number in range(3)]
-    tasks[1] = replace(tasks[1], state="FAILED")
+    tasks[1] = replace(tasks[1], state="FAILED", exit_code=3)
     found = raised(*tasks, job=running())
-    assert "7_1 FAILED" in found["job-failed"].message
+    told = "Job 7 (train): 1 task failed: 7_1 FAILED (exit code 3)."
+    assert found["job-failed"].message == f"{told} The others go on."
+    over = raised(*(replace(task, state="FAILED", exit_code=3) for task in tasks[1:2]), job=running(state="FAILED"))
+    assert over["job-failed"].message == told
     assert found["job-failed"].job_id == "7"
 
 
@@ -189,6 +208,47 @@ def test_less_than_five_minutes_left_is_told(passed: int, told: bool):
     assert ("time-left" in raised(running(started=ago(passed)))) is told
 
 
+@pytest.mark.parametrize(
+    ("limit", "passed", "severity"),
+    [
+        (120, 3, None),
+        (300, 230, None),
+        (300, 241, "critical"),
+        (900, 721, "high"),
+        (1500, 1199, None),
+        (900, 841, "critical"),
+    ],
+)
+def test_a_short_job_is_told_of_in_the_last_fifth_of_its_limit(limit: int, passed: int, severity: str | None):
+    short = running(started=ago(passed), resources=replace(GIVEN, time_limit_seconds=limit))
+    found = raised(short).get("time-left")
+    assert (found.severity if found is not None else None) == severity
+
+
+def test_what_is_left_is_told_with_the_name_the_limit_and_the_hour():
+    message = raised(running(started=ago(3580)))["time-left"].message
+    assert message == "Job 7 (train) has 20 s of its 01:00:00 left, until 12:00:20 UTC."
+
+
+def test_a_job_that_is_too_slow_for_its_limit_is_told_early_with_the_figures():
+    slow = limits.Using(running(), progress=0.1)
+    found = raised(running(), using=slow)["time-left"]
+    assert found.severity == "high"
+    assert found.message == (
+        "Job 7 (train): By its log 10 % is done; at this pace the whole run takes 01:40:00, its limit is 01:00:00:"
+        " it will not be done in time."
+    )
+    late = running(started=ago(3590))
+    both = raised(late, using=limits.Using(late, progress=0.5))["time-left"]
+    assert (both.severity, "10 s of its" in both.message, "50 % is done" in both.message) == ("critical", True, True)
+
+
+@pytest.mark.parametrize(("progress", "limit"), [(0.04, 3600), (0.16, 3600), (0.1, -1), (0.1, None), (None, 3600)])
+def test_a_pace_that_is_not_known_or_nearly_fast_enough_says_nothing(progress: float | None, limit: int | None):
+    part = running(resources=replace(GIVEN, time_limit_seconds=limit))
+    assert raised(part, using=limits.Using(part, progress=progress)) == {}
+
+
 @pytest.mark.parametrize("limit", [None, -1])
 def test_a_job_without_a_limit_has_time(limit: int | None):
     assert raised(running(started=ago(10**6), resources=replace(GIVEN, time_limit_seconds=limit))) == {}
@@ -292,3 +352,10 @@ def test_the_gravest_comes_first():
         partitions={"cpu": Partition("cpu", "DOWN", True, 2, None, None)},
     )  # fmt: skip
     assert list(found) == ["cannot-start", "queue-backup", "partition-down", "long-wait", "requeued"]
+
+
+def test_a_job_whose_dependency_can_no_longer_hold_is_told_with_it():
+    part = pending(reason="DependencyNeverSatisfied", dependency="afterok:132(failed)")
+    said = "it waits for afterok:132(failed), which can no longer come true (DependencyNeverSatisfied)"
+    assert raised(part)["cannot-start"].message == f"Job 7 (train) can never start: {said}."
+    assert alerts.hopeless(replace(part, reason="Dependency")) is None

@@ -13,7 +13,7 @@ from slurm_agent_tools.diagnosis.advice import Wanted
 from slurm_agent_tools.diagnosis.completion import Around, report
 from slurm_agent_tools.history.gpus import GpuUse
 from slurm_agent_tools.model import Resources
-from slurm_agent_tools.replies import ResourcesShown
+from slurm_agent_tools.replies import Diagnosis, ResourcesShown
 from slurm_agent_tools.replies.report import QueueSeen
 from slurm_agent_tools.units import JobId
 
@@ -46,7 +46,7 @@ def test_a_report_has_the_five_sections_in_their_order_and_the_measured_figures(
     assert [line[3:] for line in found.text.splitlines() if line.startswith("## ")] == SECTIONS
     assert (found.queue_seconds, found.run_seconds, found.max_rss_bytes) == (300, 100, 4 * GIB)
     assert found.outcome == "COMPLETED (exit code 0)"
-    assert facts["Resources:"] == "1 GPUs, 4 CPUs, 8G memory"
+    assert facts["Resources:"] == "1 GPU, 4 CPUs, 8G memory"
     assert facts["Time in the queue:"] == "00:05:00"
     assert facts["Resource utilization:"] == "GPU not measured, memory 50 %, CPU 50 %"
     assert facts["CPU efficiency:"] == "50 % (00:03:20 of 00:06:40 CPU time)"
@@ -92,8 +92,8 @@ def test_an_array_counts_its_tasks_by_state_and_shows_the_steps_of_each():
 
 def test_of_many_steps_some_are_shown_and_the_rest_is_counted():
     found = told(job(*(step(str(number), mem=MIB) for number in range(60))))
-    assert (len(found.steps), found.steps_not_shown) == (50, 10)
-    assert "Steps not shown here: 52" in found.text
+    assert (len(found.steps), found.steps_not_shown) == (10, 50)
+    assert "Steps not shown here: 50" in found.text
 
 
 def test_a_failed_job_gets_its_error_type_and_what_to_do():
@@ -101,6 +101,58 @@ def test_a_failed_job_gets_its_error_type_and_what_to_do():
     assert facts["Error type:"].startswith("host-out-of-memory")
     assert "analyze_log on 71" in facts["Suggested fix:"]
     assert facts["Retry?"].startswith("no")
+    assert "the log was not read" in facts["Error type:"]
+
+
+def test_a_report_never_speaks_of_a_log_that_nobody_read():
+    found = told(failed_job("FAILED", exit_code=1), cause="Its script ended with exit code 1.")
+    facts = fields(found.text)
+    assert facts["Error type:"] == "not known yet: the log was not read for this report"
+    assert facts["Explanation:"] == "Its script ended with exit code 1."
+    assert "log says" not in found.text
+
+
+def test_a_report_tells_what_analyze_log_found_and_proposed():
+    seen = Diagnosis(
+        category="time-limit", confidence=0.95, escalation="high", explanation="At that pace it takes 4 hours.",
+        suggestions=["Write checkpoints."], proposed_change="#SBATCH --time=04:36:00",
+    )  # fmt: skip
+    found = told(failed_job("TIMEOUT"), found=seen)
+    facts = fields(found.text)
+    assert directives(found) == ["#SBATCH --time=04:36:00"]
+    assert facts["Error type:"] == "time-limit (from analyze_log)"
+    assert facts["Explanation:"] == seen.explanation
+    assert facts["Suggested fix:"] == "Write checkpoints."
+
+
+def test_a_proposal_without_the_log_is_the_least_and_names_who_may_know_more():
+    (change,) = told(failed_job("TIMEOUT")).recommendation.changes
+    assert change.why.startswith("at least: ")
+    assert "analyze_log 71" in change.why
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "signal", "outcome", "line"),
+    [
+        ("FAILED", 1, None, "FAILED (exit code 1)", "1"),
+        ("FAILED", 0, 9, "FAILED (signal 9)", "0:9 (ended by signal 9)"),
+        ("TIMEOUT", 0, None, "TIMEOUT", "0, but it ended TIMEOUT"),
+        ("TIMEOUT", 0, 15, "TIMEOUT", "0:15 (ended by signal 15)"),
+        ("OUT_OF_MEMORY", 0, 125, "OUT_OF_MEMORY", "0:125 (Slurm's mark for out of memory)"),
+        ("CANCELLED", None, None, "CANCELLED", "not known"),
+    ],
+)
+def test_no_failure_is_told_as_the_exit_code_0(state, code, signal, outcome, line):
+    found = told(failed_job(state, exit_code=code, signal=signal))
+    assert (found.outcome, fields(found.text)["Exit code:"]) == (outcome, line)
+
+
+def test_a_request_that_cannot_be_smaller_is_not_to_be_adjusted():
+    given = {"cpu": 1, "mem": 100 * MIB, "node": 1}
+    small = Resources(cpus=1, memory_bytes=100 * MIB, time_limit_seconds=300)
+    found = told(job(step(cpu=0.1, mem=MIB), allocated=given, resources=small, seconds=1))
+    assert (found.recommendation.verdict, found.recommendation.changes) == ("MINIMAL", [])
+    assert "the least there is" in found.recommendation.text
 
 
 def test_the_queue_is_told_as_it_was_seen():

@@ -23,6 +23,15 @@ def test_text_of_a_job_stays_on_its_line_and_in_its_span():
     assert line.count("`") == 2
 
 
+def test_text_of_a_job_makes_no_link_and_no_html_and_lists_no_other_record():
+    other = "2026-03-01_72_time-limit.md"
+    line = modes.entry(RECORD, f"![x](http://h/x.png) <b>x</b> [Record](issues/{other})", None)
+
+    assert line.count("](") == 1
+    assert "<" not in line
+    assert not modes.listed(line, other)
+
+
 def test_a_name_that_is_no_record_is_an_error():
     with pytest.raises(ValueError, match=r"notes\.md"):
         modes.entry("notes.md", "x", None)

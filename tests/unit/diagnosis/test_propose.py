@@ -102,3 +102,12 @@ def test_a_run_that_went_on_from_a_checkpoint_is_not_taken_for_a_faster_one():
     lines = [f"step {number}/1000" for number in range(500, 801, 50)]
 
     assert time(timed(7200), [log(*lines)]).line == "#SBATCH --time=03:50:00"  # 300 of 500 in two hours
+
+
+def test_an_explanation_carries_the_directive_and_the_pace_it_rests_on():
+    full = diagnose(asked(memory_per_node_bytes=100 * MIB), (), ()).explanation
+    slow = diagnose(timed(7200), (), [log("Epoch 37/100")]).explanation
+
+    assert "(#SBATCH --mem=120M)" in full
+    assert "At that pace the whole run takes 05:33:20." in slow
+    assert "(#SBATCH --time=06:25:00)" in slow

@@ -98,3 +98,24 @@ def test_a_program_that_python_could_not_start_is_a_command_that_was_not_found()
 
     assert found.category == "command-not-found"
     assert "(nvcc)" in found.explanation
+
+
+def test_a_message_may_begin_on_the_line_behind_the_exceptions_name():
+    lines = [START, OWN, "    start()", "AssertionError: ", "The NVIDIA driver on your system is too old (10010).",
+             "Ask for another one.", "", "Goodbye"]  # fmt: skip
+
+    assert (
+        exceptions(log(*lines))[0].message
+        == "The NVIDIA driver on your system is too old (10010). Ask for another one."
+    )
+    found = diagnose(job(exit_code=1), (), [log(*lines)])
+    assert found.category == "cuda-driver"
+    assert "too old (10010)" in found.explanation
+
+
+def test_what_follows_an_exception_without_a_message_is_not_always_its_own():
+    for after in ("srun: error: n1: task 0: Exited with exit code 1", "  indented", "KeyError: 'x'", START):
+        assert exceptions(log(START, OWN, "AssertionError", after))[0].message == ""
+    assert (
+        exceptions(log(*(f"[rank1]: {line}" for line in (START, OWN, "KeyError")), "[rank0]: hello"))[0].message == ""
+    )

@@ -86,7 +86,12 @@ def test_any_other_comment_is_no_summary(text):
     assert summary(text) is None
 
 
-@pytest.mark.parametrize("value", ["high", None, -1, 1e400, 250])
+@pytest.mark.parametrize("value", ["high", None, -1, 1e400, 10**400, 250])
 def test_a_figure_that_is_no_share_is_left_out(value):
     nodes = {"gpu01": {"gpu_utilization": {"0": value}}, "gpu02": "?", "gpu03": {"gpu_utilization": [1]}}
+    assert summary(packed({"nodes": nodes})) == GpuUse(None, None, "jobstats")
+
+
+def test_sizes_that_add_up_to_no_number_are_left_out():
+    nodes = {"gpu01": {"gpu_used_memory": {"0": 1e308, "1": 1e308}}}
     assert summary(packed({"nodes": nodes})) == GpuUse(None, None, "jobstats")

@@ -20,7 +20,8 @@ ALL = [FAILED, TRAIN, EVAL]
 def test_the_tags_are_what_is_known_each_once():
     assert tags(FAILED) == ("slurm", "job", "3", "gpu", "failed", "sweep-7", "missing-module")
     assert tags(EVAL) == ("slurm", "job", "1", "completed", "Sweep-8")
-    assert tags(record(state="TIMEOUT", category="timeout")) == ("slurm", "job", "1", "timeout")
+    assert tags(record(state="TIMEOUT", category="timeout")) == ("slurm", "job", "1", "timeout", "failed")
+    assert tags(record(state="CANCELLED")) == ("slurm", "job", "1", "cancelled")
 
 
 @pytest.mark.parametrize(("wanted", "match_all", "found"), [
@@ -98,6 +99,11 @@ class TestMerging:
         ours = record(7, state="FAILED", category="missing-module", usage=Usage(elapsed_seconds=5), started=NOW)
         (one,) = merged([ours], [record(7, state="FAILED", category="host-out-of-memory")])
         assert (one.category, one.usage, one.started) == ("missing-module", Usage(elapsed_seconds=5), NOW)
+
+    @pytest.mark.parametrize(("ours", "theirs", "told"), [(200, 72, 200), (72, 72, 72), (3, 72, 72), (None, 72, 72)])
+    def test_the_ledger_keeps_the_exit_code_of_which_the_accounting_has_seven_bits(self, ours, theirs, told):
+        (one,) = merged([record(7, exit_code=ours)], [record(7, state="FAILED", exit_code=theirs)])
+        assert one.exit_code == told
 
     def test_jobs_of_either_alone_are_there_newest_first(self):
         assert [one.job_id for one in merged([record(1), record(5)], [record(3)])] == ["5", "3", "1"]

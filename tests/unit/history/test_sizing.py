@@ -12,6 +12,7 @@ from tests.unit.history.records import ASKED, GIB, record, run
 from slurm_agent_tools.history.sizing import ENOUGH, advise, percentile
 from slurm_agent_tools.model import Resources, Usage
 
+MIB = 2**20
 SMALLER = replace(ASKED, memory_bytes=5 * GIB, time_limit_seconds=1200, cpus=2)
 
 
@@ -57,7 +58,7 @@ def test_fewer_runs_than_five_advise_nothing(number):
 def test_the_tasks_of_an_array_are_runs():
     advice = advise([run(tasks=20)], ASKED)
     assert (advice.basis, advice.memory.runs) == (20, 20)
-    assert advice.memory.recommended == 5 * GIB  # 4.8 up to a quarter of a GiB
+    assert advice.memory.recommended == 4916 * MIB  # 4.8 GiB up to whole MiB
 
 
 @pytest.mark.parametrize(("state", "facts"), [
@@ -76,7 +77,7 @@ class TestWhatALimitEnded:
         advice = advise([*runs(gib=2), killed], SMALLER)
         assert advice.memory.failed == 5 * GIB
         assert advice.memory.recommended == 6 * GIB
-        assert "memory: 5G is not more than what was too little, 5G." in advice.warnings
+        assert "memory: 5G is asked for, and 5G was too little." in advice.warnings
 
     @pytest.mark.parametrize("facts", [
         {"state": "FAILED", "category": "host-out-of-memory", "gib": 1},
@@ -96,7 +97,7 @@ class TestWhatALimitEnded:
     def test_a_time_limit_that_was_too_short_is_raised_by_half(self):
         advice = advise([*runs(seconds=100), run(9, seconds=1205, state="TIMEOUT", requested=SMALLER)], SMALLER)
         assert (advice.time.failed, advice.time.recommended) == (1200, 1800)
-        assert "time limit: 00:20:00 is not more than what was too little, 00:20:00." in advice.warnings
+        assert "time limit: 00:20:00 is asked for, and 00:20:00 was too little." in advice.warnings
 
     def test_what_failed_is_raised_without_a_single_completed_run(self):
         advice = advise([run(9, gib=4.9, state="OUT_OF_MEMORY", requested=SMALLER)], SMALLER)
@@ -115,9 +116,29 @@ def test_more_than_twice_what_was_ever_used_is_warned_of(gib, warned):
     assert [text.partition(":")[0] for text in advice.warnings] == (["memory"] if warned else [])
 
 
+def test_too_few_runs_and_what_the_guard_filled_in_are_no_reason_for_a_warning():
+    assert advise(runs(ENOUGH - 1, gib=0.1, seconds=1), ASKED).warnings == ()
+    found = advise(runs(gib=0.1, seconds=1, busy=8), ASKED, {"memory"}).warnings
+    assert found == ("time limit: 02:00:00 is far more than the most that was ever used, 00:00:01.",)
+
+
+def test_how_much_too_much_is_told_in_figures_that_say_something():
+    asked = replace(ASKED, memory_bytes=32 * GIB)
+    (found,) = advise(runs(gib=1, seconds=5000, busy=7), asked).warnings
+    assert found == "memory: 32G is 32 times the most that was ever used, 1G."
+
+
+def test_one_cpu_a_node_is_never_too_much_and_little_use_is_never_nothing():
+    one = replace(ASKED, cpus=1, memory_bytes=None, time_limit_seconds=None)
+    assert advise(runs(busy=0.002), one).warnings == ()
+    assert advise(runs(busy=0.02), replace(one, nodes=4, cpus=4)).warnings == ()
+    (found,) = advise(runs(busy=0.05), replace(one, cpus=4)).warnings
+    assert found == "CPUs: 4 is 80 times the most that was ever used, 0.05."
+
+
 def test_one_run_that_used_more_spares_the_warning_and_is_told_where_it_is_above_what_is_recommended():
     advice = advise([*(run(n, gib=2) for n in range(40)), run(41, gib=15)], ASKED)
-    assert advice.memory.recommended == 2.5 * GIB
+    assert advice.memory.recommended == 2458 * MIB
     assert "memory: a run used 15G, more than is recommended." in advice.warnings
     assert not any("twice" in text or "times the most" in text for text in advice.warnings if text.startswith("memory"))
 
@@ -153,7 +174,7 @@ def test_cpus_are_never_advised_beyond_the_request_and_never_below_the_nodes():
 def test_a_request_without_numbers_gets_them_and_no_percentages():
     advice = advise(runs(), Resources(time_limit_seconds=-1))
     assert (advice.memory.over_percent, advice.time.over_percent, advice.warnings) == (None, None, ())
-    assert advice.recommended == Resources(memory_bytes=5 * GIB, time_limit_seconds=1200, cpus=2)
+    assert advice.recommended == Resources(memory_bytes=4916 * MIB, time_limit_seconds=1200, cpus=2)
 
 
 @pytest.mark.proves("sizes-from-history")
@@ -174,3 +195,12 @@ def test_no_advice_is_below_the_use_of_19_in_20_runs_or_at_what_failed(uses, kil
     assert sum(seconds <= time for _, seconds in uses) >= 0.95 * len(uses)
     assert memory > max(killed, default=0) * GIB
     assert time % 60 == 0
+
+
+def test_sizes_that_were_each_too_little_are_named_with_twice_the_last():
+    killed = [run(n, state="OUT_OF_MEMORY", requested=replace(ASKED, memory_bytes=n * GIB)) for n in (2, 3)]
+
+    said = "memory: 2G, 3G were each too little. Twice the last, 6G, tells more."
+    assert said in advise(killed, SMALLER).warnings
+    assert said not in advise(killed, ASKED).warnings  # it asks for more than that already
+    assert said not in advise(killed[1:], SMALLER).warnings

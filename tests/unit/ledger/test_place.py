@@ -54,7 +54,7 @@ def far(folder: Path) -> list[Mount]:
 
 
 def test_a_named_folder_on_a_network_file_system_is_refused_with_what_to_do(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"state_dir: lies on a network file system \(nfs4\)") as caught:
+    with pytest.raises(ConfigError, match=r"state_dir: .* lies on a network file system \(nfs4\)") as caught:
         choose(tmp_path / "state", given=True, mounts=far(tmp_path))
     assert "SLURM_AGENT_STATE_DIR" in caught.value.hint
 

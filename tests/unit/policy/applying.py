@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +24,7 @@ STEP = re.compile(
     r"|(?:Change (?P<change>\S+) as the diagnosis of job \d+ says)"
     r"|(?:Shorten (?P<shorten>\S+) to at most (?P<size>\S+):)"
     r"|(?:Save at most (?P<save>[^:]+):)"
+    r"|(?:Run `(?P<run>sed -i .+)`\.$)"
     r"|(?P<person>Ask a person)"
     r"|(?P<note>Note: )"
 )
@@ -169,6 +172,10 @@ def _act(step: re.Match[str], request: Request) -> None:
         request.files[step["change"]] += "# as the diagnosis says\n"
     elif step["shorten"]:
         request.files[step["shorten"]] = request.files[step["shorten"]][:1000]
+    elif step["run"]:
+        _, _, expression, file = shlex.split(step["run"])
+        done = subprocess.run(["sed", expression], input=request.files[file].encode(), capture_output=True, check=True)
+        request.files[file] = done.stdout.decode()
     elif step["save"]:
         request.save_at_most = step["save"]
     elif step["person"]:

@@ -189,6 +189,48 @@ def test_a_dependency_is_read_as_sbatch_reads_it(dependency: str, outcome: str):
 
 
 @pytest.mark.parametrize(
+    ("dependency", "ends", "told"),
+    [
+        ("afterok:11", {"11": "FAILED"}, "Job 11 ended FAILED, so afterok:11 can never be met."),
+        ("afterok:12:11", {"11": "TIMEOUT"}, "Job 11 ended TIMEOUT, so afterok:11 can never be met."),
+        ("aftercorr:99", {"99": "CANCELLED"}, "Job 99 ended CANCELLED, so aftercorr:99 can never be met."),
+        ("afternotok:11", {"11": "COMPLETED"}, "Job 11 ended COMPLETED, so afternotok:11 can never be met."),
+        ("afterok:99", {"99": "COMPLETED"}, "Job 99 is over (COMPLETED) and Slurm has forgotten it."),
+        ("afterany:99:98", {"99": "FAILED"}, "Job 99 is over (FAILED) and Slurm has forgotten it; Slurm does not know"),
+    ],
+)
+def test_a_job_that_waits_for_one_that_is_over_is_told_how_it_ended(dependency: str, ends: dict[str, str], told: str):
+    plan = asks("true", dependency=dependency, live=live(known_jobs=frozenset({"11", "12"}), ended_jobs=ends))
+
+    result = answer(plan, "dependency")
+
+    assert result.outcome == "deny"
+    assert result.message.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("dependency", "state"),
+    [
+        ("afterok:11", "COMPLETED"),
+        ("afterany:11", "FAILED"),
+        ("after:11", "FAILED"),
+        ("afterok:11?afterok:12", "FAILED"),
+    ],
+)
+def test_an_end_that_is_waited_for_or_that_another_job_can_make_good_is_no_obstacle(dependency: str, state: str):
+    facts = live(known_jobs=frozenset({"11", "12"}), ended_jobs={"11": state})
+
+    assert answer(asks("true", dependency=dependency, live=facts), "dependency").outcome == "pass"
+
+
+def test_without_a_queue_the_partitions_alone_are_enough_to_judge_the_partition():
+    plan = replace(asks("#SBATCH --partition=gpuu", partition="gpuu"), partitions=live().partitions)
+
+    assert answer(plan, "partition").outcome == "deny"
+    assert answer(replace(plan, partitions=None), "partition").outcome == "not_evaluated"
+
+
+@pytest.mark.parametrize(
     ("facts", "outcome"),
     [
         ({"output": "logs/%j.out"}, "pass"),

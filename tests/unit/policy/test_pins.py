@@ -160,7 +160,7 @@ def test_a_low_priority_is_the_policys_nice_value_and_normal_is_nothing():
 
 
 @pytest.mark.parametrize(
-    ("values", "option"), [(("500",), "--nice=500"), (("5",), "--nice=100"), ((None,), "--nice=100"), (("900", "7"), "--nice=100"), (("-50",), "--nice=100")]
+    ("values", "option"), [(("500",), "--nice=500"), (("5",), "--nice=100"), ((None,), "--nice=100"), (("900", "7"), "--nice=100"), (("-50",), "--nice=100"), (("9" * 5000,), "--nice=100")]
 )  # fmt: skip
 def test_a_low_priority_never_lifts_a_job(values: tuple[str | None, ...], option: str):
     assert asked("low", nice(*values)) == [option]

@@ -133,3 +133,50 @@ def test_the_cause_is_told_in_a_sentence(record, words):
 def test_a_success_and_a_job_that_goes_on_have_no_cause(record):
     assert truth.cause(record) is None
     assert truth.cause(replace(record, steps=(Step("batch", "batch", "COMPLETED", exit_code=0),))) is None
+
+
+def codes(seen: truth.JobView) -> tuple[object, ...]:
+    return (seen.job.exit_code, seen.job.signal, [step.exit_code for step in seen.job.steps], truth.cause(seen.job))
+
+
+def accounted(code: int, signal: int | None = None, **more: object) -> Job:
+    return job("5", "FAILED", "sacct", exit_code=code, signal=signal, short_code=True, **more)
+
+
+@pytest.mark.parametrize("code", [128, 137, 200, 255])
+def test_the_controllers_exit_code_counts_where_the_accounting_kept_seven_bits_of_it(code):
+    steps = (
+        Step("batch", "batch", "FAILED", exit_code=code & 127, signal=0),
+        Step("0", "a", "FAILED", exit_code=143 & 127),
+        Step("1", "b", "COMPLETED", exit_code=0),
+    )
+    detail = job("5", "FAILED", "scontrol", exit_code=code, short_code=False, derived_exit_code=143)
+    seen = view("5", [job("5", "FAILED")], [detail], [accounted(code & 127, steps=steps)])
+    assert codes(seen) == (code, None, [code, 143, 0], f"Its script ended with exit code {code}.")
+
+
+@pytest.mark.parametrize(("code", "signal"), [(7, None), (201, None), (200, 9)])
+def test_an_end_that_is_not_the_accountings_is_not_mixed_with_it(code, signal):
+    detail = job("5", "FAILED", "scontrol", exit_code=code, signal=signal, short_code=False)
+    seen = view("5", [], [detail], [accounted(72)])
+    assert (seen.job.exit_code, seen.job.signal, seen.job.other_code) == (72, None, 200)
+
+
+def test_two_steps_that_may_have_ended_so_keep_the_accountings_codes():
+    steps = tuple(Step(number, "a", "FAILED", exit_code=15) for number in "01")
+    detail = job("5", "FAILED", "scontrol", exit_code=1, short_code=False, derived_exit_code=143)
+    assert codes(view("5", [], [detail], [accounted(1, steps=steps)]))[2] == [15, 15]
+
+
+@pytest.mark.parametrize(("code", "words"), [(72, "72 (or 200: the"), (0, "0 (or 128: the"), (1, "1 (or 129: the")])
+@pytest.mark.parametrize("live", [[], [job("5", "FAILED")]], ids=["forgotten", "the queue without its details"])
+def test_a_code_that_may_be_a_part_of_one_says_so(live, code, words):
+    seen = view("5", live, [], [accounted(code)])
+    assert seen.job.exit_code == code
+    assert truth.cause(seen.job) == f"Its script ended with exit code {words} accounting keeps 7 bits)."
+
+
+@pytest.mark.parametrize("past", [accounted(0, 11), replace(accounted(0), state="COMPLETED"), accounted(200)])
+def test_a_signal_a_success_and_a_whole_code_leave_no_doubt(past):
+    assert view("5", past=[past]).job.other_code is None
+    assert "(or" not in (truth.cause(past) or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +12,17 @@ import pytest
 from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.catalogue import SubmitJob
-from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.errors import InputError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.history.waits import Past, Waited
-from slurm_agent_tools.model import Job, JobRequest, Resources, ScriptReading, Usage
-from slurm_agent_tools.replies import Advised, SubmitReply
+from slurm_agent_tools.model import Job, JobRequest, Pin, Resources, ScriptReading, Usage
+from slurm_agent_tools.replies import Advised, ExpectedWait, SubmitReply
 from slurm_agent_tools.slurm import sbatch
-from slurm_agent_tools.toolbox import advice, lately
+from slurm_agent_tools.slurm.truth import JobView
+from slurm_agent_tools.toolbox import advice, awaiting, lately, show
 from slurm_agent_tools.toolbox.case import Case, open_case
 from slurm_agent_tools.toolbox.desk import Caller, Desk
+from slurm_agent_tools.units import JobId
 
 GIB = 2**30
 ASKED = Resources(partition="cpu", nodes=1, cpus=4, gpus=0, memory_bytes=8 * GIB, time_limit_seconds=7200)
@@ -102,7 +105,7 @@ async def test_slurms_estimate_stands_beside_what_was_measured(desk: Desk):
     assert wait.from_history_seconds is not None
     assert wait.from_history_seconds.model_dump() == {"median": 30, "p95": 100, "jobs": 5}
     assert (wait.jobs, found.budget, found.sizing) == (5, None, None)
-    assert wait.note == "5 jobs of the same partition and about the same size ran in the last 24 hours."
+    assert wait.note == "5 jobs of about this size ran on this partition in the last 24 hours."
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ async def test_slurms_estimate_stands_beside_what_was_measured(desk: Desk):
     [
         (
             Told(past(10, 20)),
-            "2 jobs of the same partition and about the same size ran in the last 24 hours; fewer than 5",
+            "No estimate from earlier jobs: 2 jobs of about this size ran on this partition in the last 24 hours, 5 are",
         ),
         (Told(SlurmUnreachable("slurmdbd is away")), "The accounting could not be asked: slurmdbd is away."),
         (Told(None), "The accounting was not asked: Slurm is slow, or it gave no answer"),
@@ -141,10 +144,10 @@ async def test_an_accounting_that_hangs_keeps_nobody(desk: Desk, monkeypatch: py
 @pytest.mark.parametrize(
     ("budget", "records", "fits", "words"),
     [
-        ("3600s", runs(6), True, "run 00:10:00 (95 % of its 6 runs"),
-        ("600s", runs(6), False, "is more than 00:10:00"),
-        ("3:00:00", [], True, "run 02:00:00 (its time limit"),
-        ("60", [], False, "is more than 01:00:00"),
+        ("3600s", runs(6), True, "run up to 00:10:00 (95 % of its 6 runs"),
+        ("10m", runs(6), False, "It may miss the time budget of 00:10:00: wait 00:05:00"),
+        ("3:00:00", [], True, "run up to 02:00:00 (its time limit; too few earlier runs to know better)"),
+        ("60", [], False, "It may miss the time budget of 01:00:00"),
     ],
 )
 async def test_a_budget_is_compared_with_the_wait_and_the_run(
@@ -251,6 +254,87 @@ async def test_a_summary_says_what_a_person_should_hear(desk: Desk, monkeypatch:
     plain = Advised()
 
     assert tight is not None
-    assert tight.hint.startswith(" It does not fit the time budget: 00:10:00 is more than 00:01:00")
-    assert tight.hint.endswith("see the warnings of `sizing`.")
+    assert tight.hint.startswith(" It may miss the time budget of 00:01:00: wait not known")
+    assert tight.hint.endswith(" Sizing: memory: 8G is 8.0 times the most that was ever used, 1G. 2 more in `sizing`.")
     assert plain.hint == ""
+
+
+async def test_what_the_guard_filled_in_is_not_held_against_the_request(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+    with_runs(monkeypatch, runs(12))
+    slurm(desk, Told(None))
+    pins = (Pin("--mem=8G", "no memory stated"), Pin("--time=02:00:00", "no time limit stated"))
+
+    found = (await advised(desk, replace(case(), pinned=pins))).sizing
+
+    assert found is not None
+    assert [warning.split(":")[0] for warning in found.warnings] == ["CPUs"]
+
+
+class Queued(Told):
+    """One other job, 132, in a state."""
+
+    def __init__(self, state: str, *, started: bool = True) -> None:
+        super().__init__(None)
+        begun = datetime(2026, 1, 1, tzinfo=UTC) if started else None
+        self.view = JobView(Job(JobId(132), "first", state, ("squeue",), started=begun))
+
+    async def job(self, job_id: JobId) -> JobView:
+        if job_id.base != 132:
+            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job")
+        return self.view
+
+
+@pytest.mark.parametrize(
+    ("dependency", "state", "words"),
+    [
+        ("afterok:132", "RUNNING", "It starts after job 132 ends well."),
+        ("afterany:132", "PENDING", "It starts after job 132 ends."),
+        ("after:132", "RUNNING", None),
+        ("after:132", "PENDING", "It starts after job 132 has begun."),
+        ("afterok:132:133", "RUNNING", "It starts once its dependency afterok:132:133 holds."),
+        ("singleton", "COMPLETED", "It starts once its dependency singleton holds."),
+        ("afterok:132", "COMPLETED", None),
+        ("afterok:133", "RUNNING", None),
+        (None, "RUNNING", None),
+    ],
+)
+async def test_a_job_that_waits_for_another_one_starts_at_no_known_time(
+    desk: Desk, dependency: str | None, state: str, words: str | None
+):
+    slurm(desk, Queued(state, started=state != "PENDING"))
+    asked = replace(case(time_budget="1-00:00:00"), request=JobRequest(dependency=dependency))
+
+    found = await advised(desk, asked, 0)
+
+    assert found.awaits == words
+    assert (found.estimated_start is None) is (words is not None)
+    assert found.budget is not None
+    assert found.budget.fits is (True if words is None else None)
+    assert words is None or f"wait not known (i{words[1:-1]})" in found.budget.why
+    assert found.expected_wait is not None
+    assert (found.expected_wait.from_slurm_seconds is None) is (words is not None)
+
+
+async def test_a_job_that_nobody_can_be_asked_about_is_waited_for(desk: Desk):
+    other = Queued("RUNNING")
+    slurm(desk, other)
+    assert await awaiting.others(desk, "afterok:132") is not None
+
+    async def away(_: JobId) -> JobView:
+        raise SlurmUnreachable("the controller is away")
+
+    object.__setattr__(other, "job", away)
+    assert await awaiting.others(desk, "afterok:132") is not None
+
+
+def test_when_it_starts_is_a_sentence_where_slurm_tells():
+    assert advice.starts(ExpectedWait(from_slurm_seconds=2)) == " Slurm expects it to start at once."
+    assert advice.starts(ExpectedWait(from_slurm_seconds=600)) == " Slurm expects it to start in 00:10:00."
+    assert advice.starts(ExpectedWait()) == advice.starts(None) == ""
+
+
+def test_a_request_is_told_in_a_few_words():
+    assert show.brief(
+        Resources(partition="cpu", nodes=1, cpus=1, memory_bytes=200 * 2**20, time_limit_seconds=300)
+    ) == (" to cpu: 1 CPU, 200M, 00:05:00")
+    assert show.brief(Resources(nodes=2, gpus=4, cpus=8, array_tasks=10)) == ": 10 array tasks, 2 nodes, 4 GPUs, 8 CPUs"

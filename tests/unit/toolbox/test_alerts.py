@@ -84,6 +84,18 @@ async def test_progress_in_the_log_tells_when_it_ends(tmp_path: Path):
     assert (now.progress, now.estimated_from) == (0.4, "progress")
     assert now.estimated_end is not None
     assert (now.estimated_end - datetime.now(UTC)).total_seconds() == pytest.approx(900, abs=5)
+    assert now.estimated_end.microsecond == 0
+
+
+async def test_a_pace_that_is_too_slow_for_the_limit_is_noted_and_told_of(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    cluster.write("".join(f"step {number}/100 loss 0.1\n" for number in range(11)))
+    reply = await cluster.wait()
+    assert reply.running is not None
+    assert "it will not be done in time" in (reply.running.note or "")
+    assert reply.running.estimated_from == "time limit"
+    assert reply.running.elapsed_seconds == reply.job.run_seconds
+    assert [alert.code for alert in reply.alerts] == ["time-left"]
 
 
 @pytest.mark.parametrize("said", [b"!", b"lorem ipsum\n", b"", b"5.batch|1|0|00:00:00|cpu=00:00:00,mem=0\n"])
@@ -168,6 +180,59 @@ async def test_a_wait_is_compared_with_what_was_estimated_at_its_submission(
     assert ("long-wait" in {alert.code for alert in reply.alerts}) is told
     assert not told or "by Slurm at its submission" in reply.alerts[0].message
     assert reply.estimated_start == datetime.fromtimestamp(start, UTC)
+
+
+# --- its words ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_summary_tells_memory_and_the_time_that_is_left(tmp_path: Path):
+    summary = (await Cluster(tmp_path).wait()).summary
+    start, _, left = summary.partition(", 00:")
+    assert start == "Job 5 (train) is RUNNING for 00:10:00, memory 3M of 4M (75 %)"
+    assert left.endswith(" left. Call wait_for_job again to go on waiting.")
+
+
+async def test_a_summary_leaves_out_what_was_not_measured(tmp_path: Path):
+    cluster = Cluster(tmp_path, limit="UNLIMITED")
+    cluster.answers["sstat"] = b""
+    told = (await cluster.wait()).summary
+    assert told == "Job 5 (train) is RUNNING for 00:10:00. Call wait_for_job again to go on waiting."
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_a_job_that_can_never_start_is_not_polled_for_ever(tmp_path: Path, guarded: bool):
+    cluster = Cluster(
+        tmp_path, state="PENDING", reason="DependencyNeverSatisfied", dependency="afterok:4(failed)", elapsed="0:00",
+        start="N/A", nodes="",
+    )  # fmt: skip
+    desk = cluster.box.desk
+    if guarded:
+        desk.store.add(desk.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC)))
+    reply = await cluster.wait()
+    assert (reply.status, reply.next_poll_seconds) == ("pending", None)
+    assert reply.summary.startswith(
+        "Job 5 (train) can never start: it waits for afterok:4(failed), which can no longer"
+    )
+    assert reply.summary.endswith("cancel_job frees its slot.") is guarded
+    assert "wait_for_job" not in reply.summary
+
+
+async def test_of_many_tasks_all_are_counted_and_some_are_shown(tmp_path: Path):
+    cluster = Cluster(tmp_path)
+    states = {7: "FAILED", 30: "RUNNING"}
+    row = {"submitted": cluster.begun, "start": cluster.begun, "end": cluster.begun + 5}
+    one = ABOUT.replace("JobId=5 ", "JobId=130 ArrayJobId=5 ArrayTaskId=30 ").format(cluster.begun, cluster.log)
+    cluster.answers["scontrol show job"] = one.encode()
+    numbers = {number: {"raw": str(100 + number), "again": str(100 + number)} for number in range(40)}
+    cluster.answers["squeue"] = b"".join(
+        queued(f"5_{number}", states.get(number, "COMPLETED"), **row | raw) for number, raw in numbers.items()
+    ) + queued("5_[40-59%4]", "PENDING", reason="JobArrayTaskLimit", **row)
+    reply = await cluster.wait()
+    assert reply.tasks_by_state == {"COMPLETED": 38, "FAILED": 1, "RUNNING": 1, "PENDING": 20}
+    assert [task.job_id for task in reply.tasks[:3]] == ["5_7", "5_30", "5_[40-59%4]"]
+    assert (len(reply.tasks), reply.tasks_not_shown) == (20, 21)
+    told = "Job 5 (train): 1 of 60 tasks FAILED (5_7), 1 RUNNING, 20 PENDING, 38 COMPLETED."
+    assert reply.summary.startswith(told)
 
 
 # --- get_status --------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def test_this_machine_can_always_be_named(tmp_path: Path):
 
 async def test_a_cluster_that_is_not_configured_is_named_with_those_that_are(tmp_path: Path):
     desks = Opened(settings(tmp_path, far=FAR))
-    with pytest.raises(InputError, match="cluster: is no cluster") as caught:
+    with pytest.raises(InputError, match=r"cluster: .* is no cluster") as caught:
         await desks.at("fra")
     assert "far, local" in caught.value.hint
     await desks.close()

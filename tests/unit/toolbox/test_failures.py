@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 
+from slurm_agent_tools.catalogue import SaveResult
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import failures
+from slurm_agent_tools.toolbox import failures, records
 from slurm_agent_tools.toolbox.desk import Caller
 from slurm_agent_tools.units import JobId
 
@@ -102,9 +104,44 @@ async def test_a_page_that_is_no_file_is_an_error_and_nothing_is_written_through
         await keep(desk)
 
 
+async def test_a_page_with_a_second_name_outside_of_the_project_is_not_added_to(desk, tmp_path):
+    page_of(desk, "")
+    gone(desk)
+    (tmp_path / "profile").write_text("mine\n")
+    os.link(tmp_path / "profile", f"{desk.project}/{PAGE}")
+
+    with pytest.raises(StorageError, match="hard link"):
+        await keep(desk)
+    assert (tmp_path / "profile").read_text() == "mine\n"
+
+
 async def test_each_file_is_in_the_decision_log(desk):
     await keep(desk)
 
     lines = read(desk, desk.store.decisions).splitlines()
     written = [json.loads(line)["path"] for line in lines]
     assert written == [RECORD, PAGE]
+
+
+async def test_a_job_that_ended_well_leaves_no_record_of_a_failure(desk):
+    fine = failed(Path(desk.project), log="done\n")
+    fine = JobView(replace(fine.job, state="COMPLETED", exit_code=0), ())
+
+    assert await failures.keep(desk, Caller(), fine) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "says"),
+    [
+        ("success", "FAILED", " But Slurm says of job 71: FAILED (exit code 1)."),
+        ("failed", "FAILED", ""),
+        ("failed", "COMPLETED", " But Slurm says of job 71: COMPLETED (exit code 1)."),
+        ("success", "COMPLETED", ""),
+        ("cancelled", "FAILED", ""),
+        ("success", "RUNNING", " But job 71 has not ended: Slurm says RUNNING."),
+    ],
+)
+def test_a_result_that_slurm_tells_otherwise_is_saved_with_slurms_word_beside_it(tmp_path, status, state, says):
+    view = JobView(replace(failed(tmp_path).job, state=state), ())
+
+    assert records.against(SaveResult(name="x", status=status), view) == says

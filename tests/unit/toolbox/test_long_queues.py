@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import anyio
 import pytest
 from tests.unit.slurm.answers import Prepared, done
@@ -10,6 +12,7 @@ from tests.unit.toolbox.desks import toolbox
 
 from slurm_agent_tools import faces
 from slurm_agent_tools.catalogue import GetStatus
+from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.slurm.runner import Completed
 
 CONFIG = b"ClusterName             = test\nSLURM_VERSION           = 22.05.8\n"
@@ -52,6 +55,30 @@ async def test_of_many_jobs_all_count_and_the_newest_are_listed(tmp_path):
     assert slurm.not_shown == 302 + 20 - 8 - 4
     assert reply.queue.depth == 402
     assert len(faces.text(faces.document(reply))) < 10_000
+
+
+async def test_of_jobs_that_ended_lately_only_what_is_known_is_told(tmp_path):
+    reply = await Cluster(tmp_path, queued("5", "COMPLETED")).status()
+    (ended,) = faces.document(reply)["slurm"]["finished_recently"]
+    assert {"job_id", "name", "state", "reason", "managed", "exit_code"} <= set(ended)
+    assert {name for name, value in ended.items() if value is None} <= {"reason", "exit_code"}
+
+
+async def test_the_exit_code_of_a_job_that_ended_lately_is_what_the_accounting_told(tmp_path):
+    cluster = Cluster(tmp_path, queued("5", "FAILED") + queued("6", "FAILED") + queued("7", "COMPLETED"))
+    desk, now = cluster.tools.desk, datetime.now(UTC)
+    for number in (5, 7):
+        desk.store.add(
+            desk.owner,
+            Submission(
+                token=f"t{number}", idempotency_key=f"k{number}", phase="released", created=now, updated=now,
+                script_path="a.sh", script_sha256="0", request_sha256="0", job_name="x", slots=1, decision_id="d",
+                job_id=number, outcome="FAILED", failed=True, exit_code=3,
+            ),
+        )  # fmt: skip
+    reply = await cluster.status()
+    known = {job.job_id: (job.managed, job.exit_code) for job in reply.slurm.finished_recently}
+    assert known == {"5": (True, 3), "6": (False, None), "7": (True, None)}  # of 7 the record is of an earlier end
 
 
 async def test_few_jobs_are_listed_in_the_order_of_the_queue(tmp_path):

@@ -106,6 +106,13 @@ async def test_a_later_look_without_steps_does_not_take_the_use_away(desk):
     assert (found.usage.memory_peak_bytes, found.ended) == (100 * MIB, NOW - timedelta(minutes=40))
 
 
+async def test_a_later_look_at_the_accounting_alone_does_not_cut_the_exit_code(desk):
+    sent(desk)
+    for code, short in ((200, False), (72, True)):
+        await jobs.remember(desk, JobView(ended(desk, state="FAILED", exit_code=code, short_code=short)))
+    assert [one.exit_code for one in desk.store.history(desk.owner)] == [200]
+
+
 async def test_an_active_job_is_remembered_as_it_was_seen(desk):
     sent(desk)
     await jobs.remember(desk, JobView(ended(desk, state="RUNNING", ended=None, steps=())))

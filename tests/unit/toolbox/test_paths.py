@@ -167,7 +167,7 @@ async def test_a_saved_result_holds_no_secret_and_says_so(box, tmp_path):
 
 @pytest.mark.parametrize("path", ["results/../../x", "/etc", "link.json"])
 async def test_the_error_names_the_field_and_the_mend(box, path):
-    with pytest.raises(InputError, match=r"^config_path: leaves the project folder") as caught:
+    with pytest.raises(InputError, match=r"^config_path: .* leaves the project folder") as caught:
         await box.call("validate_config", catalogue.ValidateConfig(config_path=path))
     assert caught.value.hint == "Name a file inside the project."
 

@@ -58,6 +58,7 @@ async def test_the_query_names_the_jobs_the_nodes_and_the_time():
         (vector("250"), {}, "no share in per cent"),
         (vector("-1"), {}, "no share in per cent"),
         (vector("much"), {}, "no number"),
+        (vector(10**400), {}, "no number"),
         ({"status": "error", "errorType": "bad_data", "error": "parse error"}, {}, "refused the query"),
         ({"status": "success", "data": {"resultType": "matrix", "result": []}}, {}, "neither a vector nor a scalar"),
         ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, {}, "no number"),

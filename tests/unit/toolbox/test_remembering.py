@@ -111,6 +111,17 @@ async def test_a_server_that_is_away_is_said_and_everything_stays_due(
     assert await Remembering(settings(tmp_path / "kept")).hand_over(box.desk) == 1
 
 
+async def test_nothing_of_the_project_runs_in_the_server(box: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    submitted(box, 7)
+    ran = tmp_path / "ran"
+    (tmp_path / "project" / "planted.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "project")
+
+    with pytest.raises(MemoryUnreachable):
+        await Remembering(MemorySettings(command=(sys.executable, "-m", "planted"), timeout=5)).hand_over(box.desk)
+    assert not ran.exists()
+
+
 async def test_no_call_waits_for_the_server_and_none_fails_with_it(box: Any, tmp_path: Path):
     submitted(box, 7)
     (tmp_path / "project" / "c.yaml").write_text("lr: 0.1\n")

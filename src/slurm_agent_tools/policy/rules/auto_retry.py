@@ -87,7 +87,11 @@ def _failed_before(run: PastRun | None, plan: Plan, policy: Policy) -> Verdict |
         return Verdict("deny", message, ended, None, _change(f"{look}\n", run, reading_of(plan).path))
     if run.script_sha256 != reading_of(plan).sha256 or reason_for(plan, policy, directive=False) is not None:
         return None
-    message = f"Job {run.job_id} ran this very script and ended {ended}. {_WHY}"
+    found = f" ({run.category})" if run.category else ""
+    message = (
+        f"Job {run.job_id} ran this very script and ended {ended}. It was analysed{found}, and the script has not"
+        " changed since: what made it fail is still there."
+    )
     return Verdict("justify", message, ended, None, _change("", run, reading_of(plan).path))
 
 

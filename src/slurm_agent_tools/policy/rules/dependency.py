@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.model import Directive, Plan
+from slurm_agent_tools.model import Directive, Live, Plan
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.rules.base import (
     SCRIPTS,
@@ -17,10 +17,16 @@ from slurm_agent_tools.policy.rules.base import (
     proof,
     request_of,
 )
-from slurm_agent_tools.policy.rules.examples import asks, live
-from slurm_agent_tools.policy.rules.remedies import replace, ways
+from slurm_agent_tools.policy.rules.examples import asks, past
+from slurm_agent_tools.policy.rules.examples import live as facts
+from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 
 _WHY = "Slurm 22.05 runs a job at once when the job that it should wait for is unknown."
+_GONE = "There is nothing left to wait for."
+_HOPELESS = "Such a job waits for ever, or starts at once where Slurm has forgotten the other one."
+_OTHER = "#SBATCH --dependency=afterok:<id of a job that get_status shows>"
+_GOOD = "COMPLETED"
+_WANTED = {"afterok": True, "aftercorr": True, "afternotok": False}  # whether the other job has to end well
 _TYPES = ("after", "afterok", "afterany", "afternotok", "aftercorr", "afterburstbuffer")
 _JOB = re.compile(r"([1-9]\d{0,9})(?:_(?:\d{1,9}|\*))?(\+\d{1,6})?")
 
@@ -67,25 +73,73 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
         return Verdict("deny", message, request.dependency, None, remedy, proof(stated))
     if not ids:
         return passed("The job waits for jobs of its own name only.", request.dependency)
-    if plan.live is None:
+    return _judged(request.dependency, ids, stated, plan.live)
+
+
+def _judged(dependency: str, ids: Sequence[str], stated: Sequence[Directive], live: Live | None) -> Verdict:
+    """What the queue and the accounting say of the jobs that are waited for."""
+    if live is None:
         return not_evaluated(f"Needs the queue to tell whether job {', '.join(ids)} exists.")
-    known = {job.partition("_")[0] for job in plan.live.known_jobs}
+    never = _never(dependency, live.ended_jobs)
+    if never:
+        return _hopeless(dependency, never, live.ended_jobs, stated)
+    known = {job.partition("_")[0] for job in live.known_jobs}
     unknown = [job for job in ids if job not in known]
     if not unknown:
-        return passed(f"The job waits for {', '.join(ids)}.", request.dependency)
-    message = f"Slurm does not know job {', '.join(unknown)}. {_WHY}"
-    return Verdict("deny", message, request.dependency, None, _remedy(stated), proof(stated))
+        return passed(f"The job waits for {', '.join(ids)}.", dependency)
+    ended = {job: live.ended_jobs[job] for job in unknown if job in live.ended_jobs}
+    message = f"{_forgotten(unknown, ended)}. {_GONE if len(ended) == len(unknown) else _WHY}"
+    return Verdict("deny", message, dependency, None, _remedy(stated), proof(stated))
+
+
+def _forgotten(unknown: Sequence[str], ended: Mapping[str, str]) -> str:
+    told = [f"job {job} is over ({state}) and Slurm has forgotten it" for job, state in ended.items()]
+    others = [job for job in unknown if job not in ended]
+    told += [f"Slurm does not know job {', '.join(others)}"] if others else []
+    text = "; ".join(told)
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _never(dependency: str, ended: Mapping[str, str]) -> dict[str, str]:
+    """Jobs whose end was not the one that is waited for, with what waits for them. Of `?` any one may do."""
+    found: dict[str, str] = {}
+    for item in [] if "?" in dependency else dependency.split(","):
+        kind, *jobs = item.strip().split(":")
+        wanted = _WANTED.get(kind.lower())
+        for job in jobs:
+            state = ended.get(job)
+            if wanted is not None and state is not None and (state == _GOOD) is not wanted:
+                found[job] = f"{kind}:{job}"
+    return found
+
+
+def _hopeless(
+    dependency: str, never: Mapping[str, str], ended: Mapping[str, str], stated: Sequence[Directive]
+) -> Verdict:
+    what = "; ".join(f"job {job} ended {ended[job]}, so {item} can never be met" for job, item in never.items())
+    failed = [job for job in never if ended[job] != _GOOD]
+    looks = [f'Call analyze_log with job_id="{job}".' for job in failed]
+    advice = [note("mend and submit what failed again, and wait for the new job.")] if failed else []
+    other = "\n".join([*looks, replace(stated, _OTHER), *advice])
+    ends = ", ".join(f"{job} {ended[job]}" for job in never)
+    remedy = ways(other, (f"run it although job {ends}", replace(stated)))
+    return Verdict("deny", f"{what[:1].upper()}{what[1:]}. {_HOPELESS}", dependency, None, remedy, proof(stated))
 
 
 def _remedy(stated: Sequence[Directive]) -> str:
     """Wait for nothing, or for a job that is there."""
-    other = replace(stated, "#SBATCH --dependency=afterok:<id of a job that get_status shows>")
-    return ways(replace(stated), ("wait for another job", other))
+    return ways(replace(stated), ("wait for another job", replace(stated, _OTHER)))
+
+
+def _after(dependency: str, state: str) -> Plan:
+    """A job that waits for job 18, which is over and no longer in the queue."""
+    known = facts(ended_jobs={"18": state}, history=(past("18", script_path="scripts/prepare.sh"),))
+    return asks(f"#SBATCH --dependency={dependency}", dependency=dependency, live=known)
 
 
 RULE = Rule(
     id="dependency",
-    what="A dependency can be read and names only jobs that Slurm knows.",
+    what="A dependency can be read, names only jobs that Slurm knows, and can still be met.",
     why=_WHY,
     levels=("deny",),
     tools=SCRIPTS,
@@ -93,7 +147,7 @@ RULE = Rule(
     passing=(
         Example(
             "after a job in the queue",
-            asks("#SBATCH --dependency=afterok:11", dependency="afterok:11", live=live(known_jobs=frozenset({"11"}))),
+            asks("#SBATCH --dependency=afterok:11", dependency="afterok:11", live=facts(known_jobs=frozenset({"11"}))),
             "pass",
         ),
         Example("one at a time by name", asks("#SBATCH --dependency=singleton", dependency="singleton"), "pass"),
@@ -101,9 +155,11 @@ RULE = Rule(
     failing=(
         Example(
             "after a job that does not exist",
-            asks("#SBATCH --dependency=afterok:99", dependency="afterok:99", live=live()),
+            asks("#SBATCH --dependency=afterok:99", dependency="afterok:99", live=facts()),
             "deny",
         ),
+        Example("after the success of a job that failed", _after("afterok:18", "FAILED"), "deny"),
+        Example("after a job that is over and forgotten", _after("afterany:18", "COMPLETED"), "deny"),
         Example(
             "a kind that does not exist",
             asks("#SBATCH --dependency=afterwards:11", dependency="afterwards:11"),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.jobscript import options
 from slurm_agent_tools.model import Directive, Evidence, Plan, ScriptReading
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules import remedies, unread
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, request_of
 from slurm_agent_tools.policy.rules.examples import FILE, asks
 from slurm_agent_tools.policy.rules.remedies import replace
 
 _WHY = "An option that was not understood or not allowed can change what the job takes."
-_SPELLING = "options are written like `#SBATCH --time=02:00:00`, one on a line."
 _ELSEWHERE = frozenset({"requeue"})  # auto-retry speaks about it
 
 # What is wrong with options that scripts really use, and what to do instead. Any other one is refused by its name.
@@ -64,33 +60,9 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
 
 
 def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Verdict:
-    what = "; ".join(f"line {problem.line}: {problem.text}" for problem in problems)
-    remedy = _corrected(reading, problems)
-    return Verdict(
-        "deny", f"The script's options cannot all be read: {what}. {_WHY}", len(problems), 0, remedy, problems
-    )
-
-
-def _corrected(reading: ScriptReading, problems: tuple[Evidence, ...]) -> str:
-    """Delete what cannot be read, or where its name is nearly one of sbatch's, write that."""
-    raw = reading.text.split("\n")
-    numbers = list(dict.fromkeys(problem.line for problem in problems if 0 < problem.line <= len(raw)))
-    stated = [d for d in reading.request.directives if d.source == "argument" and d.evidence.line not in numbers]
-    wrong = [d for d in stated if any(f"--{d.option}" in problem.text for problem in problems)]
-    told = [remedies.edit([Evidence(reading.path, number, raw[number - 1])], []) for number in numbers]
-    told += [remedies.replace([directive]) for directive in wrong]
-    guess = "\n".join(filter(None, (_respelt(reading.path, number, raw[number - 1]) for number in numbers)))
-    first = "\n".join([*told, remedies.note(_SPELLING)])
-    return remedies.ways(first, ("use the option that may be meant", guess)) if guess else first
-
-
-def _respelt(path: str, number: int, line: str) -> str:
-    """A misspelt option's line with the nearest name that sbatch knows; empty where there is none."""
-    match = re.match(r"(#SBATCH\s+--)([a-z-]+)(.*)", line)
-    known = None if match is None else difflib.get_close_matches(match[2], options.NAMES, 1, 0.8)
-    if match is None or not known or known[0] == match[2]:
-        return ""
-    return remedies.edit([Evidence(path, number, line)], [f"{match[1]}{known[0]}{match[3]}"])
+    what = "; ".join(f"line {problem.line}: {problem.text}" if problem.line else problem.text for problem in problems)
+    message = f"{what[:1].upper()}{what[1:]}. {_WHY}"
+    return Verdict("deny", message, len(problems), 0, unread.corrected(reading, problems), problems)
 
 
 def _components(stated: tuple[Directive, ...], count: int) -> Verdict:

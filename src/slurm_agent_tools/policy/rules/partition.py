@@ -6,7 +6,16 @@ from collections.abc import Mapping
 
 from slurm_agent_tools.model import Partition, Plan, Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, facts_of, passed, proof, request_of
+from slurm_agent_tools.policy.rules.base import (
+    SCRIPTS,
+    Example,
+    Rule,
+    Verdict,
+    not_evaluated,
+    passed,
+    proof,
+    request_of,
+)
 from slurm_agent_tools.policy.rules.examples import CPU, HOUR, OLD, asks, live
 from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
 from slurm_agent_tools.policy.rules.remedies import note, replace
@@ -18,24 +27,31 @@ _WHY = "Slurm refuses a job for a partition that is not there and lets one for a
 
 
 def _judge(plan: Plan, _: Policy) -> Verdict:
-    request, partitions = request_of(plan), facts_of(plan).partitions
+    request, partitions = request_of(plan), offered(plan)
+    if partitions is None:
+        return not_evaluated("Needs the cluster's partitions, which were not asked for.")
     names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
     if not names:
         names = [name for name, partition in partitions.items() if partition.default]
     if not names:
-        return _refused(plan, "No partition is named and the cluster has no default one", None)
+        return _refused(plan, partitions, "No partition is named and the cluster has no default one", None)
     for name in names:
         if name not in partitions:
-            return _refused(plan, f"There is no partition {name}", name)
+            return _refused(plan, partitions, f"There is no partition {name}", name)
         if partitions[name].state != "UP":
-            return _refused(plan, f"Partition {name} is {partitions[name].state}", name)
+            return _refused(plan, partitions, f"Partition {name} is {partitions[name].state}", name)
     return _too_long(plan, [partitions[name] for name in names]) or passed(
         f"Partition {', '.join(names)} is up.", ",".join(names)
     )
 
 
-def _refused(plan: Plan, what: str, name: str | None) -> Verdict:
-    partitions, stated = facts_of(plan).partitions, request_of(plan).find("partition")
+def offered(plan: Plan) -> Mapping[str, Partition] | None:
+    """The cluster's partitions, where it was asked for them."""
+    return plan.partitions if plan.live is None else plan.live.partitions
+
+
+def _refused(plan: Plan, partitions: Mapping[str, Partition], what: str, name: str | None) -> Verdict:
+    stated = request_of(plan).find("partition")
     up = [partition for partition in partitions.values() if partition.state == "UP"]
     best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds)
     remedy = _PATIENCE if best is None else replace(stated, f"#SBATCH --partition={best}")
@@ -122,5 +138,4 @@ RULE = Rule(
             "deny",
         ),
     ),
-    live=True,
 )

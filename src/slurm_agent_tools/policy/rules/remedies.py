@@ -2,9 +2,9 @@
 
 A remedy is one way, or several, each behind a line that begins with `Or` and ends with a colon. A way is steps:
 `Replace line 3 (`...`) by:` and the new lines, `Delete line 3 (`...`).`, `Add:` and lines that go behind the first one,
-`Call again with NAME="VALUE".`, `Call again without the argument NAME.`. A line of another file of the project is
-`line 3 of FILE (`...`), indented like it,`: how far in it stands is not shown. What else is said follows a step on the
-same line, or in a line that begins with `Note:`.
+`Call again with NAME="VALUE".`, `Call again without the argument NAME.`, `Run `COMMAND`.`. A line of another file of
+the project is `line 3 of FILE (`...`), indented like it,`: how far in it stands is not shown. What else is said follows
+a step on the same line, or in a line that begins with `Note:`.
 """
 
 from __future__ import annotations
@@ -101,13 +101,14 @@ def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
             read = options.read(words)
         except ValueError:  # a line that sbatch refuses has no other options
             continue
-        rest = [_option(option.name, value) for option, value in read if option.name not in dropped]
+        rest = [spelled(option.name, value) for option, value in read if option.name not in dropped]
         behind = f"  # {comment.strip()}" if comment.strip() else ""
         found += [f"#SBATCH {' '.join(rest)}{behind}"] if rest else []
     return found
 
 
-def _option(name: str, value: str | None) -> str:
+def spelled(name: str, value: str | None) -> str:
+    """One option as it stands on a line."""
     if value is None:
         return f"--{name}"
     plain = re.fullmatch(r"[\w@%+=:,./\[\]-]+", value) is not None
