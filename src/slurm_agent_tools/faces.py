@@ -38,7 +38,7 @@ DATA_ONLY: Mapping[type[replies.Reply], tuple[str, ...]] = {
     replies.SubmitReply: ("reason", "decision.rules", "alerts"),
     replies.WaitReply: ("job", "tasks", "report", "alerts"),
     replies.AnalyzeReply: (
-        "diagnosis", "job", "errors", "warnings", "metrics", "files", "recent", "content", "alerts",
+        "summary", "diagnosis", "job", "errors", "warnings", "metrics", "files", "recent", "content", "alerts",
     ),
     replies.SaveReply: ("result",),
     replies.CompareReply: ("baseline", "target", "metrics", "config_diff"),
