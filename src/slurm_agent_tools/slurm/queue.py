@@ -42,6 +42,7 @@ class Queue(Sequence[Job]):
         self._columns, self._make = columns, make
         self._rows = range(len(columns.ids)) if rows is None else rows
         self._of: dict[str, Queue] = {}
+        self._going: dict[bool, Queue] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -78,9 +79,11 @@ class Queue(Sequence[Job]):
 
     def going(self, *, on: bool = True) -> Queue:
         """The rows of jobs that go on, or of those that are over."""
-        states = self._columns.states
-        words = {raw for raw in self._raw_states() if (state_word(raw) in ACTIVE_STATES) is on}
-        return self._part([row for row in self._rows if states[row] in words])
+        if on not in self._going:
+            states = self._columns.states
+            words = {raw for raw in self._raw_states() if (state_word(raw) in ACTIVE_STATES) is on}
+            self._going[on] = self._part([row for row in self._rows if states[row] in words])
+        return self._going[on]
 
     def states(self) -> Counter[str]:
         """How many rows are in each state."""
@@ -95,8 +98,11 @@ class Queue(Sequence[Job]):
 
     def jobs(self, bases: Iterable[int]) -> tuple[Job, ...]:
         """The records of these jobs with all their parts."""
+        wanted = tuple(bases)
+        if not wanted:
+            return ()
         single, rest = self._sorted
-        found = [[single[base]] if base in single else rest.get(base, []) for base in bases]
+        found = [[single[base]] if base in single else rest.get(base, []) for base in wanted]
         return tuple(self._job(row) for rows in found for row in rows)
 
     @property
