@@ -209,7 +209,6 @@ class Job:
     cancelled_by: str | None = None  # user name or uid
     submitted: datetime | None = None
     eligible: datetime | None = None
-    expected: datetime | None = None  # when the scheduler means to start it, as squeue tells of a pending job
     started: datetime | None = None
     ended: datetime | None = None
     elapsed_seconds: int | None = None

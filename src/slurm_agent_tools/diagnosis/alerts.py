@@ -191,7 +191,11 @@ def _long_wait(facts: Facts) -> Iterator[Alert]:
     since = max((moment for moment in (part.submitted, part.eligible) if moment is not None), default=None)
     waited = 0.0 if since is None else (facts.now - since).total_seconds()
     if waited > max(2 * estimate.seconds, PATIENCE):
-        then = "" if part.expected is None else f" Now it is expected to start at {part.expected:%Y-%m-%d %H:%M} UTC."
+        then = (
+            ""
+            if part.expected_start is None
+            else f" Now it is expected to start at {part.expected_start:%Y-%m-%d %H:%M} UTC."
+        )
         text = f"Job {part.job_id} waits for {span(waited)}; expected were {span(estimate.seconds)} ({estimate.source})"
         yield alert("long-wait", f"{text}.{then}", part)
 

@@ -124,7 +124,6 @@ def _job(cell: dict[str, str]) -> Job:
         partition=cell["partition"],
         reason=fields.reason(cell["reason"], state, started=started is not None),
         submitted=parse_time(cell["submitted"]),
-        expected=started if pending else None,
         started=None if pending else started,
         expected_start=started if pending else None,
         ended=_past(parse_time(cell["end"])) if state not in _GOING else None,

@@ -57,7 +57,7 @@ async def look(desk: Desk, view: JobView) -> Seen:
     with anyio.move_on_after(SECONDS):
         await asked.gather()
     facts = await asked.facts()
-    expected = min((part.expected for part in facts.waiting if part.expected is not None), default=None)
+    expected = min((part.expected_start for part in facts.waiting if part.expected_start is not None), default=None)
     return Seen(
         alerts.alerts(facts),
         None if facts.using is None else usage.shown(facts, asked.missing),

@@ -332,7 +332,7 @@ def test_a_wait_counts_from_when_the_job_could_run():
 
 
 def test_when_it_is_expected_now_is_told_with_it():
-    late = pending(expected=NOW + timedelta(hours=1))
+    late = pending(expected_start=NOW + timedelta(hours=1))
     assert "13:00 UTC" in raised(late, estimate=Estimate(5, "by Slurm"))["long-wait"].message
 
 
