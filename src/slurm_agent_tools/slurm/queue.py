@@ -81,17 +81,18 @@ class Queue(Sequence[Job]):
         """The rows of jobs that go on, or of those that are over."""
         if on not in self._going:
             states = self._columns.states
-            words = {raw for raw in self._raw_states() if (state_word(raw) in ACTIVE_STATES) is on}
+            words = {raw for raw in self._raw_states if (state_word(raw) in ACTIVE_STATES) is on}
             self._going[on] = self._part([row for row in self._rows if states[row] in words])
         return self._going[on]
 
     def states(self) -> Counter[str]:
         """How many rows are in each state."""
         found: Counter[str] = Counter()
-        for raw, number in self._raw_states().items():
+        for raw, number in self._raw_states.items():
             found[state_word(raw)] += number
         return found
 
+    @cached_property
     def _raw_states(self) -> Counter[str]:
         states = self._columns.states
         return Counter([states[row] for row in self._rows])
@@ -105,7 +106,7 @@ class Queue(Sequence[Job]):
         found = [[single[base]] if base in single else rest.get(base, []) for base in wanted]
         return tuple(self._job(row) for rows in found for row in rows)
 
-    @property
+    @cached_property
     def bases(self) -> frozenset[int]:
         """The numbers of all jobs here; tasks and components have that of their job."""
         single, rest = self._sorted

@@ -64,8 +64,9 @@ def _chosen(rows: Queue, managed: frozenset[int], most: int) -> list[Job]:
     """All in the queue's order where they are few, else the guard's own and then the newest."""
     if len(rows) <= most:
         return list(rows)
-    order = heapq.nlargest(most, rows.bases, key=lambda base: (base in managed, base))
-    return list(rows.jobs(order))[:most]
+    own = sorted(rows.bases & managed, reverse=True)[:most]
+    newest = heapq.nlargest(most - len(own), rows.bases - managed)
+    return list(rows.jobs([*own, *newest]))[:most]
 
 
 async def unmanaged(desk: Desk, active: Queue) -> list[Alert]:
