@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from slurm_agent_tools.diagnosis.parts import bad
 from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, partition_down
 from slurm_agent_tools.diagnosis.words import flat, listed, outcome, percent
 from slurm_agent_tools.history.records import JobRecord
+from slurm_agent_tools.history.sizing import percentile
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Alert
 from slurm_agent_tools.units import format_duration, human_memory
@@ -150,8 +150,9 @@ def _slow(facts: Facts) -> Iterator[Alert]:
 
 def typical(like: Iterable[JobRecord]) -> int | None:
     """Seconds within which 95 % of the completed runs ended (nearest rank); None where there are too few."""
-    seconds = sorted(_finished(like))
-    return None if len(seconds) < ENOUGH_RUNS else seconds[math.ceil(len(seconds) * 0.95) - 1]
+    seconds = _finished(like)
+    most = percentile([(value, 1) for value in seconds]) if len(seconds) >= ENOUGH_RUNS else None
+    return None if most is None else round(most)
 
 
 def _finished(like: Iterable[JobRecord]) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -51,6 +51,19 @@ class LoadedPolicy:
     def source(self) -> str:
         """The layers in one line."""
         return " + ".join(self.layers)
+
+    def told(self) -> dict[str, Any]:
+        """All of it as JSON shows it."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "sha256": self.sha256,
+            "source": self.source,
+            "layers": list(self.layers),
+            "notes": list(self.notes),
+            "floors": dict(self.floors),
+            "policy": self.policy.model_dump(mode="json"),
+        }
 
 
 def load(

@@ -16,16 +16,7 @@ DONE = 0
 
 def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
     """Print the policy in force."""
-    body = {
-        "name": loaded.name,
-        "version": loaded.version,
-        "sha256": loaded.sha256,
-        "source": loaded.source,
-        "layers": list(loaded.layers),
-        "notes": list(loaded.notes),
-        "floors": dict(loaded.floors),
-        "policy": loaded.policy.model_dump(mode="json"),
-    }
+    body = loaded.told()
     printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(render.readable(body)))
     return DONE
 

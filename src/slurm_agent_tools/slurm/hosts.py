@@ -23,6 +23,14 @@ def expand(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
+def named(nodes: str | None) -> frozenset[str]:
+    """The names of a job's nodes; none where it has none, or Slurm's words are not a list of nodes."""
+    try:
+        return expand(nodes) if nodes else frozenset()
+    except ValueError:
+        return frozenset()
+
+
 def _words(text: str) -> list[str]:
     """The expression cut at the commas outside of brackets."""
     words = re.split(r",(?![^\[]*\])", text)

@@ -98,7 +98,7 @@ class _Asked:
         using = limits.measure(known.parts, self.use.answer)
         return replace(
             known,
-            hosts=tuple(_hosts(part) for part in known.parts),
+            hosts=tuple(hosts.named(part.nodes) for part in known.parts),
             nodes=self.nodes.answer,
             partitions=self.partitions.answer,
             reservations=self.reservations.answer,
@@ -107,14 +107,6 @@ class _Asked:
             estimate=self.estimate.answer,
             like=await _like(self.desk, known.job) if known.running else (),
         )
-
-
-def _hosts(part: Job) -> frozenset[str]:
-    """The names of its nodes; none where Slurm's words are not a list of nodes."""
-    try:
-        return hosts.expand(part.nodes) if part.nodes else frozenset()
-    except ValueError:
-        return frozenset()
 
 
 async def _progress(desk: Desk, facts: Facts) -> float | None:
@@ -188,6 +180,6 @@ async def _brief(desk: Desk, rows: list[Job]) -> Facts:
     read = await desk.db(desk.store.last_read, desk.owner, f"job:{base}")
     told = [row for row in rows if row.active or read is None or row.ended is None or row.ended > read]
     whole = replace(next((row for row in rows if row.active), rows[0]), job_id=base)
-    facts = Facts(whole, tuple(told), desk.clock.now(), tuple(_hosts(row) for row in told))
+    facts = Facts(whole, tuple(told), desk.clock.now(), tuple(hosts.named(row.nodes) for row in told))
     waits_now = any(row.state == "PENDING" for row in told)
     return replace(facts, estimate=await _promised(desk, base) if waits_now else None)

@@ -85,20 +85,13 @@ async def _nodes(desk: Desk, view: JobView) -> tuple[Node, ...]:
     """The nodes of what failed a short while ago, as they are now; none where Slurm does not tell."""
     since = desk.clock.now() - _LATELY
     lately = [part for part in (*view.tasks, view.job) if part.ended is not None and part.ended >= since]
-    names = {name for part in lately if part.state != "COMPLETED" for name in _hosts(part)}
+    names = {name for part in lately if part.state != "COMPLETED" for name in hosts.named(part.nodes)}
     if not names:
         return ()
     try:
         return tuple(node for node in await desk.slurm.nodes() if node.name in names)
     except SlurmError:
         return ()
-
-
-def _hosts(part: Job) -> frozenset[str]:
-    try:
-        return hosts.expand(part.nodes) if part.nodes else frozenset()
-    except ValueError:
-        return frozenset()
 
 
 def _reply(

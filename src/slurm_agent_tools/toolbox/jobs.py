@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import anyio
 
+from slurm_agent_tools.diagnosis.parts import bad
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
 from slurm_agent_tools.ledger.jobs import usage_text
 from slurm_agent_tools.ledger.records import Submission
@@ -22,7 +23,6 @@ _PAUSE = 0.5
 _SECONDS = 3.0
 _MARGIN = timedelta(seconds=5)  # a job that was released just now may not have been in the queue yet
 _ENDING = frozenset({"COMPLETING", "CANCELLED"})
-_NO_FAILURE = frozenset({"COMPLETED", "CANCELLED", "PREEMPTED", "UNKNOWN"})
 
 
 def parse(text: str, field: str = "job_id") -> JobId:
@@ -38,7 +38,7 @@ def parse(text: str, field: str = "job_id") -> JobId:
 
 def failed(view: JobView) -> bool:
     """True for an end that a person should look at; a cancelled or preempted job is no failure of its script."""
-    return any(not part.active and part.state not in _NO_FAILURE for part in (view.job, *view.tasks))
+    return any(bad(part) for part in (view.job, *view.tasks))
 
 
 def ended(view: JobView) -> bool:

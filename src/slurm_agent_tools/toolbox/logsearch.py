@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from slurm_agent_tools.diagnosis.signatures import signatures
+from slurm_agent_tools.diagnosis.signatures import escaped, signatures
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.slurm.runner import Completed, Runner
 
@@ -59,7 +59,6 @@ END {
   print "lines:" NR
 }"""
 _PROGRAM = f"BEGIN {{ width = {_SHOWN}; first = {FIRST}; most = {_KINDS}; last = {LAST} }} " + _CHOOSE
-_META = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside brackets (re_format(7))
 _FOUND = re.compile(rb"(\d+):(\d+):(\d+):(.*)")
 
 
@@ -112,13 +111,9 @@ def words() -> tuple[str, ...]:
 def plan(samples: Sequence[bytes]) -> Search:
     """Judge by samples from all over the file what is a sign in it: a word that occurs everywhere is none."""
     plain = not any(b"\0" in sample or _long(sample) for sample in samples)
-    everything = Search({word: _escaped(word) for word in words()}, (), plain)
+    everything = Search({word: escaped(word) for word in words()}, (), plain)
     texts = [sample.lower().decode("latin-1") for sample in samples if sample]
     return everything.narrowed(texts, _SPREAD) if len(texts) >= _FEW else everything
-
-
-def _escaped(word: str) -> str:
-    return _META.sub(r"\\\g<0>", word)
 
 
 def _share(texts: Sequence[str], word: str) -> float:
@@ -130,7 +125,7 @@ def _sign(word: str, texts: Sequence[str], most: float) -> str | None:
     ending = re.compile(re.escape(word) + "(?![a-z])")
     if sum(ending.search(text) is not None for text in texts) >= most * len(texts):
         return None
-    return f"{_escaped(word)}[^a-z]|{_escaped(word)}$"
+    return f"{escaped(word)}[^a-z]|{escaped(word)}$"
 
 
 def _long(sample: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slurm_agent_tools.diagnosis.words import queued
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.replies import ErrorInfo, JobShown, ResourcesShown, SectionError
@@ -27,7 +28,7 @@ def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> 
         submitted=record.submitted,
         started=record.started,
         ended=record.ended,
-        queue_seconds=queue_seconds(record),
+        queue_seconds=queued(record),
         run_seconds=record.elapsed_seconds,
         time_limit_seconds=record.resources.time_limit_seconds,
         nodes=record.nodes,
@@ -38,13 +39,6 @@ def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> 
         estimated_start=record.expected_start if record.state == "PENDING" else None,
         sources=list(record.sources),
     )
-
-
-def queue_seconds(record: Job) -> int | None:
-    """From submission to start; None while it has not started."""
-    if record.submitted is None or record.started is None:
-        return None
-    return max(0, round((record.started - record.submitted).total_seconds()))
 
 
 def resources(record: Resources) -> ResourcesShown:

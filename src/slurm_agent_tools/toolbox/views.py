@@ -32,18 +32,7 @@ async def policy(desk: Desk) -> dict[str, Any]:
     """The policy in force, with the rules that it is made of."""
     from slurm_agent_tools.policy.rules import RULES  # noqa: PLC0415 - the other views do without it
 
-    loaded = desk.policy
-    return {
-        "name": loaded.name,
-        "version": loaded.version,
-        "sha256": loaded.sha256,
-        "source": loaded.source,
-        "layers": list(loaded.layers),
-        "notes": list(loaded.notes),
-        "floors": dict(loaded.floors),
-        "policy": loaded.policy.model_dump(mode="json"),
-        "rules": {rule.id: rule.what for rule in RULES},
-    }
+    return desk.policy.told() | {"rules": {rule.id: rule.what for rule in RULES}}
 
 
 async def job(desk: Desk, job_id: str) -> JobReply:
