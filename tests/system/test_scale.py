@@ -19,7 +19,7 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
             one = await scale.wait(client, ids[-1:], 1, SIZE.seconds)
             waited = scale.peak()
             await scale.fill(place, SIZE.queued)
-            asked = await scale.status(place, client, 6)
+            asked = await scale.status(place, client, 12)
             asked.memory = scale.peak()
         print(crowd.calls, one.calls, crowd.states, max(crowd.late), waited, asked)  # noqa: T201 - shown by `make soak`
     ended = sum(number % SIZE.jobs < SIZE.ending for number in range(SIZE.waits))

@@ -29,6 +29,7 @@ INNER = "\x1e"
 ENVIRONMENT = {"TZ": "UTC0"}
 """Times are printed as seconds. With a zone squeue looks it up for every one: a quarter of its time."""
 _REST = 5  # cells of the head that are looked at in every row: id, raw, user, partition, state
+_OTHERS = len(_HEAD) - _REST - 1  # separators between all others
 _ID = re.compile(r"[1-9]\d*(?:_\d+|\+\d+|_\[[^\]]+\])?", re.ASCII)
 _STATE = re.compile(r"[A-Z][A-Z_]*")
 
@@ -82,7 +83,7 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     ids, users, states = found.ids, found.users, found.states
     for head, raw in zip(heads, again, strict=True):
         first = head.split(INNER, _REST)
-        if len(first) <= _REST or first[1] != raw or not _fits(first[0], raw, first[_REST]):
+        if len(first) <= _REST or first[1] != raw or first[_REST].count(INNER) != _OTHERS or not _named(first[0], raw):
             raise fields.garbled(done, f"{head} ({raw})")
         ids.append(first[0])
         users.append(intern(first[2]))
@@ -93,12 +94,8 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     return found
 
 
-def _fits(name: str, raw: str, rest: str) -> bool:
-    return (
-        raw.isdecimal()
-        and (name == raw or _ID.fullmatch(name) is not None)
-        and rest.count(INNER) == len(_HEAD) - _REST - 1
-    )
+def _named(name: str, raw: str) -> bool:
+    return raw.isdecimal() and (name == raw or _ID.fullmatch(name) is not None)
 
 
 def _record(done: Completed, columns: Columns, row: int) -> Job:

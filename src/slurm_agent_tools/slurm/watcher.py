@@ -14,7 +14,8 @@ from slurm_agent_tools.slurm.truth import newer
 from slurm_agent_tools.units import JobId
 
 _PROGRESS_SECONDS = 2.0
-_FRESH = 2.0
+_FRESH, _CROWDED = 2.0, 5.0
+"""Seconds that an answer may be old; the looks of a crowd lie further apart, and share one all the same."""
 _LATE = 1.5
 _EACH = 0.004  # seconds that an answer takes on its way out; those of a crowd go one after the other
 _HINT = "Try `scontrol ping`, or call wait_for_job again in a minute."
@@ -53,7 +54,8 @@ class Watcher:
         start = self._clock.now()
         view = await self._slurm.job(job_id)
         cost = self._passed(start)  # of a look: the last one begins so much before the time is up
-        while not view.over:
+        last = False
+        while not view.over and not last:
             if timeout - self._passed(start) > 2 * self._slurm.settings.read_timeout:
                 await (
                     self._slurm.diagnose()
@@ -61,19 +63,21 @@ class Watcher:
             passed = self._passed(start)
             if on_progress is not None:
                 await on_progress(view, passed)
-            left = timeout - passed - cost - _EACH * self._waiting
+            crowd = _EACH * self._waiting
+            left, tick = timeout - passed - cost - crowd, self._to_tick(self._interval(view))
             if left <= _EACH:
                 break
-            await self._pause(view, min(left, self._to_tick(self._interval(view))), start, on_progress)
+            last = left <= tick
+            await self._pause(view, min(left, tick), start, on_progress)
             began = self._passed(start)
-            view = await self._look(job_id, view, timeout + _LATE - began)
+            view = await self._look(job_id, view, timeout + _LATE - began, min(_FRESH + crowd, _CROWDED))
             cost = max(cost, self._passed(start) - began)
         return view
 
-    async def _look(self, job_id: JobId, view: JobView, limit: float) -> JobView:
+    async def _look(self, job_id: JobId, view: JobView, limit: float, fresh: float) -> JobView:
         with anyio.move_on_after(limit):
-            seen = await self._slurm.glance(job_id, max_age=_FRESH)
-            return newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=_FRESH)
+            seen = await self._slurm.glance(job_id, max_age=fresh)
+            return newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=fresh)
         raise SlurmUnreachable(
             f"Slurm did not answer within {limit:.0f} s while job {job_id} was waited for.", hint=_HINT
         )

@@ -142,6 +142,19 @@ async def test_five_hundred_waits_over_two_hundred_jobs_that_end_at_once_cost_as
 
 
 @pytest.mark.proves("crowds-are-cheap")
+async def test_five_hundred_waits_that_began_within_three_seconds_look_together_when_their_time_is_up():
+    scene = Scene(lambda _: queued("5"))
+
+    async def late(number):
+        await scene.clock.sleep(5 + number * 0.006)
+        await scene.wait(60, progress=False)
+
+    await scene.clock.through(*(partial(late, number) for number in range(500)))
+    assert len(scene.views) == 500
+    assert scene.slurm.calls["squeue"] == 8  # at the start, at six ticks, and one at the end
+
+
+@pytest.mark.proves("crowds-are-cheap")
 async def test_on_a_long_queue_only_a_few_jobs_are_asked_about_one_by_one():
     queue = b"".join(queued(str(number)) for number in range(1, 1501))
     scene = Scene(lambda _: queue)
