@@ -13,17 +13,20 @@ T = TypeVar("T")
 
 
 class Later(Generic[T]):
-    """A question whose answer, or AgentToolsError, is kept until it is looked at."""
+    """A question that is asked once; its answer, or AgentToolsError, is kept until it is looked at."""
 
     def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
-        self._ask = ask
+        self._ask: Callable[[], Awaitable[T]] | None = ask
         self._answer: T | None = None
         self.error: AgentToolsError | None = None
 
     async def run(self) -> None:
-        """Ask."""
+        """Ask, and let go of the question: its owner may be part of it, and should end with its last user."""
+        ask, self._ask = self._ask, None
+        if ask is None:
+            raise RuntimeError("a question is asked once")
         try:
-            self._answer = await self._ask()
+            self._answer = await ask()
         except AgentToolsError as error:
             self.error = error
 

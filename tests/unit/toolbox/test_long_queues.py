@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from datetime import UTC, datetime
 
 import anyio
@@ -55,6 +57,19 @@ async def test_of_many_jobs_all_count_and_the_newest_are_listed(tmp_path):
     assert slurm.not_shown == 302 + 20 - 8 - 4
     assert reply.queue.depth == 402
     assert len(faces.text(faces.document(reply))) < 10_000
+
+
+@pytest.mark.proves("long-queues-are-cheap")
+async def test_a_queue_that_was_looked_at_is_let_go_with_the_next_one(tmp_path):
+    cluster = Cluster(tmp_path, queued("5", "PENDING") + queued("6", "COMPLETED"))
+    await cluster.status(refresh=True)
+    old = weakref.ref(await cluster.tools.desk.slurm.queue())
+    gc.disable()  # a long queue holds hardly anything that makes the interpreter look for garbage
+    try:
+        await cluster.status(refresh=True)
+        assert old() is None
+    finally:
+        gc.enable()
 
 
 async def test_of_jobs_that_ended_lately_only_what_is_known_is_told(tmp_path):
