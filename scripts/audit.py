@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+OURS, FOR_TESTS = "requirements.txt", "tests/memory/requirements.txt"  # the second has an environment of its own
 SECONDS = 120
 PIN = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ \\]+)(?P<marker> ; [^\\]+)? \\$")
 FREE = re.compile(
@@ -25,12 +26,12 @@ FREE = re.compile(
 )
 
 
-def unpinned(requirements: str) -> Iterator[str]:
+def unpinned(requirements: str, name: str = OURS) -> Iterator[str]:
     """Requirements without an exact version or without a hash."""
     for block in re.split(r"\n(?=\S)", requirements):
         first = block.splitlines()[0] if block else ""
         if first and not first.startswith("#") and not (PIN.match(first) and "--hash=sha256:" in block):
-            yield f"requirements.txt: {first} is not pinned with a hash"
+            yield f"{name}: {first} is not pinned with a hash"
 
 
 def unlocked(lock: dict[str, dict[str, dict[str, str]]]) -> Iterator[str]:
@@ -87,8 +88,14 @@ def ask_pip_audit() -> tuple[list[str], list[str]]:
         python = Path(folder) / "bin" / "python"
         _output([sys.executable, "-m", "venv", folder])
         _output([str(python), "-m", "pip", "install", "-qq", "pip-audit"])
-        words = ["-r", "requirements.txt", "--require-hashes", "--disable-pip", "-f", "json", "--timeout", "10"]
-        return python_holes(_output([str(python), "-m", "pip_audit", "--progress-spinner", "off", *words]))
+        found, unknown = [], []
+        for name in (OURS, FOR_TESTS):
+            words = ["-r", name, "--require-hashes", "--disable-pip", "-f", "json", "--timeout", "10"]
+            report = _output([str(python), "-m", "pip_audit", "--progress-spinner", "off", *words])
+            holes, untold = python_holes(report)
+            found += holes
+            unknown += untold
+        return found, unknown
 
 
 def ask_npm() -> list[str]:
@@ -105,9 +112,9 @@ def _output(argv: list[str], cwd: Path = ROOT) -> str:
 
 def main() -> int:
     """Ask everything, print what is known and what is not."""
-    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    ours, tests = ((ROOT / name).read_text(encoding="utf-8") for name in (OURS, FOR_TESTS))
     lock = json.loads((ROOT / "tests/conformance/package-lock.json").read_text(encoding="utf-8"))
-    bad = [*unpinned(requirements), *unlocked(lock), *differing(requirements)]
+    bad = [*unpinned(ours), *unpinned(tests, FOR_TESTS), *unlocked(lock), *differing(ours)]
     silent = []
     try:
         found, unknown = ask_pip_audit()
