@@ -88,14 +88,14 @@ def ask_pip_audit() -> tuple[list[str], list[str]]:
         python = Path(folder) / "bin" / "python"
         _output([sys.executable, "-m", "venv", folder])
         _output([str(python), "-m", "pip", "install", "-qq", "pip-audit"])
-        found, unknown = [], []
+        found, unknown = dict[str, None](), dict[str, None]()  # a package of both files is told once
         for name in (OURS, FOR_TESTS):
             words = ["-r", name, "--require-hashes", "--disable-pip", "-f", "json", "--timeout", "10"]
             report = _output([str(python), "-m", "pip_audit", "--progress-spinner", "off", *words])
             holes, untold = python_holes(report)
-            found += holes
-            unknown += untold
-        return found, unknown
+            found |= dict.fromkeys(holes)
+            unknown |= dict.fromkeys(untold)
+        return list(found), list(unknown)
 
 
 def ask_npm() -> list[str]:
