@@ -20,8 +20,8 @@ async def _measured(size: scale.Size) -> list[Row]:
     async with scale.private() as place:
         ids = scale.submit(place, size)
         async with place.client() as client:
-            crowd = await scale.wait(client, ids, size.waits, size.seconds)
-            one = await scale.wait(client, ids[-1:], 1, size.seconds)
+            crowd = await scale.wait(place, client, ids, size.waits, size.seconds)
+            one = await scale.wait(place, client, ids[-1:], 1, size.seconds)
             memory = scale.peak()
             await scale.fill(place, size.queued)
             asked = await scale.status(place, client, 8)

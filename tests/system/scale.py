@@ -20,6 +20,7 @@ from mcp import Client
 from tests.system.faces import Place, call
 
 from slurm_agent_tools import devcluster
+from slurm_agent_tools.slurm.watcher import offset
 
 TICK = 10
 LOOP = (
@@ -112,8 +113,9 @@ async def calls(client: Client) -> Counter[str]:
     return Counter((await call(client, "get_status", sections=["policy"], detailed=True))["slurm_calls"])
 
 
-async def wait(client: Client, ids: list[str], waits: int, seconds: int) -> Waited:
+async def wait(place: Place, client: Client, ids: list[str], waits: int, seconds: int) -> Waited:
     """So many waits at once, spread over the jobs."""
+    ticks = offset(place.cluster.user)
     late: list[float] = []
     states: Counter[str] = Counter()
 
@@ -121,10 +123,10 @@ async def wait(client: Client, ids: list[str], waits: int, seconds: int) -> Wait
         begun = time.time()
         reply = await call(client, "wait_for_job", job_id=job_id, timeout_seconds=seconds)
         states[reply["job"]["state"] if "job" in reply else str(reply)] += 1
-        late.append(time.time() - min(begun + seconds, _due(reply)))
+        late.append(time.time() - min(begun + seconds, _due(reply, ticks)))
 
     await calls(client)  # what a first call asks once is asked now
-    await anyio.sleep((TICK / 2 - time.time()) % TICK)  # so that each measured wait meets as many ticks
+    await anyio.sleep((ticks + TICK / 2 - time.time()) % TICK)  # so that each measured wait meets as many ticks
     before = await calls(client)
     own = await calls(client) - before
     async with anyio.create_task_group() as group:
@@ -133,12 +135,12 @@ async def wait(client: Client, ids: list[str], waits: int, seconds: int) -> Wait
     return Waited(await calls(client) - before - own - own, late, states)
 
 
-def _due(reply: dict[str, Any]) -> float:
+def _due(reply: dict[str, Any], ticks: float) -> float:
     """When the end could be seen: at the tick after it. Slurm tells it in whole seconds, and a moment later."""
     ended = reply.get("job", {}).get("ended")
     if ended is None:
         return math.inf
-    return math.ceil((datetime.fromisoformat(ended).timestamp() + 1.5) / TICK) * TICK
+    return math.ceil((datetime.fromisoformat(ended).timestamp() + 1.5 - ticks) / TICK) * TICK + ticks
 
 
 async def status(place: Place, client: Client, rounds: int) -> Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
@@ -32,11 +33,17 @@ def poll_interval(age_seconds: float, time_limit_seconds: int | None, run_second
     return 60 if limited and run_seconds >= 0.9 * (time_limit_seconds or 0) else 300
 
 
+def offset(user: str) -> float:
+    """Seconds, 0 to 300, by which a user's ticks lie after the clock's: users look one after the other, not at once."""
+    return crc32(user.encode()) % 300_000 / 1000
+
+
 class Watcher:
     """Waits for jobs. Queries are shared through the client, whatever the number of waiters."""
 
     def __init__(self, slurm: SlurmClient, clock: Clock) -> None:
         self._slurm, self._clock = slurm, clock
+        self._offset = offset(slurm.user)
         self._waiting = 0
 
     async def wait(self, job_id: JobId, timeout: float, on_progress: Progress | None = None) -> JobView:  # noqa: ASYNC109
@@ -83,8 +90,8 @@ class Watcher:
         )
 
     def _to_tick(self, interval: float) -> float:
-        """Seconds to the next tick; ticks lie at the same moments for everybody, so that looks are shared."""
-        return interval - self._clock.now().timestamp() % interval
+        """Seconds to the next tick; the ticks of all waits of a user lie together, so that looks are shared."""
+        return interval - (self._clock.now().timestamp() - self._offset) % interval
 
     async def _pause(self, view: JobView, seconds: float, start: datetime, on_progress: Progress | None) -> None:
         """Sleep, and say now and then that the wait goes on."""

@@ -10,12 +10,17 @@ from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import SystemClock
-from slurm_agent_tools.slurm.watcher import Watcher, poll_interval
+from slurm_agent_tools.slurm.watcher import Watcher, offset, poll_interval
 from slurm_agent_tools.units import JobId
 
 UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)
 SILENT = done(b"", b"slurm_load_jobs error: Unable to contact slurm controller (connect failure)", 1)
 DAY = 86400
+
+
+def _noted(scene, seen, _):
+    seen.append(scene.clock.passed)
+    return done(queued("5"))
 
 
 class Scene:
@@ -155,6 +160,19 @@ async def test_five_hundred_waits_that_began_within_three_seconds_look_together_
 
 
 @pytest.mark.proves("crowds-are-cheap")
+async def test_two_hundred_users_do_not_look_in_the_same_second():
+    seconds = [int(offset(f"user{number}")) % 10 for number in range(200)]
+    assert max(seconds.count(second) for second in range(10)) < 40
+    one, other = Scene(lambda _: queued("5")), Scene(lambda _: queued("5"))
+    other.watcher = Watcher(SlurmClient(other.runner, other.clock, SlurmSettings(), user="bob"), other.clock)
+    looks = [[], []]
+    for scene, seen in zip((one, other), looks, strict=True):
+        scene.runner.answers["squeue"] = partial(_noted, scene, seen)
+        await scene.run(30)
+    assert not {round(moment) for moment in looks[0][1:-1]} & {round(moment) for moment in looks[1][1:-1]}
+
+
+@pytest.mark.proves("crowds-are-cheap")
 async def test_on_a_long_queue_only_a_few_jobs_are_asked_about_one_by_one():
     queue = b"".join(queued(str(number)) for number in range(1, 1501))
     scene = Scene(lambda _: queue)
@@ -177,7 +195,7 @@ async def test_a_busy_controller_is_looked_at_less_often():
         return scene.slurm.calls
 
     quick, slow = await looks(0.1), await looks(3.5)
-    assert (quick["squeue"], quick["sdiag"]) == (13, 0)
+    assert (quick["squeue"], quick["sdiag"]) == (14, 0)  # at the start, at twelve ticks, at the end
     assert (slow["squeue"] <= 6, slow["sdiag"]) == (True, 1)
 
 
