@@ -1,5 +1,7 @@
 """analyze_log on large logs: the two ends of 5 GB, and `mode full` of 1 GB beside grep with the same signatures.
 
+The second half of another 1 GB is one flood of lines that match.
+
 Each run of ours is a process of its own, as `python -m tools.agent_tools.analyze_log` starts one.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +28,29 @@ TRACE = b"""Traceback (most recent call last):
     y = model(x)
 RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB
 """
+_MIXED = (
+    "Connection refused",
+    "Killed",
+    "NCCL WARN no such device",
+    "No space left on device",
+    "loss nan",
+    "Segmentation fault",
+    "Permission denied",
+    "MPI_ABORT was invoked",
+)
+FLOODS: Mapping[str, Callable[[int], str]] = {  # text of the nth time
+    "one line": lambda _: "RuntimeError: CUDA error: an illegal memory access was encountered\n",
+    "a line with numbers": lambda n: (
+        f"[rank{n % 8}]: RuntimeError: CUDA error: device-side assert at batch {n * 7919}\n"
+    ),
+    "warnings": lambda n: f"2026-03-01 12:00:00 WARNING step {n}: loss is NaN, skipping\n",
+    "tracebacks": lambda n: TRACE.decode().replace("20.00", str(n)),
+    "short lines": lambda _: "Killed\n",
+    "several lines in turn": lambda n: f"{_MIXED[n % len(_MIXED)]} {n}\n",
+    "long lines": lambda _: "tensor " + "0.123 nan error " * 500 + "\n",
+    "lines with NULs": lambda n: f"\0error: CUDA error {n}\n",
+    "bars drawn over": lambda n: f"\r{n % 100:3d}%|{'#' * (n % 20)}| {n}/1000 [00:01<00:10, loss=nan error]",
+}
 # grep that writes to /dev/null stops at the first match, even with -c.
 _COUNT = 'grep -c -E -e "$1" -- "$2" | cat'
 _TOLD = """
@@ -59,12 +84,22 @@ def write(path: Path, size: int, place: int) -> None:
         file.write(chatter(max(0, size - file.tell())))
 
 
-def diagnose(path: Path, env: Mapping[str, str], *words: str) -> int:
-    """Run analyze_log on a log that holds the traceback; the most memory that its process took, in bytes."""
+def write_flooded(path: Path, size: int, kind: str) -> None:
+    """The same with the traceback in the middle of the first half; the second half is a flood of that kind."""
+    write(path, size // 2, size // 4)
+    count = 8 * 2**20 // len(FLOODS[kind](0))
+    flood = "".join(FLOODS[kind](n) for n in range(count)).encode()
+    with path.open("ab") as file:
+        while file.tell() < size:
+            file.write(flood)
+
+
+def diagnose(path: Path, env: Mapping[str, str], *words: str, category: str = "gpu-out-of-memory") -> int:
+    """Run analyze_log on a log that is to be diagnosed so; the most memory that its process took, in bytes."""
     argv = python("-c", _TOLD, "--path", path.name, *words)
     done = subprocess.run(argv, env=dict(env), cwd=path.parent, capture_output=True, check=True)
     found = json.loads(done.stdout)["diagnosis"]["category"]
-    if found != "gpu-out-of-memory":
+    if found != category:
         raise RuntimeError(f"{path.name} was diagnosed as {found}")
     return int(done.stderr.split()[-1]) * 1024
 
@@ -99,7 +134,16 @@ def rows() -> list[Row]:
         write(path, 10**9, 5 * 10**8)
         diagnose(path, env, "--mode=full")
         ours, grep = beside_grep(path, env, runs=3)
-        found.append(
-            Row("mode full of 1 GB, clock", ours.wall, "s", "`grep -c -E`, the same signatures", grep.wall, LIMIT)
-        )
+        found.append(_beside("mode full of 1 GB, clock", ours, grep))
+        write_flooded(path, 10**9, "a line with numbers")
+        memory = diagnose(path, env, "--mode=full", category="cuda-error")
+        ours, grep = beside_grep(path, env, runs=3)
+        found += [
+            _beside("mode full of 1 GB, half of it one flood, clock", ours, grep),
+            Row("mode full of 1 GB, half of it one flood, memory", memory / 1e6, "MB", limit=MEMORY / 1e6),
+        ]
     return found
+
+
+def _beside(what: str, ours: Spent, grep: Spent) -> Row:
+    return Row(what, ours.wall, "s", "`grep -c -E`, the same signatures", grep.wall, LIMIT)

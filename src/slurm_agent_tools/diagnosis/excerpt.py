@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from slurm_agent_tools.masking import mask
@@ -153,16 +154,17 @@ def clean(data: bytes) -> list[str]:
     return [line.text for line in read_text("", "stdout", data, b"", len(data)).lines]
 
 
-def _shown(raw: bytes) -> list[str]:
+@lru_cache(maxsize=16)  # a log may repeat its lines without end
+def _shown(raw: bytes) -> tuple[str, ...]:
     """What is left of one line; several texts where a progress bar was overwritten by something else."""
     if raw.count(b"\0") * 10 > len(raw):
-        return [f"[{len(raw)} bytes of binary data]"]
+        return (f"[{len(raw)} bytes of binary data]",)
     text = _ESCAPES.sub("", raw.decode("utf-8", "replace"))
     if text.count("\ufffd") * 4 > len(text):
-        return [f"[{len(raw)} bytes of binary data]"]
+        return (f"[{len(raw)} bytes of binary data]",)
     parts = text.split("\r") if "\r" in text else [text]
     plain = [part for part in (stripped(part).rstrip() for part in parts) if part]
-    return list(_redrawn(plain))
+    return tuple(_redrawn(plain))
 
 
 def _redrawn(parts: list[str]) -> Iterator[str]:

@@ -28,12 +28,12 @@ class Hit:
     position: int
     line: EvidenceLine
     tier: Tier
-    what: str | None = None
-    raised: Raised | None = None
-    late: int = 0  # lines that follow
-    place: int = 0  # lines of the file before it, also those that were not read
-    progress: int = 0  # lines of progress before it
-    ahead: int = 0  # lines of progress after it
+    what: str | None
+    raised: Raised | None
+    late: int  # lines that follow
+    place: int  # lines of the file before it, also those that were not read
+    progress: int  # lines of progress before it
+    ahead: int  # lines of progress after it
 
     @property
     def sure(self) -> bool:
@@ -44,6 +44,25 @@ class Hit:
     def level(self) -> int:
         """The place of its tier among all of them: the smaller the more it tells."""
         return level(self.tier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """A text, which one it is, and how many lines of progress there are before each of its lines, and in all."""
+
+    index: int
+    text: LogText
+    counted: Sequence[int]
+
+    def hit(
+        self, position: int, signature: Signature, tier: Tier, what: str | None = None, raised: Raised | None = None
+    ) -> Hit:
+        """With where its line is in the whole file, of which parts may not have been read."""
+        text, place, progress = self.text, self.text.place(position), self.counted[position]
+        late = text.place(len(text.lines) - 1) + 1 - place
+        ahead = self.counted[-1] - progress
+        line = text.lines[position]
+        return Hit(signature, self.index, position, line, tier, what, raised, late, place, progress, ahead)
 
 
 def level(tier: Tier) -> int:
@@ -72,8 +91,9 @@ def _excluded(hit: Hit, known: AbstractSet[str]) -> bool:
 
 
 def _in_text(index: int, text: LogText) -> list[Hit]:
+    ground = _Ground(index, text, _counted(text))
     raised = {item.position: item for item in exceptions(text)}
-    matched = [hit for hit in _by_line(index, text, raised) if not _got_over(hit, raised)]
+    matched = [hit for hit in _by_line(ground, raised) if not _got_over(hit, raised)]
     taken = {hit.position for hit in matched if hit.signature.id != PYTHON}
     found = [
         _raised(hit, raised.get(hit.position))
@@ -81,12 +101,11 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
         if hit.signature.id != PYTHON or (not raised and hit.position not in taken)
     ]
     found += [
-        Hit(by_id()[_kind(item)], index, item.position, item.line, _strength(item), raised=item)
+        ground.hit(item.position, by_id()[_kind(item)], _strength(item), raised=item)
         for item in raised.values()
         if not item.handled and item.position not in taken and item.name not in LAUNCHERS
     ]
-    counted = _counted(text)
-    return [_placed(hit, text, counted) for hit in sorted(found, key=lambda hit: hit.position)]
+    return sorted(found, key=lambda hit: hit.position)
 
 
 def _got_over(hit: Hit, raised: dict[int, Raised]) -> bool:
@@ -99,7 +118,7 @@ def _raised(hit: Hit, item: Raised | None) -> Hit:
     """With the exception that the line ends; a file that is missing is a command where it was to be started."""
     if item is not None and item.no_program and hit.signature.id == "missing-file":
         return replace(hit, raised=item, signature=by_id()["command-not-found"], what=item.message.rpartition(": ")[2])
-    return replace(hit, raised=item)
+    return hit if item is None else replace(hit, raised=item)
 
 
 def _kind(item: Raised) -> str:
@@ -122,17 +141,9 @@ def _counted(text: LogText) -> list[int]:
     return counted
 
 
-def _placed(hit: Hit, text: LogText, counted: Sequence[int]) -> Hit:
-    """With where its line is in the whole file, of which parts may not have been read."""
-    place = text.place(hit.position)
-    late = text.place(len(text.lines) - 1) + 1 - place
-    progress = counted[hit.position]
-    return replace(hit, place=place, late=late, progress=progress, ahead=counted[-1] - progress)
-
-
-def _by_line(index: int, text: LogText, raised: dict[int, Raised]) -> Iterator[Hit]:
+def _by_line(ground: _Ground, raised: dict[int, Raised]) -> Iterator[Hit]:
     """An exception's line counts with its message, also where that stands on the lines behind it."""
-    bodies = [split_rank(line.text)[1] for line in text.lines]
+    bodies = [split_rank(line.text)[1] for line in ground.text.lines]
     for position, item in raised.items():
         if item.apart:
             bodies[position] = f"{item.kind}: {item.message}"
@@ -141,4 +152,4 @@ def _by_line(index: int, text: LogText, raised: dict[int, Raised]) -> Iterator[H
         tier = signature.strength(match)
         tier = "weak" if tier == "cause" and signature.recoverable and probing(bodies[position]) else tier
         tier = "last" if tier != "certain" and grave(bodies[position]) else tier
-        yield Hit(signature, index, position, text.lines[position], tier, what)
+        yield ground.hit(position, signature, tier, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # Python's and compilers' warnings, log levels, glog's W and I. NCCL calls its errors WARN.
 _LEVEL = re.compile(
@@ -33,6 +34,7 @@ _LOOKING = re.compile(r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pki
 _MARKED = 200  # characters at a line's start in which its level stands
 
 
+@lru_cache(maxsize=16)  # each signature asks for the same line
 def harmless(line: str) -> bool:
     """True for a line that is marked as a warning or as information, and for `passing` ones."""
     marked = _marked(line) and _GRAVE.search(line) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Annotated, Literal
@@ -19,9 +19,11 @@ __all__ = ["Signature", "Tier", "by_id", "ere", "escaped", "harmless", "matching
 Tier = Literal["certain", "cause", "generic", "weak", "effect", "last"]
 """How much a matching line tells: `certain` are Slurm's own words; `last` counts where nothing else is there."""
 
+_NUMBER = re.compile(r"\d+")
 _LONG = 500  # characters: from here on a line may keep a pattern busy for milliseconds
 _MOST = 50  # of such lines, the last ones, are tried with each signature: programs that say why they end are short
 _ERE = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside brackets (re_format(7)); ] and } have none
+_Match = tuple["Signature", re.Match[str]]
 _Pattern = Annotated[re.Pattern[str], BeforeValidator(lambda text: re.compile(text, re.ASCII))]
 
 
@@ -59,8 +61,10 @@ class Signature(BaseModel):
 
     def match(self, line: str) -> re.Match[str] | None:
         """The match of one cleaned line without its rank's prefix; a harmless line never matches."""
-        if not self.concerns(line.lower()):
-            return None
+        return self.search(line) if self.concerns(line.lower()) else None
+
+    def search(self, line: str) -> re.Match[str] | None:
+        """The match of one that holds one of the words."""
         match = _first(self.certain, line)
         if match is None and not (passing(line) if self.any_level else harmless(line)):
             match = _first((*self.patterns, *self.weak, *self.last), line)
@@ -96,11 +100,16 @@ def by_id() -> dict[str, Signature]:
 @cache
 def words() -> list[str]:
     """The words of all signatures, those left out that hold another one; sorted."""
-    shortest: list[str] = []
-    for word in sorted({word for signature in signatures() for word in signature.words}, key=len):
-        if not any(short in word for short in shortest):
-            shortest.append(word)
-    return sorted(shortest)
+    return sorted(shortest({word for signature in signatures() for word in signature.words}))
+
+
+def shortest(texts: Iterable[str]) -> list[str]:
+    """The texts without those that hold another one."""
+    found: list[str] = []
+    for text in sorted(texts, key=len):
+        if not any(short in text for short in found):
+            found.append(text)
+    return found
 
 
 @cache
@@ -125,25 +134,34 @@ def matching(lines: Sequence[str]) -> Sequence[tuple[int, Signature, re.Match[st
 @lru_cache(maxsize=4)  # a diagnosis asks for the same lines several times
 def _matches(lines: tuple[str, ...]) -> tuple[tuple[int, Signature, re.Match[str]], ...]:
     found = [(index, lines[index].lower()) for index in _with_words("\n".join(lines).lower())]
-    whole = "\n".join(lowered for _, lowered in found)
+    whole = "\n".join({_NUMBER.sub("", lowered) for _, lowered in found})
     # A log is often full of one word: the others are looked for once, not in each of its lines.
-    live = [(signature, [word for word in signature.words if word in whole]) for signature in signatures()]
+    live = [
+        (signature, [word for word in signature.words if _NUMBER.sub("", word) in whole]) for signature in signatures()
+    ]
     live = [(signature, said) for signature, said in live if said]
     tried: Counter[str] = Counter()
-    last_first = [_on_line(index, lines[index], lowered, live, tried) for index, lowered in reversed(found)]
-    return tuple(hit for hits in reversed(last_first) for hit in hits)
+    known: dict[str, list[_Match]] = {}  # of a short line, which a log may repeat without end
+    last_first: list[tuple[int, list[_Match]]] = []
+    for index, lowered in reversed(found):
+        line = lines[index]
+        matches = known.get(line)
+        if matches is None:
+            matches = _on_line(line, lowered, live, tried)
+            if len(line) <= _LONG:
+                known[line] = matches
+        last_first.append((index, matches))
+    return tuple((index, *match) for index, matches in reversed(last_first) for match in matches)
 
 
-def _on_line(
-    index: int, line: str, lowered: str, live: Sequence[tuple[Signature, list[str]]], tried: Counter[str]
-) -> list[tuple[int, Signature, re.Match[str]]]:
+def _on_line(line: str, lowered: str, live: Sequence[tuple[Signature, list[str]]], tried: Counter[str]) -> list[_Match]:
     """What matches one line; `tried` counts the long lines that each signature has been tried on."""
     concerned = [signature for signature, said in live if any(word in lowered for word in said)]
     if len(line) > _LONG:
         concerned = [signature for signature in concerned if tried[signature.id] < _MOST]
         tried.update(signature.id for signature in concerned)
-    matches = ((signature, signature.match(line)) for signature in concerned)
-    return [(index, signature, match) for signature, match in matches if match is not None]
+    matches = ((signature, signature.search(line)) for signature in concerned)
+    return [(signature, match) for signature, match in matches if match is not None]
 
 
 def _with_words(whole: str) -> Iterator[int]:

@@ -39,7 +39,6 @@ _LIBRARIES = re.compile(
 _HANDED = re.compile(
     r"(?:^|[;&|!`(=\n]|\b(?:shell|exec|spawn|system)\s)\s*[\"']?(?:\S*/)?(?:sbatch|salloc)[\"']?\s+[^\s|]"
 )
-_PASSED = re.compile(r"\$\{?(?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES\}?")
 
 
 def judge(call: Call) -> None:

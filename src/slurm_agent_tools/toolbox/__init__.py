@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from slurm_agent_tools import catalogue, logs, replies
+from slurm_agent_tools import catalogue, replies
 from slurm_agent_tools.config import Settings
+from slurm_agent_tools.logs import begin_request, get_logger
 from slurm_agent_tools.slurm.runner import AskPerson, asker
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress, load_policy_for
 from slurm_agent_tools.toolbox.desks import Desks, Opened
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from slurm_agent_tools.toolbox.views import Body
 
 __all__ = ["Caller", "Desk", "Progress", "Toolbox", "load_policy_for"]
-_log = logs.get_logger()
+_log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Toolbox:
 
         `consult` asks the person at the client for a yes, `asked` for what a login node wants to know.
         """
-        logs.begin_request(name)
+        begin_request(name)
         asker.set(asked)
         context = Call(await self.desks.at(ask.cluster), caller or Caller(), progress, consult)
         _log.info("request", client=context.caller.client, face=context.caller.face)
@@ -105,7 +106,7 @@ class Toolbox:
         """What one resource holds, by its name in toolbox.views; `cluster` among the arguments says of which."""
         from slurm_agent_tools.toolbox import views
 
-        logs.begin_request(name)
+        begin_request(name)
         asker.set(asked)
         given = dict(arguments)
         desk = await self.desks.at(given.pop("cluster", None))
@@ -119,7 +120,7 @@ class Toolbox:
         """What may stand for an argument of this kind, and how much there is; nothing where it cannot be told."""
         from slurm_agent_tools.toolbox import completing
 
-        logs.begin_request("complete")
+        begin_request("complete")
         asker.set(None)
         return await completing.at(self.desks, cluster, kind, typed)
 

@@ -16,10 +16,11 @@ from slurm_agent_tools.model import Job, Node
 from slurm_agent_tools.replies import AnalyzeReply, JobShown, RecentFailure
 from slurm_agent_tools.slurm import hosts
 from slurm_agent_tools.slurm.client import JobView
-from slurm_agent_tools.toolbox import earlier, endings, jobs, logfiles, paths, recover, show
+from slurm_agent_tools.toolbox import earlier, endings, jobs, paths, recover, show
 from slurm_agent_tools.toolbox.desk import Caller, Desk
 from slurm_agent_tools.toolbox.drift import Look, parts
-from slurm_agent_tools.toolbox.logfiles import Log
+from slurm_agent_tools.toolbox.logs import files
+from slurm_agent_tools.toolbox.logs.files import Log
 from slurm_agent_tools.trust import line
 
 _RECENT = timedelta(days=7)
@@ -40,9 +41,9 @@ async def analyze_log(desk: Desk, ask: AnalyzeLog, caller: Caller) -> AnalyzeRep
     if ask.job_id is not None:
         return await _of_job(desk, ask, caller, ask.job_id)
     if ask.path is not None:
-        shelf = await logfiles.declared(desk, ask.path) or await paths.either(desk, "path", ask.path)
+        shelf = await files.declared(desk, ask.path) or await paths.either(desk, "path", ask.path)
         real, _ = await paths.regular(shelf, "path", ask.path)
-        log = await logfiles.read(desk, real, "stdout", shelf, whole=ask.mode == "full")
+        log = await files.read(desk, real, "stdout", shelf, whole=ask.mode == "full")
         return await anyio.to_thread.run_sync(_reply, desk, ask, None, [log])
     return await _recent(desk, ask.recent_errors or 1)
 
@@ -70,14 +71,14 @@ async def _shown(desk: Desk, view: JobView, run: Submission | None) -> JobShown:
 
 
 async def read_logs(desk: Desk, view: JobView, *, whole: bool = False, tail: int | None = None) -> list[Log]:
-    """Output files of the parts that failed, or of the first part; each file once. See logfiles.read."""
+    """Output files of the parts that failed, or of the first part; each file once. See files.read."""
     parts = [part for part in (*view.tasks, view.job) if not part.active and part.state != "COMPLETED"] or [view.job]
     parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
     found: dict[str, Log] = {}
     for part in parts[:_PARTS]:
-        for path, kind in await logfiles.paths_of(desk, part):
+        for path, kind in await files.paths_of(desk, part):
             if path not in found:
-                found[path] = await logfiles.read(desk, path, kind, whole=whole, tail=tail)
+                found[path] = await files.read(desk, path, kind, whole=whole, tail=tail)
     return list(found.values())
 
 
@@ -124,7 +125,7 @@ def _reply(
         warnings=warnings(texts)[:_SHOWN] if wanted in {"auto", "full"} else [],
         metrics=metrics(texts) if wanted != "error" else {},
         files=[log.file for log in logs],
-        content=logfiles.content(lines) if wanted == "full" else None,
+        content=files.content(lines) if wanted == "full" else None,
     )
 
 
@@ -144,7 +145,7 @@ def _counted(shown: int, found: int) -> str:
 
 
 async def _brief(desk: Desk, job: Job) -> RecentFailure:
-    logs = [await logfiles.read(desk, path, kind) for path, kind in await logfiles.paths_of(desk, job)]
+    logs = [await files.read(desk, path, kind) for path, kind in await files.paths_of(desk, job)]
     diagnosis = diagnose(job, (), [log.text for log in logs if log.text is not None])
     return RecentFailure(
         job_id=str(job.job_id),

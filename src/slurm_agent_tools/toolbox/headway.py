@@ -11,8 +11,8 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.toolbox import paths
 from slurm_agent_tools.toolbox.desk import Desk
-from slurm_agent_tools.toolbox.logfiles import declared
-from slurm_agent_tools.toolbox.logpaths import Kind, paths_of
+from slurm_agent_tools.toolbox.logs.files import declared
+from slurm_agent_tools.toolbox.logs.paths import Kind, paths_of
 
 _HEAD, _TAIL = 2**16, 2**18
 

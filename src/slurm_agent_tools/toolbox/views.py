@@ -14,7 +14,7 @@ from slurm_agent_tools.replies.history import HistoryReply, JobReply, PastJob
 from slurm_agent_tools.replies.shapes import Reply
 from slurm_agent_tools.toolbox import analyze, endings, jobs, paths, recall, show
 from slurm_agent_tools.toolbox.desk import Desk
-from slurm_agent_tools.toolbox.logfiles import Log
+from slurm_agent_tools.toolbox.logs.files import Log
 from slurm_agent_tools.units import JobId
 
 LINES, CHARACTERS = 200, 32_000

@@ -54,7 +54,6 @@ class Request:
     name: str | None = None
     save_at_most: str | None = None
     approved: bool = False
-    edited: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def text(self) -> str:

@@ -10,8 +10,9 @@ from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 from slurm_agent_tools import catalogue
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.model import Job
-from slurm_agent_tools.toolbox import analyze, logfiles, paths
+from slurm_agent_tools.toolbox import analyze, paths
 from slurm_agent_tools.toolbox.desk import Caller
+from slurm_agent_tools.toolbox.logs import files
 from slurm_agent_tools.units import JobId
 
 SECRET = "root:x:0:0:the secret of somebody"
@@ -97,7 +98,7 @@ async def test_no_argument_leads_out_of_the_project(box, tmp_path, argument, way
 )
 async def test_a_job_s_own_record_of_its_output_is_no_way_out_and_is_told(box, tmp_path, named):
     path = named.format(outside=tmp_path / "outside.json", project=tmp_path / "project")
-    log = await logfiles.read(box.desk, path, "stdout")
+    log = await files.read(box.desk, path, "stdout")
     assert log.text is None
     assert log.file.note == "lies outside the project and was not read"
     assert log.file.read_bytes == 0
@@ -106,7 +107,7 @@ async def test_a_job_s_own_record_of_its_output_is_no_way_out_and_is_told(box, t
 @pytest.mark.proves("paths-stay-inside")
 async def test_a_log_that_is_a_link_out_of_the_project_is_not_read(box, tmp_path):
     (tmp_path / "project" / "a.out").symlink_to(tmp_path / "outside.json")
-    log = await logfiles.read(box.desk, str(tmp_path / "project/a.out"), "stdout")
+    log = await files.read(box.desk, str(tmp_path / "project/a.out"), "stdout")
     assert (log.text, log.file.note) == (None, "lies outside the project and was not read")
 
 
@@ -117,10 +118,10 @@ async def test_a_folder_that_the_policy_lists_for_logs_is_read_and_no_link_out_o
     (tmp_path / "scratch/b.out").symlink_to(tmp_path / "outside.json")
     listed = box.desk.policy.policy.model_copy(update={"log_folders": (str(tmp_path / "scratch"),)})
     desk = replace(box.desk, policy=replace(box.desk.policy, policy=listed))
-    log = await logfiles.read(desk, str(tmp_path / "scratch/a.out"), "stdout")
+    log = await files.read(desk, str(tmp_path / "scratch/a.out"), "stdout")
     assert (log.file.path, log.file.note) == (str(tmp_path / "scratch/a.out"), None)
     assert log.text.lines[0].text == "loss: 0.5"
-    out = await logfiles.read(desk, str(tmp_path / "scratch/b.out"), "stdout")
+    out = await files.read(desk, str(tmp_path / "scratch/b.out"), "stdout")
     assert (out.text, out.file.note) == (None, "lies outside the project and was not read")
     reply = await analyze.analyze_log(desk, catalogue.AnalyzeLog(path=str(tmp_path / "scratch/a.out")), Caller())
     assert [file.path for file in reply.files] == [str(tmp_path / "scratch/a.out")]
@@ -131,8 +132,8 @@ async def test_a_job_s_name_in_the_pattern_of_its_log_is_no_way_out(box, name):
     job = Job(
         job_id=JobId(7), name=name, state="FAILED", sources=("squeue",), stdout=f"{box.desk.there.root}/logs/%x.out"
     )
-    for path, kind in await logfiles.paths_of(box.desk, job):
-        assert (await logfiles.read(box.desk, path, kind)).text is None
+    for path, kind in await files.paths_of(box.desk, job):
+        assert (await files.read(box.desk, path, kind)).text is None
 
 
 async def test_a_project_below_a_link_is_the_project(tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks import logs
 from benchmarks.logs import TRACE
 from tests.unit.slurm.sshserver import Node, running
 from tests.unit.toolbox.desks import Here, NothingReachesSlurm, toolbox
@@ -16,7 +17,7 @@ from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.slurm.local import LocalFiles, LocalRunner
 from slurm_agent_tools.slurm.ssh import SshPlace
-from slurm_agent_tools.toolbox import logfiles, logsearch
+from slurm_agent_tools.toolbox.logs import files, search
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20
@@ -59,16 +60,16 @@ def put(box, data: bytes, name: str = "a.out") -> str:
     return str(path)
 
 
-async def look(box, data: bytes, *, whole: bool = False) -> logfiles.Log:
-    return await logfiles.read(box.desk, put(box, data), "stderr", whole=whole)
+async def look(box, data: bytes, *, whole: bool = False) -> files.Log:
+    return await files.read(box.desk, put(box, data), "stderr", whole=whole)
 
 
-def category(log: logfiles.Log) -> str:
+def category(log: files.Log) -> str:
     assert log.text is not None, log.file
     return diagnose(None, (), [log.text]).category
 
 
-def numbers(log: logfiles.Log) -> list[int]:
+def numbers(log: files.Log) -> list[int]:
     return [line.line for line in log.text.lines if line.text == SAID]
 
 
@@ -103,7 +104,7 @@ async def test_evidence_in_the_first_and_the_last_8_mb_is_found_in_a_file_with_a
         last = chatter(4 * MIB) + TRACE + chatter(8 * MIB - len(TRACE))
     path = put(box, first)
     hole(path, 2**30, last)
-    log = await logfiles.read(box.desk, path, "stderr")
+    log = await files.read(box.desk, path, "stderr")
     assert category(log) == "gpu-out-of-memory"
     assert "mode full searches all of it" in log.file.note
     assert log.file.read_bytes < MIB
@@ -153,6 +154,19 @@ async def test_a_flood_that_follows_hides_no_cause(box):
     assert log.file.read_bytes < MIB
 
 
+@pytest.mark.proves("large-logs-are-searched")
+@pytest.mark.parametrize("kind", logs.FLOODS)
+async def test_a_flood_of_any_kind_hides_neither_what_came_before_it_nor_what_came_after(box, kind):
+    path = project(box) / "a.out"
+    logs.write_flooded(path, 24 * MIB, kind)
+    after = "ModuleNotFoundError: No module named 'torch'"
+    with path.open("ab") as file:
+        file.write(b"\n" + after.encode() + b"\n" + chatter(MIB))
+    log = await files.read(box.desk, str(path), "stderr", whole=True)
+    assert {SAID, after} <= {line.text for line in log.text.lines}
+    assert log.file.read_bytes < MIB
+
+
 async def test_no_grep_means_head_and_tail_and_is_told(box, monkeypatch):
     async def none(*_args, **_more):
         raise SlurmMissing("sh is not installed here", hint="")
@@ -165,10 +179,10 @@ async def test_no_grep_means_head_and_tail_and_is_told(box, monkeypatch):
 
 
 async def test_a_search_that_is_not_done_in_time_is_told(box, monkeypatch):
-    slow = {key: "sleep 60" if key[0] == "all" else script for key, script in logsearch._SCRIPTS.items()}
-    monkeypatch.setattr(logsearch, "_SCRIPTS", slow)
-    monkeypatch.setattr(logsearch, "_SLOWEST", 100 * MIB)
-    monkeypatch.setattr(logsearch, "_LEAST", 0.5)
+    slow = {key: "sleep 60" if key[0] == "all" else script for key, script in search._SCRIPTS.items()}
+    monkeypatch.setattr(search, "_SCRIPTS", slow)
+    monkeypatch.setattr(search, "_SLOWEST", 100 * MIB)
+    monkeypatch.setattr(search, "_LEAST", 0.5)
     log = await look(box, chatter(17 * MIB) + TRACE, whole=True)
     assert category(log) == "gpu-out-of-memory"
     assert "could not be searched from end to end" in log.file.note
@@ -249,7 +263,7 @@ async def test_older_parts_beside_a_log_are_named_and_not_read(box):
     put(box, b"another job's", "a.out-put")
     assert "older parts lie beside it and were not read: a.out.1, a.out.2.gz;" in (await look(box, b"x\n")).file.note
     (project(box) / "a.out").unlink()
-    log = await logfiles.read(box.desk, str(project(box) / "a.out"), "stdout")
+    log = await files.read(box.desk, str(project(box) / "a.out"), "stdout")
     assert (log.text, "Older parts lie beside it: a.out.1, a.out.2.gz." in log.file.note) == (None, True)
 
 
@@ -258,7 +272,7 @@ async def test_something_else_in_the_place_of_a_log_is_told_at_once(box, what):
     path = project(box) / "a.out"
     made = {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "socket": lambda: os.mknod(path, 0o140600)}
     made[what]()
-    log = await logfiles.read(box.desk, str(path), "stdout")
+    log = await files.read(box.desk, str(path), "stdout")
     assert log.text is None
     assert log.file.note == ("is a folder: name a file in it" if what == "folder" else "is not a regular file") + (
         "; nothing was read"
@@ -286,7 +300,7 @@ def job(**facts) -> Job:
 )
 async def test_slurm_s_patterns_are_put_in_as_slurm_does(box, pattern, made):
     told = job(stdout=pattern, work_dir=str(project(box) / "runs"))
-    assert await logfiles.paths_of(box.desk, told) == [(str(project(box) / "runs" / made), "stdout")]
+    assert await files.paths_of(box.desk, told) == [(str(project(box) / "runs" / made), "stdout")]
 
 
 async def test_where_slurm_left_a_sign_as_it_is_the_file_with_that_name_is_taken(box):
@@ -294,21 +308,21 @@ async def test_where_slurm_left_a_sign_as_it_is_the_file_with_that_name_is_taken
     root = put(box, b"x", "a-%b.out").removesuffix("/a-%b.out")
     put(box, b"x", "50%j.out")
     put(box, b"x", "(null)-71.out")
-    assert await logfiles.paths_of(box.desk, job(stdout=f"{root}/a-%b.out")) == [(f"{root}/a-%b.out", "stdout")]
-    assert await logfiles.paths_of(box.desk, job(stdout=f"{root}/50%j.out")) == [(f"{root}/50%j.out", "stdout")]
+    assert await files.paths_of(box.desk, job(stdout=f"{root}/a-%b.out")) == [(f"{root}/a-%b.out", "stdout")]
+    assert await files.paths_of(box.desk, job(stdout=f"{root}/50%j.out")) == [(f"{root}/50%j.out", "stdout")]
     piped = job(name="sbatch", stdout=f"{root}/sbatch-71.out")
-    assert await logfiles.paths_of(box.desk, piped) == [(f"{root}/(null)-71.out", "stdout")]
+    assert await files.paths_of(box.desk, piped) == [(f"{root}/(null)-71.out", "stdout")]
 
 
 async def test_a_task_of_an_array_has_its_own_numbers(box):
     task = job(job_id=JobId(71, task=13), raw_id=84, stdout="/p/%A_%3a_%b_%j.out", stderr="/p/x_4294967294.err")
-    assert await logfiles.paths_of(box.desk, task) == [("/p/71_013_3_84.out", "stdout"), ("/p/x_13.err", "stderr")]
+    assert await files.paths_of(box.desk, task) == [("/p/71_013_3_84.out", "stdout"), ("/p/x_13.err", "stderr")]
 
 
 async def test_standard_error_that_goes_where_output_goes_is_read_once(box):
     told = job(stdout="logs/%x.out", stderr="logs/train.out", work_dir="/p")
-    assert await logfiles.paths_of(box.desk, told) == [("/p/logs/train.out", "stdout")]
-    assert await logfiles.paths_of(box.desk, job(stdout="/dev/null", stderr="/p/e")) == [("/p/e", "stderr")]
+    assert await files.paths_of(box.desk, told) == [("/p/logs/train.out", "stdout")]
+    assert await files.paths_of(box.desk, job(stdout="/dev/null", stderr="/p/e")) == [("/p/e", "stderr")]
 
 
 @pytest.mark.proves("logs-are-found")
@@ -317,12 +331,12 @@ async def test_without_a_record_names_that_end_in_the_job_s_number_are_taken(box
     put(box, b"x", "logs/slurm/train-171.out")
     put(box, b"x", "runs/slurm-84.out")
     root = str(project(box))
-    assert await logfiles.paths_of(box.desk, job(raw_id=84, work_dir=f"{root}/runs")) == [
+    assert await files.paths_of(box.desk, job(raw_id=84, work_dir=f"{root}/runs")) == [
         (f"{root}/logs/slurm/train-71.out", "stdout"), (f"{root}/runs/slurm-84.out", "stdout"),
     ]  # fmt: skip
-    assert await logfiles.paths_of(box.desk, job(job_id=JobId(1))) == []
+    assert await files.paths_of(box.desk, job(job_id=JobId(1))) == []
     gone = job(stdout="/gone/%j.out")  # another job's file of an earlier numbering is no log of this one
-    assert await logfiles.paths_of(box.desk, gone) == [("/gone/71.out", "stdout")]
+    assert await files.paths_of(box.desk, gone) == [("/gone/71.out", "stdout")]
 
 
 # --- over SSH -------------------------------------------------------------------------------------------------------
@@ -337,7 +351,7 @@ async def test_a_large_log_on_the_cluster_is_searched_there_and_little_is_copied
         place = SshPlace("far", node.settings(remote_root=str(project(box))))
         try:
             desk = replace(box.desk, place=place, around=await place.surroundings())
-            log = await logfiles.read(desk, str(project(box) / "far.out"), "stderr", whole=whole)
+            log = await files.read(desk, str(project(box) / "far.out"), "stderr", whole=whole)
         finally:
             await place.close()
     assert category(log) == "gpu-out-of-memory"

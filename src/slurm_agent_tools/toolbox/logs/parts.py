@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,8 +13,7 @@ from slurm_agent_tools.diagnosis import wide
 from slurm_agent_tools.diagnosis.excerpt import Piece, read_text, split_rank
 from slurm_agent_tools.diagnosis.signatures import matching
 from slurm_agent_tools.slurm.runner import Files, Runner
-from slurm_agent_tools.toolbox import logsearch
-from slurm_agent_tools.toolbox.logsearch import Place, Result, Search
+from slurm_agent_tools.toolbox.logs.search import Place, Result, Search, look, plan
 from slurm_agent_tools.units import human_memory
 
 SMALL = 256 * 1024  # bytes of a file that is read as a whole
@@ -25,7 +25,9 @@ _BUDGET, _WHOLE_BUDGET = 256 * 1024, 768 * 1024  # bytes around the signs
 _BEFORE, _AFTER, _TRACE = 6 * 1024, 3 * 1024, 12 * 1024
 _NEAR = 1024
 _SPOTS, _SPOT = 8, 16 * 1024
+_FIRST, _LAST = 40, 60  # of places that are alike but for numbers
 _NOT_WHOLE = "it could not be searched from end to end: that took too long, or a line of it is too long"
+_NUMBERS = re.compile(r"\d+")
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -88,7 +90,7 @@ async def _looked(source: Source, spans: Sequence[tuple[int, int]], budget: int)
     samples = await source.files.read_parts(source.path, _spots(spans))
     if samples is None:
         return None
-    search = logsearch.plan(samples)
+    search = plan(samples)
     results = await _searched(source, spans, search)
     if results is None:
         return None
@@ -125,13 +127,13 @@ async def _searched(source: Source, spans: Sequence[tuple[int, int]], search: Se
     """One result for each range, or None where one could not be had."""
     found: list[Result | None] = [None] * len(spans)
 
-    async def look(index: int) -> None:
+    async def at(index: int) -> None:
         with suppress(TimeoutError):
-            found[index] = await logsearch.look(source.runner, source.path, source.size, spans[index], search)
+            found[index] = await look(source.runner, source.path, source.size, spans[index], search)
 
     async with anyio.create_task_group() as group:
         for index in range(len(spans)):
-            group.start_soon(look, index)
+            group.start_soon(at, index)
     known = [result for result in found if result is not None]
     return known if len(known) == len(spans) else None
 
@@ -140,7 +142,7 @@ def _around(places: Sequence[Place], size: int, budget: int) -> list[tuple[int, 
     """(offset, size) of the ends and of what lies around the places that tell most, until the budget is used up."""
     taken = [(0, _HEAD), (size - _TAIL, size)]
     spent = 0
-    for place in _by_worth(places):
+    for place in _by_worth(_few(places)):
         after = _TRACE if _TRACEBACK in place.text else _AFTER
         start, end = max(0, place.offset - _BEFORE), min(size, place.offset + after)
         new = _merged([*taken, (start, end)])
@@ -159,6 +161,15 @@ def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
+
+
+def _few(places: Sequence[Place]) -> list[Place]:
+    """Without those in the middle of a flood: of places that are alike but for numbers more tell nothing new."""
+    alike: dict[str, list[Place]] = {}
+    for place in places:
+        alike.setdefault(_NUMBERS.sub("", place.text), []).append(place)
+    kept = {place.offset for same in alike.values() for place in (*same[:_FIRST], *same[-_LAST:])}
+    return [place for place in places if place.offset in kept]
 
 
 def _by_worth(places: Sequence[Place]) -> Iterator[Place]:

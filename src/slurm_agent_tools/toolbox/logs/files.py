@@ -12,9 +12,10 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.replies import EvidenceLine, LogFile
 from slurm_agent_tools.slurm.local import LocalRunner
 from slurm_agent_tools.slurm.runner import Runner
-from slurm_agent_tools.toolbox import logparts, paths
+from slurm_agent_tools.toolbox import paths
 from slurm_agent_tools.toolbox.desk import Desk, Shelf
-from slurm_agent_tools.toolbox.logpaths import Kind, paths_of, turned
+from slurm_agent_tools.toolbox.logs import parts
+from slurm_agent_tools.toolbox.logs.paths import Kind, paths_of, turned
 from slurm_agent_tools.units import human_memory
 
 __all__ = ["Log", "content", "declared", "paths_of", "read"]
@@ -77,8 +78,8 @@ async def _read(
     if stat.kind != "file":
         what = "is a folder: name a file in it" if stat.kind == "dir" else "is not a regular file"
         return _unread(shown, f"{what}; nothing was read")
-    source = logparts.Source(runner, shelf.files, real, stat.size)
-    found = await (logparts.read(source, whole=whole) if tail is None else logparts.last(source, tail))
+    source = parts.Source(runner, shelf.files, real, stat.size)
+    found = await (parts.read(source, whole=whole) if tail is None else parts.last(source, tail))
     if found is None:
         return _unread(shown, _gone(older))
     again = await shelf.files.stat(real)

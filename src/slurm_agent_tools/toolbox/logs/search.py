@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from slurm_agent_tools.diagnosis.signatures import escaped, signatures
+from slurm_agent_tools.diagnosis.signatures import escaped, shortest, signatures
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.slurm.runner import Completed, Runner
 
 FIRST, LAST = 300, 500  # lines that come back of all that match
 _KINDS = 500
-_FLOOD = 20_000  # lines that match: so many are no signs any more
+_FLOOD, _TEXT = 20_000, 8 * 2**20  # lines that match, and their bytes: so many are no signs any more
 _ROUNDS = 8
-_FILLS = 0.2  # of the last lines that matched before it was called a flood
+_FILLS, _MIXED = 0.2, 0.05  # of the last lines that matched before it was called a flood; of one that goes on
 _SHOWN = 600  # bytes of a line
 _SLOWEST = 40 * 2**20  # bytes per second that a file system gives at least
 _LEAST, _LONGEST = 30.0, 900.0  # seconds for any search
@@ -29,37 +29,47 @@ _FEW = 3  # of fewer samples nothing can be said
 # A line that does not fit into that much memory (in KB) ends the search, not the login node.
 # As much CPU time as a search may take ends one whose caller was killed.
 _CAP = f"ulimit -v 400000 2>/dev/null; ulimit -t {_LONGEST:.0f} 2>/dev/null; "
-_GREP = 'grep -a -n -b -i -E -m "$4" -e "$2"'
+_GREP = 'grep -a -b -i -E -m "$4" -e "$2"'
+_LINES = _GREP + " -n"  # counting takes long where lines are short
 _AWK = ' | awk "$3"'
+_COUNTED = ' | awk -v counted=1 "$3"'
 # What a progress bar or a hole leaves is taken for line ends, so that no line is longer than the memory.
 _CUT = r'tr "\r\000" "\n\n"'
-_REST = 'tail -c "+$5" -- "$1" | '
-_PART = _REST + 'head -c "$6" | '
+# Moves on in the file that is standard input: grep reads it twice as fast as a pipe.
+_FROM = 'dd bs=1 skip="$5" count=0 2>/dev/null || echo "cannot begin there" >&2; '
+_PART = 'head -c "$6" | '
 _SCRIPTS = {  # (how much of the file, its lines as they are)
-    ("all", True): _CAP + _GREP + ' -- "$1"' + _AWK,
+    ("all", True): _CAP + _LINES + ' < "$1"' + _COUNTED,
     ("all", False): _CAP + _CUT + ' < "$1" | ' + _GREP + _AWK,
-    ("rest", True): _CAP + _REST + _GREP + _AWK,
-    ("rest", False): _CAP + _REST + _CUT + " | " + _GREP + _AWK,
-    ("part", True): _CAP + _PART + _GREP + _AWK,
-    ("part", False): _CAP + _PART + _CUT + " | " + _GREP + _AWK,
+    ("rest", True): _CAP + "{ " + _FROM + _LINES + '; } < "$1"' + _COUNTED,
+    ("rest", False): _CAP + "{ " + _FROM + _CUT + '; } < "$1" | ' + _GREP + _AWK,
+    ("part", True): _CAP + "{ " + _FROM + _PART + _LINES + '; } < "$1"' + _COUNTED,
+    ("part", False): _CAP + "{ " + _FROM + _PART + _CUT + '; } < "$1" | ' + _GREP + _AWK,
 }
 # Prints "line:offset:skipped:text" of the first lines, of the first of each kind (alike but for numbers), of the last
-# lines, then how many there were. In a line that is long the text begins shortly before the sign.
+# lines, then how many there were, and ends where they are a flood. In a line that is long the text begins shortly
+# before the sign.
 _CHOOSE = """{
-  match($0, /^[0-9]+:[0-9]+:/); place = substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1); skip = 0
+  match($0, head); place = (counted ? "" : "0:") substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1); skip = 0
   if (length(text) > width && match(tolower(text), ENVIRON["SIGNS"]) && RSTART > 200) skip = RSTART - 200
   shown = place skip ":" substr(text, skip + 1, width)
   kind = substr(text, skip + 1, 120); gsub(/[0-9]+/, "", kind)
   if (!(kind in seen) && kinds < most) { kinds++; seen[kind] = 0 }
   fresh = (kind in seen) && seen[kind]++ < 3
   if (NR <= first || fresh) print shown; else ring[others++ % last] = shown
+  bytes += length($0); if (NR == most_lines || (bytes > most_bytes && NR >= last)) { flood = 1; exit }
 }
 END {
   for (i = (others > last ? others - last : 0); i < others; i++) print ring[i % last]
-  print "lines:" NR
+  print (flood ? "flood:" : "lines:") NR
 }"""
-_PROGRAM = f"BEGIN {{ width = {_SHOWN}; first = {FIRST}; most = {_KINDS}; last = {LAST} }} " + _CHOOSE
+_PROGRAM = (
+    f"BEGIN {{ width = {_SHOWN}; first = {FIRST}; most = {_KINDS}; last = {LAST};"
+    f" most_lines = {_FLOOD}; most_bytes = {_TEXT};"
+    ' head = counted ? "^[0-9]+:[0-9]+:" : "^[0-9]+:" } ' + _CHOOSE
+)
 _FOUND = re.compile(rb"(\d+):(\d+):(\d+):(.*)")
+_END = re.compile(rb"(lines|flood):(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +91,15 @@ class Search:
 
     @property
     def expression(self) -> str:
-        """All of them joined."""
-        return "|".join(self.kept.values())
+        """All of them joined, but for those that hold another one: the fewer the quicker."""
+        plain = [word for word, text in self.kept.items() if text == escaped(word)]
+        needed = shortest(plain)
+        return "|".join(text for word, text in self.kept.items() if word in needed or text != escaped(word))
 
     def narrowed(self, texts: Sequence[str], most: float) -> Search:
         """The same without what that share of the texts or more hold."""
-        judged = {word: _sign(word, texts, most) if _share(texts, word) >= most else text
+        whole = "\n".join(texts)
+        judged = {word: _sign(word, texts, most) if word in whole and _share(texts, word) >= most else text
                   for word, text in self.kept.items()}  # fmt: skip
         kept = {word: text for word, text in judged.items() if text is not None}
         return replace(self, kept=kept, ordinary=(*self.ordinary, *sorted(judged.keys() - kept.keys())))
@@ -100,6 +113,7 @@ class Result:
     lines: int
     ordinary: tuple[str, ...] = ()
     stopped: int | None = None  # the byte behind which nothing was looked for
+    flood: bool = False  # so much matched that the search ended there
 
 
 @cache
@@ -140,7 +154,7 @@ async def look(runner: Runner, path: str, size: int, span: tuple[int, int], sear
     """
     start, end = span[0], span[0] + span[1]
     found = Result((), 0)
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         reach = "part" if end < size else "rest" if start else "all"
         more = await _once(runner, path, (start, end - start), search, reach)
         if more is None and search.plain and reach == "all":
@@ -150,9 +164,10 @@ async def look(runner: Runner, path: str, size: int, span: tuple[int, int], sear
             return None
         places = _numbered(more.places, found.places, start, plain=search.plain and span[0] == 0)
         found = Result(found.places + places, found.lines + more.lines, search.ordinary)
-        if more.lines < _FLOOD:
+        if not more.flood:
             return found
-        search = search.narrowed([place.text.lower() for place in places[-LAST:]], _FILLS)
+        most = _FILLS if turn < _ROUNDS // 2 else _MIXED
+        search = search.narrowed([place.text.lower() for place in places[-LAST:]], most)
         start = places[-1].offset + 1
     return replace(found, stopped=start)
 
@@ -165,8 +180,9 @@ def _numbered(new: Sequence[Place], known: Sequence[Place], start: int, *, plain
 
 async def _once(runner: Runner, path: str, span: tuple[int, int], search: Search, reach: str) -> Result | None:
     script = _SCRIPTS[reach, search.plain]
-    words = [path, search.expression, _PROGRAM, str(_FLOOD), str(span[0] + 1), str(span[1])]
-    env = {"LC_ALL": "C", "SIGNS": search.expression}
+    expression = search.expression
+    words = [path, expression, _PROGRAM, str(_FLOOD), str(span[0]), str(span[1])]
+    env = {"LC_ALL": "C", "SIGNS": expression}
     seconds = min(_LEAST + span[1] / _SLOWEST, _LONGEST)  # a file with holes may be of any size
     try:
         done = await runner.run(["sh", "-c", script, "sh", *words], env=env, timeout=seconds)
@@ -179,11 +195,12 @@ async def _once(runner: Runner, path: str, span: tuple[int, int], search: Search
 
 def _parsed(done: Completed) -> Result | None:
     lines = done.stdout.split(b"\n")
-    if done.exit_code != 0 or done.stderr or len(lines) < 2 or not lines[-2].startswith(b"lines:"):
+    end = _END.fullmatch(lines[-2]) if len(lines) > 1 else None
+    if done.exit_code != 0 or done.stderr or end is None:
         return None
     found = (_FOUND.fullmatch(line) for line in lines[:-2])
     places = sorted((_place(match) for match in found if match is not None), key=lambda place: place.offset)
-    return Result(tuple(places), int(lines[-2].removeprefix(b"lines:")))
+    return Result(tuple(places), int(end[2]), flood=end[1] == b"flood")
 
 
 def _place(match: re.Match[bytes]) -> Place:
