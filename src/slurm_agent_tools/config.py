@@ -17,8 +17,10 @@ _TRUSTED = frozenset({"bin_dir", "conf", "ssh_config", "known_hosts"})
 _OUTSIDE = {  # what runs, and who is told what
     "memory": ("command", "url", "env", "token_env"),
     "gpu_metrics": ("url", "query"),
+    "http": ("hosts", "proxy", "origins", "tls_cert", "tls_key"),  # who may come in, and who could listen in
 }
 _PREFIX = "SLURM_AGENT_"
+_BESIDE = ("devcluster", "test_")  # how names begin that are for the devcluster and the tests
 _TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory")  # may be given whole, as JSON
 
 
@@ -36,7 +38,10 @@ class SlurmSettings(BaseModel):
 
 
 class HttpSettings(BaseModel):
-    """`serve --http`: where it listens, whom it answers, and how much it takes. Times in seconds."""
+    """`serve --http`: where it listens, whom it answers, and how much it takes. Times in seconds.
+
+    Names, origins and TLS files count on the command line and in the environment alone.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -48,12 +53,14 @@ class HttpSettings(BaseModel):
     origins: tuple[str, ...] = Field((), description="Web pages that may call it, as https://NAME[:PORT]")
     tls_cert: Path | None = Field(None, description="Certificate with its chain, PEM")
     tls_key: Path | None = Field(None, description="Private key of the certificate, PEM")
-    max_body: int = Field(4 * 2**20, ge=1024, le=64 * 2**20, description="Largest request, bytes")
+    max_body: int = Field(2**20, ge=1024, le=64 * 2**20, description="Largest request, bytes")
     max_connections: int = Field(800, ge=4, le=20000, description="At once; the longest idle one makes room")
     max_calls: int = Field(600, ge=1, description="Requests of one token being answered at once")
     per_minute: int = Field(1200, ge=1, description="Requests of one token a minute")
     head_timeout: float = Field(10.0, gt=0, le=120, description="For a connection to send a request's head")
-    body_timeout: float = Field(20.0, gt=0, le=300, description="For the rest of a request")
+    body_timeout: float = Field(
+        20.0, gt=0, le=300, description="For the rest of a request, and for each part of its answer to be taken"
+    )
     stop_seconds: float = Field(10.0, gt=0, le=300, description="For answers under way when it is told to stop")
 
 
@@ -252,15 +259,27 @@ def _environment() -> dict[str, Any]:
     """What SLURM_AGENT_* variables say: `__` goes a level down, an empty one is not set, a table or a list is JSON."""
     found: dict[str, Any] = {}
     for variable, value in os.environ.items():
-        if value and variable.upper().startswith(_PREFIX):
-            first, *rest = variable[len(_PREFIX) :].lower().split("__")
-            if first in Settings.model_fields:
-                json_text = first in _TABLES and value.lstrip().startswith(("{", "["))
-                entry = _parsed(variable, value) if json_text else value
-                for part in reversed(rest):
-                    entry = {part: entry}
-                found = _merged(found, {first: entry})
+        if not value or not variable.upper().startswith(_PREFIX):
+            continue
+        first, *rest = variable[len(_PREFIX) :].lower().split("__")
+        if first in Settings.model_fields:
+            json_text = first in _TABLES and value.lstrip().startswith(("{", "["))
+            entry = _parsed(variable, value) if json_text else value
+            for part in reversed(rest):
+                entry = {part: entry}
+            found = _merged(found, {first: entry})
+        elif not first.startswith(_BESIDE):
+            raise _unknown(variable, value, first)
     return found
+
+
+def _unknown(variable: str, value: str, name: str) -> ConfigError:
+    """A misspelt name must not leave a wish without effect, such as that for a stricter policy."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+
+    near = get_close_matches(name, Settings.model_fields, n=1)
+    hint = f"Did you mean {_PREFIX}{near[0].upper()}?" if near else "slurm-agent-tools doctor lists the settings."
+    return ConfigError(variable, value, "belongs to no setting", hint=hint)
 
 
 def _parsed(variable: str, text: str) -> Any:
@@ -285,6 +304,7 @@ def _explained(error: ValueError, root: Path) -> ConfigError:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     variable = _PREFIX + "__".join(parts).upper()
+    problem = "belongs to no setting" if first["type"] == "extra_forbidden" else first["msg"]
     return ConfigError(
-        ".".join(parts), first.get("input"), first["msg"], hint=f"Correct it in {FILE_NAME} or in {variable}."
+        ".".join(parts), first.get("input"), problem, hint=f"Correct it in {FILE_NAME} or in {variable}."
     )

@@ -16,6 +16,7 @@ from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.replies.history import HistoryReply, JobReply
 
 Document = dict[str, Any]
+_MOST_ITEMS = 10_000  # each wrong one is an error of its own, and a million of them held up every other caller
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 REPLIES: Mapping[str, type[replies.Reply]] = {
     "get_status": replies.StatusReply,
@@ -54,8 +55,12 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> Ask:
     for name, value in arguments.items():
         if name not in tool.ask.model_fields:
             raise _unknown(tool, name, value)
+    given = {name: _unpacked(tool, name, value) for name, value in arguments.items()}
+    for name, value in given.items():
+        if isinstance(value, list) and len(value) > _MOST_ITEMS:
+            raise InputError(name, f"{len(value)} entries", "is too long", hint=f"Give at most {_MOST_ITEMS}.")
     try:
-        return tool.ask.model_validate({name: _unpacked(tool, name, value) for name, value in arguments.items()})
+        return tool.ask.model_validate(given)
     except ValidationError as error:
         raise _explained(tool, error.errors(include_url=False)) from error
 

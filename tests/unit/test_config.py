@@ -64,6 +64,7 @@ def test_an_unknown_key_is_named_with_the_file(project, text, named):
 @pytest.mark.parametrize(
     ("text", "named", "value"),
     [
+        ('polcy = "x"\n', "polcy", "x"),
         ('log_level = "loud"\n', "log_level", "loud"),
         ("[slurm]\nread_timeout = -1\n", "slurm.read_timeout", -1),
         ('[slurm]\npoll_scale = "fast"\n', "slurm.poll_scale", "fast"),
@@ -91,6 +92,29 @@ def test_a_bad_variable_is_named_with_its_full_name(project, monkeypatch, variab
         config.load()
     assert (caught.value.field, caught.value.value) == (named, value)
     assert variable in caught.value.hint
+
+
+def test_a_name_that_is_no_setting_is_told_in_plain_words(project):
+    write(project, "[slurm]\nspeed = 3\n")
+    with pytest.raises(ConfigError, match=r"slurm\.speed: belongs to no setting"):
+        config.load()
+
+
+@pytest.mark.parametrize(
+    ("variable", "mend"),
+    [
+        ("SLURM_AGENT_POLCY", "Did you mean SLURM_AGENT_POLICY?"),
+        ("SLURM_AGENT_SLRUM__CONF", "Did you mean SLURM_AGENT_SLURM?"),
+        ("SLURM_AGENT_XYZ", "slurm-agent-tools doctor lists the settings."),
+    ],
+)
+def test_a_misspelt_variable_is_an_error_and_no_wish_without_effect(project, monkeypatch, variable, mend):
+    monkeypatch.setenv("SLURM_AGENT_DEVCLUSTER", "/tmp/other")  # not a setting, and known
+    config.load()
+    monkeypatch.setenv(variable, "strict.yaml")
+    with pytest.raises(ConfigError, match="belongs to no setting") as caught:
+        config.load()
+    assert (caught.value.field, caught.value.hint) == (variable, mend)
 
 
 def test_a_whole_table_may_be_one_variable_and_its_entries_may_be_others(project, monkeypatch):
@@ -212,6 +236,19 @@ def test_the_project_does_not_say_which_memory_server_is_told(project, line):
     with pytest.raises(ConfigError, match=r"^memory\..*environment alone") as caught:
         config.load()
     assert "SLURM_AGENT_MEMORY__" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["hosts", "proxy", "origins", "tls_cert", "tls_key"])
+def test_the_project_does_not_say_who_may_call_the_server(project, monkeypatch, name):
+    """An agent that may write the project would let others in, or send tokens past TLS."""
+    value = '"/site/x.pem"' if name.startswith("tls") else '["evil.example"]'
+    write(project, f"[http]\nper_minute = 60\n{name} = {value}\n")
+    with pytest.raises(ConfigError, match=rf"^http\.{name}: .*environment alone") as caught:
+        config.load()
+    assert f"SLURM_AGENT_HTTP__{name.upper()}" in caught.value.hint
+    write(project, "[http]\nper_minute = 60\n")
+    monkeypatch.setenv(f"SLURM_AGENT_HTTP__{name.upper()}", value.strip('"'))
+    assert config.load().http.per_minute == 60
 
 
 def test_a_memory_server_is_a_command_or_an_address(project, monkeypatch):

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from slurm_agent_tools import logs, printing
 from slurm_agent_tools.config import Settings
-from slurm_agent_tools.http import listen, wire
+from slurm_agent_tools.http import listen, sessions, wire
 from slurm_agent_tools.http.doors import doors
 from slurm_agent_tools.http.gate import Gate
 from slurm_agent_tools.http.guard import PATH, Guard
@@ -26,8 +26,6 @@ from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.mcp import build_server
 from slurm_agent_tools.toolbox.desks import ledger_place
 
-_SESSIONS = 1000
-_SESSION_IDLE = 900.0
 _LAST_BYTES = 2.0
 
 
@@ -66,8 +64,8 @@ def assemble(
         event_store=events,
         retry_interval=retry,
         max_request_body_size=http.max_body,
-        session_idle_timeout=_SESSION_IDLE,
-        max_sessions=_SESSIONS,
+        session_idle_timeout=sessions.IDLE_SECONDS,
+        max_sessions=sessions.MOST,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard's doors do it
     )
     own = [] if address.path is not None or address.wildcard else [address.host, address.ip]

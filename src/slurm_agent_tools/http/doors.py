@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 
+from slurm_agent_tools.config import HttpSettings
+from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.http.answers import Refused
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_NAME = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9._-]+")
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?/?")
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
@@ -33,6 +37,19 @@ class Doors:
             if origin.lower() not in {f"http://{host}", f"https://{host}"} | self.origins:
                 hint = "Web pages that may call it are named in the setting http.origins."
                 raise Refused(403, "foreign_origin", "The Origin header names another site", hint)
+
+
+def names_fit(http: HttpSettings) -> None:
+    """Raises ConfigError for a name or an origin that no request can ever have."""
+    for field, names in (("http.hosts", http.hosts), ("http.proxy", http.proxy)):
+        for name in names:
+            if not _NAME.fullmatch(name.lower()):
+                hint = "Write the name alone, without https:// and port, as clients call it: hpc.example.org"
+                raise ConfigError(field, name, "is no name of a host", hint=hint)
+    for origin in http.origins:
+        if not _ORIGIN.fullmatch(origin.lower()):
+            hint = "Write https://NAME or https://NAME:PORT, without a path."
+            raise ConfigError("http.origins", origin, "is no origin of web pages", hint=hint)
 
 
 def doors(own: Iterable[str], origins: Iterable[str]) -> Doors:

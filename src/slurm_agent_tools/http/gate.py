@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from slurm_agent_tools.toolbox.views import Body
 
 READING = frozenset(tool.name for tool in TOOLS if tool.read_only)
+_COMPUTING = frozenset({"analyze_log", "validate_config", "compare_results"})
+_AT_ONCE = 4  # of what computes, for one token: the processors are for all of them
 _LAST_LOOK = 4.0
 _LONGEST_WRITING = 120.0  # above every time limit of the commands of one submission together
 _T = TypeVar("_T")
@@ -52,6 +55,7 @@ class Gate(Toolbox):
         super().__init__(desks, memory)
         self.stopping = anyio.Event()
         self._calls = self._writing = 0
+        self._turns: defaultdict[str, anyio.Semaphore] = defaultdict(lambda: anyio.Semaphore(_AT_ONCE))
 
     async def call(self, name: str, ask: Ask, *, caller: Caller | None = None, **ways: Any) -> Reply:
         """As Toolbox.call. Raises ScopeMissing, and ServerStopping for what cannot begin or go on."""
@@ -66,14 +70,18 @@ class Gate(Toolbox):
         with self._counted(name, writing=name not in READING):
             if isinstance(ask, WaitForJob):
                 return await self._wait(here, ask, caller, ways)
-            return await super().call(name, ask, caller=caller, **ways)
+            if name not in _COMPUTING:
+                return await super().call(name, ask, caller=caller, **ways)
+            async with self._turn(here, name):
+                return await super().call(name, ask, caller=caller, **ways)
 
     async def view(self, name: str, arguments: Mapping[str, str], **ways: Any) -> Body:
         """As Toolbox.view; every token may read. Raises ServerStopping for what cannot begin."""
         if self.stopping.is_set():
             raise _stopping(f"{name} was not read")
         with self._counted(name, writing=False):
-            return await super().view(name, arguments, **ways)
+            async with self._turn(visit.get(), name):
+                return await super().view(name, arguments, **ways)
 
     async def leave(self, seconds: float) -> None:
         """Begin to stop: waits end with what is known; what submits, cancels or saves is let finish."""
@@ -92,6 +100,16 @@ class Gate(Toolbox):
         except AgentToolsError as error:  # it is refused all the same
             _log.warning("refusal is not in the decision log", tool=tool, principal=caller.principal, why=error.message)
 
+    @asynccontextmanager
+    async def _turn(self, here: Visit, name: str) -> AsyncIterator[None]:
+        """Its turn among the calls of one token that compute. Raises when nobody wants the answer any more."""
+        async with self._turns[here.token.id]:
+            if self.stopping.is_set():
+                raise _stopping(f"{name} was not begun")
+            if here.gone.is_set():
+                raise _alone("It was not begun.")
+            yield
+
     async def _wait(self, here: Visit, ask: WaitForJob, caller: Caller, ways: dict[str, Any]) -> Reply:
         inner = super().call
         whole = partial(inner, "wait_for_job", ask, caller=caller, **ways)
@@ -99,7 +117,7 @@ class Gate(Toolbox):
         if reply is not None:
             return reply
         if here.gone.is_set():
-            raise AccessError("nobody waits for the answer any more", hint="The job goes on.")
+            raise _alone("The job goes on.")
         last: Progress | None = None
         with anyio.move_on_after(_LAST_LOOK):
             now = ask.model_copy(update={"timeout_seconds": 0.0})
@@ -162,6 +180,10 @@ async def until(work: Callable[[], Awaitable[_T]], *events: anyio.Event) -> _T |
     if failed:
         raise failed[0]
     return done[0] if done else None
+
+
+def _alone(hint: str) -> AccessError:
+    return AccessError("nobody waits for the answer any more", hint=hint)
 
 
 def _stopping(what: str) -> ServerStopping:

@@ -11,21 +11,26 @@ import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from slurm_agent_tools import logs
+from slurm_agent_tools import logs, trust
 from slurm_agent_tools.config import HttpSettings
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.http import health, limits
+from slurm_agent_tools.http import health, limits, shape
 from slurm_agent_tools.http.answers import Refused, unauthorized
 from slurm_agent_tools.http.doors import Doors
 from slurm_agent_tools.http.gate import Gate, Visit, allowed, missing, visit
+from slurm_agent_tools.http.sessions import Sessions
 from slurm_agent_tools.http.tokens import Token, Tokens
 from slurm_agent_tools.toolbox import Caller
 
 PATH = "/mcp"
 _REVOKED_WITHIN = 1.0
+_LONGEST_NAME = 4096
 _log = logs.get_logger()
 
 
@@ -38,7 +43,7 @@ class Guard:
         self._app, self._gate, self._tokens = AuthContextMiddleware(app), gate, tokens
         self._doors, self._settings, self._prefix = doors, settings, prefix
         self._limits, self._health = limits.Limits(settings), health.Health(gate)
-        self._visits: set[Visit] = set()
+        self._sessions, self._visits = Sessions(), set[Visit]()
         self._told = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,22 +76,30 @@ class Guard:
                     here.scope.cancel()
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        shape.check_length(headers)
         self._doors.check(headers)
         if scope["path"] in health.PATHS:
             await self._report(scope, headers, receive, send)
             return
         if scope["path"] != PATH:
             raise Refused(404, "not_found", "There is nothing at this path", f"The server is at {PATH}.")
+        shape.check_method(scope["method"])
         if self._gate.stopping.is_set():
             hint = "Call again when it is back."
             raise Refused(503, "server_stopping", "The server is stopping", hint, retry_after="5", connection="close")
         token = await self._token(headers)
-        with self._limits.one(token.id):
-            body = await limits.read_body(headers, receive, self._settings)
+        scope.setdefault("state", {})[limits.ADMITTED] = True
+        session = headers.get(MCP_SESSION_ID_HEADER)
+        with self._limits.one(token.id) as hold, self._sessions.used(session):
+            body = await limits.read_body(headers, receive, self._settings, hold)
             if body is None:
                 return
+            shape.check_body(scope["method"], headers)
             if token.scope != "write":
                 await self._permit(token, body)
+            version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
+            if session is None and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS):
+                self._sessions.admit(token.id)
             await self._pass(token, scope, body, receive, send)
 
     async def _report(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
@@ -120,8 +133,9 @@ class Guard:
         name = None if tool is None else tool.removeprefix(self._prefix)
         if name is None or allowed(token, name):
             return
-        await self._gate.log_refusal(name[:64], Caller("unknown", face="mcp", principal=token.name))
-        error = missing(token, name[:64])
+        name = trust.shown(name[:_LONGEST_NAME])[:64]  # a token that stands for a name is cut after it is masked
+        await self._gate.log_refusal(name, Caller("unknown", face="mcp", principal=token.name))
+        error = missing(token, name)
         challenge = 'Bearer realm="slurm-agent-tools", error="insufficient_scope", scope="write"'
         raise Refused(403, error.code, error.message, error.hint, call=call, www_authenticate=challenge)
 
@@ -137,6 +151,8 @@ class Guard:
 
         async def noted(message: Message) -> None:
             nonlocal begun
+            if not begun:
+                self._sessions.seen(token.id, scope, message)
             begun = True
             await send(message)
 
@@ -156,7 +172,7 @@ class Guard:
         """Log a refusal, one a second at most: who knocks often shall not fill the disk."""
         if time.monotonic() - self._told >= 1:
             self._told = time.monotonic()
-            _log.warning("refused", status=refused.status, code=refused.code, path=scope["path"][:80])
+            _log.warning("refused", status=refused.status, code=refused.code, path=trust.shown(scope["path"])[:80])
 
 
 def _called(body: bytes) -> tuple[str | None, object]:

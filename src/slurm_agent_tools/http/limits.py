@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import anyio
@@ -15,6 +15,9 @@ from starlette.types import Receive
 from slurm_agent_tools.config import HttpSettings
 from slurm_agent_tools.http.answers import Refused
 
+ADMITTED = "slurm_agent_tools.admitted"  # in the state of a request whose token counts
+_BODIES = 8  # of the largest size, held for one token at once: what is made of their JSON takes far more
+
 
 class Limits:
     """Counts by token. A minute's requests may come at once; after that they come back evenly."""
@@ -23,19 +26,31 @@ class Limits:
         self._settings = settings
         self._levels: dict[str, tuple[float, float]] = {}  # token -> requests that are left, and when that was
         self._calls: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, token: str) -> Iterator[None]:
-        """One request from its head to its answer. Raises Refused with 429."""
+    def one(self, token: str) -> Iterator[Callable[[int], None]]:
+        """One request from its head to its answer, and what is to be told of each piece's size. Refused with 429."""
         self._take(token, time.monotonic())
         if self._calls[token] >= self._settings.max_calls:
             hint = f"At most {self._settings.max_calls} at once: end some, or share one wait for several jobs."
             raise Refused(429, "too_many_calls", "Too many requests of this token are open", hint, retry_after="1")
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            if self._bytes[token] + size > _BODIES * self._settings.max_body:
+                hint = "Call again when others have been answered."
+                raise Refused(429, "too_much", "Requests of this token hold too many bytes", hint, retry_after="1")
+            self._bytes[token] += size
+            held += size
+
         self._calls[token] += 1
         try:
-            yield
+            yield hold
         finally:
             self._calls[token] -= 1
+            self._bytes[token] -= held
 
     def _take(self, token: str, now: float) -> None:
         most = self._settings.per_minute
@@ -49,7 +64,9 @@ class Limits:
         self._levels[token] = (left - 1, now)
 
 
-async def read_body(headers: Headers, receive: Receive, settings: HttpSettings) -> bytes | None:
+async def read_body(
+    headers: Headers, receive: Receive, settings: HttpSettings, hold: Callable[[int], None]
+) -> bytes | None:
     """The whole body; None where the client went away. Raises Refused: 413 for its size, 408 for its slowness."""
     if int(headers.get("content-length", 0)) > settings.max_body:  # the HTTP parser takes digits alone
         raise _too_large(settings)
@@ -59,7 +76,9 @@ async def read_body(headers: Headers, receive: Receive, settings: HttpSettings) 
             message = await receive()
             if message["type"] != "http.request":
                 return None
-            body += message.get("body", b"")
+            piece = message.get("body", b"")
+            hold(len(piece))
+            body += piece
             if len(body) > settings.max_body:
                 raise _too_large(settings)
             if not message.get("more_body", False):

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from slurm_agent_tools.config import HttpSettings, Settings
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.http import tls
+from slurm_agent_tools.http.doors import names_fit
+from slurm_agent_tools.http.private import lock, replaceable
 from slurm_agent_tools.http.tokens import Tokens
 from slurm_agent_tools.toolbox.desks import ledger_place
 
@@ -66,12 +69,8 @@ def chosen(settings: Settings) -> Address:
 
 def check(address: Address, http: HttpSettings, tokens: Tokens) -> None:
     """Raises ConfigError where the settings do not fit together, or where others could listen in or come in."""
-    for name, value in (("http.tls_cert", http.tls_cert), ("http.tls_key", http.tls_key)):
-        if value is not None and not os.access(value, os.R_OK):
-            raise ConfigError(name, str(value), "cannot be read", hint="Name a PEM file that this user can read.")
-    if (http.tls_cert is None) != (http.tls_key is None):
-        lacking = "http.tls_key" if http.tls_key is None else "http.tls_cert"
-        raise ConfigError(lacking, None, "is needed with the other one", hint="Give --tls-cert and --tls-key.")
+    tls.check(http)
+    names_fit(http)
     if not address.exposed:
         return
     if http.tls_cert is None and not http.proxy:
@@ -110,7 +109,27 @@ def _private(path: Path) -> Iterator[socket.socket]:
     if not hasattr(socket, "AF_UNIX") or not hasattr(os, "geteuid"):
         raise _wrong(f"unix:{path}", "needs a POSIX system", "Use --listen 127.0.0.1:PORT.")
     _folder(path.parent)
-    _clear(path)
+    handle = _alone(path)
+    try:
+        _clear(path)
+        with _bound(path) as made:
+            yield made
+    finally:
+        os.close(handle)
+
+
+def _alone(path: Path) -> int:
+    """A lock's handle: two servers that start at once must not both find the socket of a third one stale."""
+    try:
+        return lock(path.with_name(f"{path.name}.lock"))
+    except BlockingIOError as error:
+        raise _taken(path) from error
+    except OSError as error:
+        raise _wrong(f"unix:{path}", f"cannot be made: {error.strerror}", "Use another path.") from error
+
+
+@contextmanager
+def _bound(path: Path) -> Iterator[socket.socket]:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with made:
         try:
@@ -132,9 +151,12 @@ def _folder(folder: Path) -> None:
     """Make the folder private, or see that it is."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        found, weak = folder.stat(), replaceable(folder)
     except OSError as error:
         raise _wrong(f"unix:{folder}", f"cannot be made: {error.strerror}", "Use a folder of your own.") from error
+    if weak is not None:
+        problem = f"can be replaced by others, by way of {weak}: clients would hand them their tokens"
+        raise _wrong(f"unix:{folder}", problem, "Use a folder below your home.")
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         hint = f"Use a folder of its own, or: chmod 700 {folder}"
         raise _wrong(f"unix:{folder}", "is a folder that others can enter", hint)
@@ -155,7 +177,11 @@ def _clear(path: Path) -> None:
             return
         except OSError as error:
             raise _wrong(f"unix:{path}", f"is in use or unclear: {error}", "Use another path.") from error
-    raise _wrong(f"unix:{path}", "is in use by another server", "Stop that one, or use another path.")
+    raise _taken(path)
+
+
+def _taken(path: Path) -> ConfigError:
+    return _wrong(f"unix:{path}", "is in use by another server", "Stop that one, or use another path.")
 
 
 def _usual(settings: Settings) -> Path:

@@ -20,7 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.http.private import writable_by_others
 from slurm_agent_tools.ledger.database import storage
 
 Scope = Literal["read", "write"]
@@ -113,6 +114,7 @@ class Tokens:
             if not self.path.exists():
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # private before anything is in it
+            self._ours()
             db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=10)
             try:
                 with db:
@@ -120,6 +122,13 @@ class Tokens:
                     yield db
             finally:
                 db.close()
+
+    def _ours(self) -> None:
+        """Who could write the file could let himself in. Raises StorageError, OSError."""
+        for path, mode in ((self._folder, 700), (self.path, 600)):
+            if writable_by_others(path):
+                problem = f"cannot use {path}: it is not yours alone, so anybody could have put tokens there"
+                raise StorageError(problem, hint=f"See whose it is; if it is yours: chmod {mode} {path}")
 
 
 def _token(row: tuple[str, str, str, Scope, float, float | None]) -> Token:

@@ -43,6 +43,7 @@ class Tools(Gate):
         self.held = anyio.Event()
         self.begun = anyio.Event()
         self.submitted = False
+        self.computing: list[str] = []
 
     async def wait_for_job(self, ask: catalogue.WaitForJob, call: Call) -> replies.WaitReply:
         self.asked.append(ask.timeout_seconds)
@@ -56,6 +57,11 @@ class Tools(Gate):
         await self.held.wait()
         self.submitted = True
         return replies.SubmitReply(status="submitted", summary="Submitted.", as_of=NOW)
+
+    async def validate_config(self, ask: catalogue.ValidateConfig, call: Call) -> replies.ValidateReply:
+        self.computing.append(visit.get().token.name)
+        await self.held.wait()
+        return replies.ValidateReply(status="valid", summary="Valid.", as_of=NOW)
 
     async def read(self, name: str, arguments: Mapping[str, str], **_: Any) -> str:
         """Stand in for Toolbox.view."""
@@ -167,6 +173,44 @@ async def test_a_person_is_not_waited_for_by_a_server_that_stops():
 
     answer, _ = await together(lambda: tools._consult(never, Question("0", "?")), stop)
     assert answer == "timeout"
+
+
+CHECK = catalogue.ValidateConfig(config_path="a.yaml")
+CROWD = 6
+
+
+async def crowd(tools: Tools, then: Callable[[], None]) -> list[Any]:
+    """Six checks of one token, what `then` does when as many as may have begun, and one of another token's."""
+
+    async def other() -> None:
+        await anyio.wait_all_tasks_blocked()
+        visit.set(Visit(Token("bob", "2", "", "read", NOW, None)))
+        async with anyio.create_task_group() as group:
+            group.start_soon(tools.call, "validate_config", CHECK)
+            await anyio.wait_all_tasks_blocked()
+            then()
+            tools.held.set()
+
+    return await together(*[lambda: tools.call("validate_config", CHECK)] * CROWD, other)
+
+
+async def test_what_computes_for_one_token_takes_turns_and_leaves_room_for_another():
+    tools = Tools("read")
+    begun: list[str] = []
+    answers = await crowd(tools, lambda: begun.extend(tools.computing))
+    assert begun == ["alice"] * 4 + ["bob"]
+    assert [answer.status for answer in answers[:CROWD]] == ["valid"] * CROWD
+    assert tools.computing.count("alice") == CROWD
+
+
+@pytest.mark.parametrize(("why", "said"), [("stopping", "was not begun"), ("gone", "nobody waits")])
+async def test_what_has_not_got_its_turn_ends_with_the_server_and_with_its_caller(why: str, said: str):
+    tools = Tools("read")
+    answers = await crowd(tools, (tools.stopping if why == "stopping" else tools.mine.gone).set)
+    late = [answer for answer in answers[:CROWD] if isinstance(answer, AccessError | ServerStopping)]
+    assert len(late) == CROWD - 4
+    assert all(said in error.message for error in late)
+    assert tools.computing.count("alice") == 4
 
 
 async def test_what_work_raises_is_raised_as_it_is():

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from slurm_agent_tools.config import HttpSettings
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.http import guard as guards
+from slurm_agent_tools.http import sessions
 from slurm_agent_tools.http.answers import Refused
 from slurm_agent_tools.http.doors import doors
 from slurm_agent_tools.http.gate import Gate, visit
@@ -54,7 +55,8 @@ class Scene:
     async def post(self, token: str, content: str = "{}", **headers: str) -> httpx2.Response:
         transport = httpx2.ASGITransport(self.guard)
         async with httpx2.AsyncClient(transport=transport, base_url="http://login1:8000") as client:
-            return await client.post("/mcp", content=content, headers={"authorization": f"bearer {token}"} | headers)
+            usual = {"authorization": f"bearer {token}", "content-type": "application/json; charset=utf-8"}
+            return await client.post("/mcp", content=content, headers=usual | headers)
 
 
 @pytest.fixture
@@ -81,6 +83,45 @@ def test_a_body_that_calls_nothing_is_left_to_the_sdk(body: bytes):
 
 def test_a_call_without_a_name_is_a_call_of_something_unknown():
     assert _called(b'{"method": "tools/call", "params": [], "id": {}}') == ("None", None)
+
+
+async def test_a_refused_name_is_told_without_its_hidden_signs(scene: Scene):
+    answer = await scene.post(scene.reader, '{"method": "tools/call", "id": 1, "params": {"name": "a\\u001b[31m"}}')
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"].startswith("a\\x1b[31m needs a token")
+
+
+async def test_a_token_holds_so_many_bytes_at_once(tmp_path: Path):
+    scene = Scene(tmp_path, max_body=1024)
+    scene.inner.silent = True
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(scene.post, scene.writer, "x" * 1024)
+        with anyio.fail_after(5):
+            while len(scene.guard._visits) < 8:  # noqa: ASYNC110 - nothing else says that they began
+                await anyio.sleep(0.01)
+        answer = await scene.post(scene.writer, "x" * 1024)
+        assert (answer.status_code, answer.json()["error"]["data"]["code"]) == (429, "too_much")
+        scene.inner.silent = False
+        assert (await scene.post(scene.reader, "x" * 1024)).status_code == 200
+        group.cancel_scope.cancel()
+    assert (await scene.post(scene.writer, "x" * 1024)).status_code == 200
+
+
+async def test_a_session_of_the_older_era_is_not_begun_beyond_the_tokens_share(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sessions, "MOST_OF_ONE", 1)
+    scene.guard._sessions.seen(
+        scene.tokens.all()[1].id,
+        {"type": "http", "method": "POST", "headers": []},
+        {"type": "http.response.start", "status": 200, "headers": [(b"mcp-session-id", b"s1")]},
+    )
+    refused = await scene.post(scene.writer)
+    assert (refused.status_code, refused.json()["error"]["data"]["code"]) == (429, "too_many_sessions")
+    assert (await scene.post(scene.writer, **{"mcp-session-id": "s1"})).status_code == 200
+    assert (await scene.post(scene.writer, **{"mcp-protocol-version": "2026-07-28"})).status_code == 200
+    assert (await scene.post(scene.reader)).status_code == 200
 
 
 async def test_an_answer_is_broken_off_when_its_token_is_revoked(scene: Scene, monkeypatch: pytest.MonkeyPatch):

@@ -9,11 +9,13 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.unit.http.test_tls import pair
 
 from slurm_agent_tools.config import HttpSettings, Settings
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.http import listen, wire
 from slurm_agent_tools.http.listen import Address
+from slurm_agent_tools.http.private import lock
 from slurm_agent_tools.http.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -58,15 +60,36 @@ def test_beyond_loopback_it_takes_a_token_and_tls_or_a_proxy(tmp_path: Path):
         listen.check(address, proxied, tokens)
     tokens.new("a", "read")
     listen.check(address, proxied, tokens)
-    key = tmp_path / "key.pem"
-    key.write_text("")
+    cert, key = pair(tmp_path, "key")
     with pytest.raises(ConfigError, match=r"http\.tls_key.* is needed"):
-        listen.check(address, HttpSettings(tls_cert=key), tokens)
-    both = HttpSettings(tls_cert=key, tls_key=key)
+        listen.check(address, HttpSettings(tls_cert=cert), tokens)
+    both = HttpSettings(tls_cert=cert, tls_key=key)
     listen.check(address, both, tokens)
     with pytest.raises(ConfigError, match=r"http\.hosts"):
         listen.check(Address(host="0.0.0.0", port=80, ip="0.0.0.0"), both, tokens)  # noqa: S104 - refused
     listen.check(Address(host="127.0.0.1", ip="127.0.0.1"), HttpSettings(), Tokens(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("hosts", "hpc.example.org:8443"), ("hosts", "https://hpc"), ("hosts", "*"), ("hosts", ""), ("proxy", "a b"),
+    ("origins", "app.example"), ("origins", "https://app.example/page"), ("origins", "null"),
+])  # fmt: skip
+def test_a_name_that_no_request_can_have_is_told_at_the_start(tmp_path: Path, field: str, value: str):
+    here = Address(host="127.0.0.1", ip="127.0.0.1")
+    with pytest.raises(ConfigError, match=rf"^http\.{field}: ") as error:
+        listen.check(here, HttpSettings(**{field: (value,)}), Tokens(tmp_path))
+    assert error.value.hint
+    good = HttpSettings(hosts=("Login1", "[::1]"), proxy=("hpc.example.org",), origins=("https://App.example:8/",))
+    listen.check(here, good, Tokens(tmp_path))
+
+
+def test_a_socket_where_others_could_put_theirs_is_refused(tmp_path: Path):
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all").chmod(0o777)
+    path = tmp_path / "all" / "mine" / "mcp.sock"
+    with pytest.raises(ConfigError, match="can be replaced by others"), listen.listening(Address(path=path)):
+        pass
+    assert not path.exists()
 
 
 def test_a_socket_is_private_and_gone_afterwards(tmp_path: Path):
@@ -81,6 +104,19 @@ def test_a_socket_is_private_and_gone_afterwards(tmp_path: Path):
     finally:
         os.umask(old)
     assert not path.exists()
+
+
+def test_of_servers_that_start_at_once_over_an_old_socket_one_gets_it(tmp_path: Path):
+    path = tmp_path / "s" / "mcp.sock"
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(path))
+    first = lock(path.with_name("mcp.sock.lock"))  # one that has begun to look, and listens on nothing yet
+    with pytest.raises(ConfigError, match="in use by another server"), listen.listening(Address(path=path)):
+        pass
+    os.close(first)
+    with listen.listening(Address(path=path)):
+        assert path.is_socket()
 
 
 def test_what_is_no_socket_is_never_removed(tmp_path: Path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.http.tokens import Tokens
 
 
@@ -29,6 +29,19 @@ def test_a_token_is_found_by_itself_alone(tokens: Tokens):
     assert found.expired(found.created + timedelta(days=3))
     for wrong in ("", token[:-1], token + "A", token[:-1] + ("A" if token[-1] != "A" else "B"), token.upper(), "sät"):
         assert tokens.find(wrong) is None
+
+
+@pytest.mark.parametrize(("what", "mode"), [("tokens.sqlite3", 0o666), ("tokens.sqlite3", 0o660), (".", 0o777)])
+def test_tokens_that_others_could_have_written_count_for_nothing(tokens: Tokens, what: str, mode: int):
+    token = tokens.new("alice", "read")
+    path = tokens.path.parent / what
+    path.chmod(mode)
+    for use in (lambda: tokens.find(token), tokens.all, lambda: tokens.new("bob", "write")):
+        with pytest.raises(StorageError, match="not yours alone") as error:
+            use()
+        assert "chmod" in error.value.hint
+    path.chmod(0o700)
+    assert tokens.find(token) is not None
 
 
 def test_nothing_of_the_token_is_in_the_file_and_only_its_user_can_read_it(tokens: Tokens):
