@@ -1,10 +1,11 @@
-"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen."""
+"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `Match exec`, `ProxyCommand`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -60,6 +61,51 @@ async def run(
         None if timed_out else process.returncode,
         bytes(out.data), bytes(err.data), time.monotonic() - start, out.full or err.full,
     )  # fmt: skip
+
+
+def succeeds(line: str, seconds: float = 10.0) -> bool:
+    """Whether a line of the person's own SSH configuration ends well in their shell (ssh_config(5), `Match exec`)."""
+    silent = subprocess.DEVNULL
+    try:
+        done = subprocess.run(  # noqa: S602 - a shell's line by its definition
+            line, shell=True, stdin=silent, stdout=silent, stderr=silent, timeout=seconds, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """A process whose input and output are the other end of `sock`."""
+
+    sock: socket.socket
+    _process: subprocess.Popen[bytes]
+
+    def end(self) -> None:
+        """End it, and what it has started. The socket is its user's."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+
+
+def dialled(line: str) -> Dialled:
+    """Start a line of the person's own SSH configuration in their shell (ssh_config(5), ProxyCommand). POSIX alone.
+
+    What it says on standard error is left out: nobody is there to read it.
+    """
+    ours, theirs = socket.socketpair()
+    argv = [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {line}"]
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError:
+            ours.close()
+            raise
+    return Dialled(ours, process)
 
 
 class _Sink:

@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -14,7 +14,7 @@ import pytest
 from tests.system.faces import Place as Home
 
 from slurm_agent_tools.config import ClusterSettings, Settings, SlurmSettings
-from slurm_agent_tools.devcluster import Cluster, sshd
+from slurm_agent_tools.devcluster import sshd
 from slurm_agent_tools.devcluster.sshd import Door
 from slurm_agent_tools.errors import AccessRefused, SlurmMissing, SlurmUncertain, SlurmUnreachable, StorageError
 from slurm_agent_tools.slurm import checkup, sbatch
@@ -25,13 +25,6 @@ from slurm_agent_tools.slurm.ssh import SshPlace
 
 OUT = ["sh", "-c", "cat; pwd; echo err >&2; exit 127"]
 SHELLS = [shell for shell in ("sh", "bash", "zsh", "tcsh", "fish") if shutil.which(shell)]
-
-
-@pytest.fixture(scope="module")
-def door(cluster: Cluster) -> Iterator[Door]:
-    yield anyio.run(sshd.up, cluster)
-    anyio.run(sshd.stop, cluster)
-    (cluster.folder / "ssh" / "sshd_config").unlink()
 
 
 @pytest.fixture

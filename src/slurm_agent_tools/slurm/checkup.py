@@ -10,6 +10,7 @@ from functools import partial
 import anyio
 
 from slurm_agent_tools import trust
+from slurm_agent_tools.config import FILE_NAME
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.slurm import sacct
 from slurm_agent_tools.slurm.runner import Completed, Place
@@ -56,13 +57,15 @@ class _Failed(Exception):
 
 
 async def _name_and_port(place: SshPlace) -> list[Step]:
-    from slurm_agent_tools.slurm import sshtarget  # noqa: PLC0415 - loads asyncssh
+    from slurm_agent_tools.slurm import sshlogin, sshtarget  # noqa: PLC0415 - loads asyncssh
 
-    goal = sshtarget.target(sshtarget.first(place.settings), place.settings)
+    hop, said = await sshlogin.whole(sshtarget.first(place.settings), place.settings)
+    goal = sshtarget.target(hop, place.settings, said)
+    for _ in range(sshtarget.JUMPS):  # the first one of all is reached from here
+        if goal.jumps:
+            goal = sshtarget.target(goal.jumps[0], place.settings)
     if goal.command:
         return [Step("name", ok=True, seen=f"{goal.spelled} through a ProxyCommand")]
-    if goal.jumps:
-        goal = sshtarget.target(goal.jumps[0], place.settings)
     try:
         found = await anyio.getaddrinfo(goal.host, goal.port)
     except OSError:
@@ -81,12 +84,12 @@ async def _name_and_port(place: SshPlace) -> list[Step]:
 
 
 async def _key_and_login(place: SshPlace) -> list[Step]:
-    from slurm_agent_tools.slurm import sshlogin, sshtarget  # noqa: PLC0415
+    from slurm_agent_tools.slurm import sshrefusal, sshtarget  # noqa: PLC0415
 
     goal = sshtarget.target(sshtarget.first(place.settings), place.settings)
     try:
         connection = await place.link.connect()
-    except sshlogin.Distrusted as error:
+    except sshrefusal.Distrusted as error:
         return [Step("host key", ok=False, seen=error.message, todo=error.hint)]
     except SlurmError as error:
         return [Step("login", ok=False, seen=error.message, todo=error.hint)]
@@ -101,7 +104,9 @@ async def _key_and_login(place: SshPlace) -> list[Step]:
 
 async def _commands(place: Place) -> list[Step]:
     done = await place.runner.run(["sinfo", "--version"])
-    todo = "" if done.exit_code == 0 else "Set slurm.conf or slurm.bin_dir."
+    here = f"Set slurm.conf or slurm.bin_dir in {FILE_NAME}; for a cluster behind a login node, write [clusters.NAME]."
+    there = f"Set bin_dir or conf in {FILE_NAME}, below [clusters.NAME.slurm]."
+    todo = "" if done.exit_code == 0 else there if isinstance(place, SshPlace) else here
     return [Step("slurm", ok=not todo, seen=_said(done), todo=todo)]
 
 
@@ -140,4 +145,7 @@ async def _clock(place: Place) -> list[Step]:
 def _said(done: Completed) -> str:
     if done.exit_code is None:
         return "no answer in time"
-    return trust.line((done.stdout or done.stderr).decode("utf-8", "replace").strip())[:200] or "nothing"
+    if done.stdout.strip():
+        return trust.line(done.stdout.decode("utf-8", "replace").strip())[:200]
+    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return trust.line(errors[-1])[:200] if errors else "nothing"  # the last line is the one that ended it

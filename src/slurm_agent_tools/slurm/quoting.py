@@ -80,7 +80,13 @@ def encoded(text: bytes) -> bytes:
 
 def login_line(mark: str) -> bytes:
     """For a login shell without a command: prints the environment that it has made, between two marks."""
-    return f"exec /bin/sh -c 'echo; echo {mark} ok; exec /usr/bin/env -0'\n".encode("ascii")
+    return f"exec /bin/sh -c 'echo; echo {mark} ok; /usr/bin/env -0; printf {mark}'\n".encode("ascii")
+
+
+def environment(out: Framed, mark: str) -> dict[str, str] | None:
+    """What `login_line` printed; None where it is not whole."""
+    whole, end, _ = bytes(out.data).rpartition(b"\0" + mark.encode("ascii"))
+    return variables(whole) if out.word is not None and end else None
 
 
 def variables(raw: bytes) -> dict[str, str]:

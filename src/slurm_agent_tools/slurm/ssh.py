@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import posixpath
 import secrets
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -19,6 +21,9 @@ from slurm_agent_tools.slurm import quoting
 from slurm_agent_tools.slurm.runner import FIXED, PASSED, SLURM_COMMANDS, Completed, Surroundings
 from slurm_agent_tools.slurm.sshfiles import SshFiles
 from slurm_agent_tools.slurm.sshlink import Link
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.sshsession import Session
 
 _LOGIN_SECONDS = 30.0  # a site's profile may load modules from a slow file system
 _log = logs.get_logger()
@@ -93,6 +98,16 @@ def _started(name: str, code: int, out: quoting.Framed, errors: bytes, host: str
         raise SlurmMissing(f"{name} is not installed on {host}", hint="Set slurm.bin_dir, or name another login node.")
 
 
+def _failed(session: Session) -> str:
+    """How a login went wrong, with the shell's last words."""
+    words = trust.line(quoting.as_text(bytes(session.out.noise + session.err.noise)).strip())[-300:]
+    if not session.ended.is_set():
+        return f"did not get through its start-up files within {_LOGIN_SECONDS:.0f} s: {words or 'it printed nothing'}"
+    if session.code is None:
+        return f"was cut off while it started: {words or 'the connection is closed'}"
+    return f"ran no command: {words or f'it ended with {session.code} and printed nothing'}"
+
+
 class SshPlace:
     """A login node. Nothing is read or connected before the first use."""
 
@@ -139,23 +154,28 @@ class SshPlace:
         async with self.link.session(None, 2**22, mark) as session:
             session.send(quoting.login_line(mark))
             with anyio.move_on_after(_LOGIN_SECONDS):
-                await session.over.wait()
-        found = quoting.variables(bytes(session.out.data))
-        if session.code != 0 or session.out.word is None or not found.get("PATH"):
-            words = trust.line(quoting.as_text(bytes(session.out.noise + session.err.noise)).strip())[-300:]
+                # What start-up files leave running keeps the session open; all that counts may be there before.
+                await session.ended.wait()
+                if quoting.environment(session.out, mark) is None:
+                    await session.over.wait()
+        found = quoting.environment(session.out, mark)
+        if found is None or not found.get("PATH"):
             raise SlurmUnreachable(
-                f"The login shell on {self.link.host} ran no command within {_LOGIN_SECONDS:.0f} s: {words}",
+                f"The login shell on {self.link.host} {_failed(session)}",
                 hint=f"Look at what `ssh {self.link.host}` does at login.",
             )
         return found
 
     async def _root(self, environ: Mapping[str, str]) -> str:
-        named = str(self.settings.remote_root).removeprefix("~/")
+        written = str(self.settings.remote_root)
+        named = "" if written == "~" else written.removeprefix("~/")
         root = await self.files.real_path(posixpath.join(environ.get("HOME", "/"), named))
         found = await self.files.stat(root)
         if found is None or found.kind != "dir":
+            # Quoted twice: ssh hands its words to a shell there.
+            make = shlex.quote(shlex.join(["mkdir", "-p", root])) if shlex.quote(root) != root else f"mkdir -p {root}"
             raise ConfigError(
-                f"clusters.{self.name}.remote_root", self.settings.remote_root, f"is not a folder on {self.link.host}",
-                hint=f"Make it: ssh {self.link.host} mkdir -p {root}",
+                f"clusters.{self.name}.remote_root", written, f"is not a folder on {self.link.host}",
+                hint=f"Make it: ssh {self.link.host} {make}" if found is None else "Name a folder.",
             )  # fmt: skip
         return root

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SESSIONS = 8  # sshd allows ten on one connection unless told otherwise (sshd_config(5), MaxSessions); SFTP is one more
 _LONGEST = 60.0
+_REST = 30.0  # seconds without use after which the SFTP session is opened anew
 _log = logs.get_logger()
 T = TypeVar("T")
 
@@ -50,6 +51,7 @@ class Link:
         self._failed: tuple[float, SlurmError] | None = None
         self._sftp: tuple[asyncssh.SSHClientConnection, asyncssh.SFTPClient] | None = None
         self._sftp_lock = anyio.Lock()
+        self._readers, self._read = 0, now()
 
     @property
     def host(self) -> str:
@@ -76,11 +78,18 @@ class Link:
         """The one SFTP session of the connection. Raises as `session`, and StorageError where SFTP is off."""
         async with self._using():
             async with self._sftp_lock:
+                # Only what is opened anew shows whether the connection still lives; a request on it would just wait.
+                if not self._readers and self._now() - self._read > _REST:
+                    self.forget_files()
                 connection = await self.connect()
                 if self._sftp is None or self._sftp[0] is not connection:
                     self._sftp = await self._admitted(_sftp)
                 sftp = self._sftp[1]
-            yield sftp
+            self._readers += 1
+            try:
+                yield sftp
+            finally:
+                self._readers, self._read = self._readers - 1, self._now()
 
     def forget_files(self) -> None:
         """Open a new SFTP session for the next use."""
@@ -102,17 +111,17 @@ class Link:
             return self._opened.connection
 
     async def _open(self) -> Opened:
-        from slurm_agent_tools.slurm import sshlogin  # noqa: PLC0415 - loads asyncssh
+        from slurm_agent_tools.slurm import sshlogin, sshrefusal  # noqa: PLC0415 - loads asyncssh
 
         self._still_failed()
         begun = self._now()
         try:
             found = await sshlogin.opened(self.settings, asker.get())
-        except sshlogin.Unanswered:
+        except sshrefusal.Unanswered:
             raise  # the next caller may have somebody to ask
         except (SlurmUnreachable, AccessRefused) as error:
             # Whoever mends known_hosts tries at once; a login that fails often may be locked out.
-            self._failures = 1 if isinstance(error, sshlogin.Distrusted) else self._failures + 1
+            self._failures = 1 if isinstance(error, sshrefusal.Distrusted) else self._failures + 1
             self._failed = (self._now() + pause(self._failures), error)
             _log.info("ssh connection failed", host=self.host, failures=self._failures, error=error.message)
             raise
@@ -147,24 +156,33 @@ class Link:
                 await anyio.sleep(0.05)
 
     async def _try(self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]]) -> T:
-        """Open something on the connection. Nothing was sent yet, so one that turns out to be gone is replaced once."""
+        """Open something on the connection. Nothing was sent yet, so one that turns out to be gone is replaced once.
+
+        Not one that was opened just now: a host that hangs up at once would have a person type a second code.
+        """
         import asyncssh  # noqa: PLC0415
 
+        rested = self._opened
         connection = await self.connect()
-        for last in (False, True):
+        for last in (rested is None or rested.connection is not connection, True):
             try:
                 # Cut short, it would leave a session open there that counts.
                 with anyio.fail_after(self.settings.connect_timeout, shield=True):
                     return await work(connection)
             except TimeoutError as error:
-                raise SlurmUnreachable(f"{self.host} does not answer any more.", hint="Call again.") from error
+                connection.abort()  # a laptop that has slept: nobody told it that the connection is gone
+                if last:
+                    raise SlurmUnreachable(f"{self.host} does not answer any more.", hint="Call again.") from error
             except (asyncssh.Error, OSError) as error:
                 if not connection.is_closed() and isinstance(error, asyncssh.ChannelOpenError):
                     raise Crowded(
                         f"{self.host} refused another session: {error.reason}", hint="Its sshd allows few; call again."
                     ) from error
                 if last:
-                    raise SlurmUnreachable(f"{self.host} closed the connection: {error}", hint="Call again.") from error
+                    raise SlurmUnreachable(
+                        f"{self.host} closed the connection: {error}",
+                        hint=f"Call again, or see what `ssh {self.host}` says.",
+                    ) from error
             connection = await self.connect()
         raise AssertionError  # pragma: no cover - the second round returns or raises
 

@@ -5,37 +5,46 @@ asyncssh is loaded with this file: 290 ms, so only by the first use of a host.
 
 from __future__ import annotations
 
-import socket
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import anyio
 import asyncssh
 
-from slurm_agent_tools import trust
+from slurm_agent_tools import process, trust
 from slurm_agent_tools.config import ClusterSettings
-from slurm_agent_tools.errors import AccessRefused, AgentToolsError, ConfigError, SlurmUnreachable
+from slurm_agent_tools.errors import ConfigError, SlurmUnreachable
 from slurm_agent_tools.slurm.runner import AskPerson
-from slurm_agent_tools.slurm.sshtarget import Hop, Target, by_hand, first, known_keys, options, target
+from slurm_agent_tools.slurm.sshconfig import Found
+from slurm_agent_tools.slurm.sshkeys import Keys
+from slurm_agent_tools.slurm.sshknown import Known
+from slurm_agent_tools.slurm.sshrefusal import Seen, told
+from slurm_agent_tools.slurm.sshtarget import JUMPS, Hop, Target, domains, first, found, options, target
 
-_JUMPS = 8
 _ASKED = 3  # times that one login may ask the person
 
 
-class Distrusted(AccessRefused):
-    """The host key is unknown, changed or revoked."""
+@dataclass
+class Way:
+    """All that one login opens: connections to the jump hosts in order, and what a ProxyCommand runs."""
 
+    jumps: list[asyncssh.SSHClientConnection] = field(default_factory=list)
+    commands: list[process.Dialled] = field(default_factory=list)
 
-class Unanswered(AccessRefused):
-    """A code or password was asked for and nobody answered; the next caller may have somebody to ask."""
+    def end(self) -> None:
+        """End the commands."""
+        while self.commands:
+            self.commands.pop().end()
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A connection, and those to the jump hosts that it goes through."""
+    """A connection, and what it goes through."""
 
     connection: asyncssh.SSHClientConnection
-    through: tuple[asyncssh.SSHClientConnection, ...]
+    way: Way
 
     @property
     def alive(self) -> bool:
@@ -44,17 +53,19 @@ class Opened:
 
     def leave(self) -> None:
         """End all of them without waiting."""
-        for each in (self.connection, *reversed(self.through)):
+        for each in (self.connection, *reversed(self.way.jumps)):
             each.close()
+        self.way.end()
 
     async def close(self) -> None:
         """End all of them; one that does not answer is cut."""
-        for each in (self.connection, *reversed(self.through)):
+        for each in (self.connection, *reversed(self.way.jumps)):
             each.close()
             with anyio.move_on_after(1):
                 await each.wait_closed()
                 continue
             each.abort()
+        self.way.end()
 
 
 class Person:
@@ -89,13 +100,16 @@ class Person:
 class _Client(asyncssh.SSHClient):
     """Answers what a server asks while it lets somebody in. A host key that is not known is never taken."""
 
-    def __init__(self, target: Target, person: Person) -> None:
-        self._target, self._person = target, person
+    def __init__(self, target: Target, person: Person, keys: Keys) -> None:
+        self._target, self.person, self.keys = target, person, keys
         self.key: asyncssh.SSHKey | None = None  # the host's, where it was not trusted
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:  # noqa: ARG002
         self.key = key
         return False
+
+    async def public_key_auth_requested(self) -> list[asyncssh.SSHKeyPair]:
+        return await self.keys.offered()
 
     def kbdint_auth_requested(self) -> str:
         return ""
@@ -108,122 +122,87 @@ class _Client(asyncssh.SSHClient):
         prompts: Sequence[tuple[str, bool]],
     ) -> list[str] | None:
         title = f"SSH login to {self._target.spelled}"
-        return await self._person.answer(title, "\n".join(part for part in (name, instructions) if part), prompts)
+        return await self.person.answer(title, "\n".join(part for part in (name, instructions) if part), prompts)
 
     async def password_auth_requested(self) -> str | None:
-        answers = await self._person.answer(f"SSH login to {self._target.spelled}", "", [("Password: ", False)])
+        answers = await self.person.answer(f"SSH login to {self._target.spelled}", "", [("Password: ", False)])
         return answers[0] if answers else None
 
 
 async def opened(settings: ClusterSettings, ask: AskPerson | None) -> Opened:
     """Connect and log in. Raises SlurmUnreachable, AccessRefused and ConfigError; nothing was sent then."""
-    through: list[asyncssh.SSHClientConnection] = []
-    found: Opened | None = None
+    way, made = Way(), None
     try:
         with anyio.move_on_after(settings.connect_timeout) as limit:
-            found = Opened(await _open(first(settings), settings, Person(ask, limit), through), tuple(through))
+            made = Opened(await _open(first(settings), settings, Person(ask, limit), way), way)
     finally:
-        if found is None:
-            for each in through:
+        if made is None:
+            for each in way.jumps:
                 each.abort()
-    if found is None:
+            way.end()
+    if made is None:
         raise SlurmUnreachable(
             f"{settings.host} did not let us in within {settings.connect_timeout:.0f} s.",
             hint=f"Try `ssh {settings.host}`; behind a slow network raise connect_timeout.",
         )
-    return found
+    return made
 
 
 async def _open(
-    hop: Hop, settings: ClusterSettings, person: Person, through: list[asyncssh.SSHClientConnection], depth: int = 0
+    hop: Hop, settings: ClusterSettings, person: Person, way: Way, depth: int = 0
 ) -> asyncssh.SSHClientConnection:
-    """Open a hop through those that it names; they are added to `through`."""
-    goal = target(hop, settings)
+    """Open a hop through those that it names; they are added to `way`."""
+    hop, said = await whole(hop, settings)
+    goal = target(hop, settings, said)
     tunnel: asyncssh.SSHClientConnection | None = None
-    jumps = [jump for jump in goal.jumps if jump.host != hop.host]  # `Host *` with a ProxyJump means the jump host too
-    if depth > _JUMPS:
+    if depth > JUMPS:
         raise ConfigError("ProxyJump", hop.host, "goes in a circle", hint="Mend it in the SSH configuration.")
-    for jump in jumps:
-        tunnel = await _open(jump, settings, person, through, depth + 1) if tunnel is None else (
-            await _connect(jump, target(jump, settings), settings, person, tunnel)
+    for jump in goal.jumps:
+        tunnel = await _open(jump, settings, person, way, depth + 1) if tunnel is None else (
+            await _connect(jump, found(jump, settings), settings, person, way, tunnel)
         )  # fmt: skip
-        through.append(tunnel)
-    return await _connect(hop, goal, settings, person, tunnel)
+        way.jumps.append(tunnel)
+    return await _connect(hop, said, settings, person, way, tunnel)
+
+
+async def whole(hop: Hop, settings: ClusterSettings) -> tuple[Hop, Found]:
+    """The hop with the name that CanonicalizeHostname finds, and what is said of it. SlurmUnreachable, ConfigError."""
+    said = found(hop, settings)
+    for name in domains(said):
+        with suppress(OSError):
+            await anyio.getaddrinfo(name, said.port)
+            named = replace(hop, whole=name)
+            return named, found(named, settings)
+    if domains(said) and said.flag("canonicalizefallbacklocal") is False:
+        raise SlurmUnreachable(f"{said.host} is in none of CanonicalDomains.", hint="Check `host` and the network.")
+    return hop, said
 
 
 async def _connect(
     hop: Hop,
-    goal: Target,
+    said: Found,
     settings: ClusterSettings,
     person: Person,
+    way: Way,
     tunnel: asyncssh.SSHClientConnection | None,
 ) -> asyncssh.SSHClientConnection:
-    known = known_keys(goal)
-    client = _Client(goal, person)
+    """Log in to a hop. The SSH configuration is read once for it: it may run commands (`Match exec`)."""
+    goal = target(hop, settings, said)
+    keys, known = Keys(said), Known(goal)
+    client = _Client(goal, person, keys)
+    chosen = options(hop, settings, said)
+    more: dict[str, object] = {} if chosen.server_host_key_algs else {"server_host_key_algs": known.kinds()}
     try:
+        line = said.one("proxycommand")
+        if line is not None and tunnel is None and os.name == "posix":
+            way.commands.append(process.dialled(said.filled(line)))
+            more["sock"] = way.commands[-1].sock
         return await asyncssh.connect(
-            hop.host, options=options(hop, settings), tunnel=tunnel, known_hosts=known, client_factory=lambda: client
-        )
+            goal.host, options=chosen, tunnel=tunnel, known_hosts=known,
+            client_factory=lambda: client, **more,
+        )  # fmt: skip
     except (asyncssh.Error, OSError, ValueError) as error:
-        raise _told(error, goal, client, person, settings, known) from error
-
-
-def _told(
-    error: Exception,
-    goal: Target,
-    client: _Client,
-    person: Person,
-    settings: ClusterSettings,
-    known: asyncssh.SSHKnownHosts,
-) -> AgentToolsError:
-    """The error of ours that says what happened and what to do."""
-    where = f"{goal.host}:{goal.port}"
-    if isinstance(error, asyncssh.HostKeyNotVerifiable | asyncssh.KeyExchangeFailed):
-        return _distrusted(error, goal, client, settings, known)
-    if isinstance(error, asyncssh.PermissionDenied):
-        return _shut_out(goal, person, settings)
-    if isinstance(error, socket.gaierror):
-        return SlurmUnreachable(
-            f"{goal.host} is not a name that this machine knows.", hint="Check `host`, the network and the VPN."
-        )
-    if isinstance(error, ValueError):
-        return ConfigError("host", settings.host, f"cannot be used: {error}", hint="Mend the SSH configuration.")
-    what = trust.line(getattr(error, "strerror", None) or str(error) or type(error).__name__)
-    return SlurmUnreachable(f"{where} cannot be reached over SSH: {what}", hint=f"Try `{by_hand(goal, settings)}`.")
-
-
-def _distrusted(
-    error: Exception, goal: Target, client: _Client, settings: ClusterSettings, known: asyncssh.SSHKnownHosts
-) -> Distrusted:
-    port = goal.port if goal.port != asyncssh.DEFAULT_PORT else None
-    trusted = asyncssh.match_known_hosts(known, goal.name, "", port)[0]
-    key = client.key
-    shown = "" if key is None else f" ({key.get_algorithm()} {key.get_fingerprint()})"
-    label = goal.name if port is None else f"[{goal.name}]:{port}"
-    if key is not None and trusted:
-        kept = ", ".join(str(path) for path in goal.files if path.exists())
-        return Distrusted(
-            f"The host key of {label} has changed{shown}: somebody may be in between.",
-            hint=f"Ask the site's staff. Only when they confirm this key: `ssh-keygen -R '{label}' -f {kept}`, then "
-            f"`{by_hand(goal, settings)}` once by hand.",
-        )
-    if key is not None:
-        return Distrusted(
-            f"The host key of {label} is not known{shown}.",
-            hint=f"A person has to run `{by_hand(goal, settings)}` once, compare this fingerprint with the one that "
-            "the site publishes, and answer yes.",
-        )
-    words = f"{label} has no host key of a kind that is known for it, or no common way to encrypt: {error}"
-    return Distrusted(trust.line(words), hint=f"Run `{by_hand(goal, settings)}` once by hand.")
-
-
-def _shut_out(goal: Target, person: Person, settings: ClusterSettings) -> AccessRefused:
-    if person.silent:
-        return Unanswered(
-            f"{goal.spelled} asks for a code or a password, and nobody answered.",
-            hint="Use a key (`ssh-add`, or IdentityFile in the SSH configuration), or a client that can ask you.",
-        )
-    return AccessRefused(
-        f"{goal.spelled} refused the login.",
-        hint=f"Load the right key (`ssh-add`) until `{by_hand(goal, settings)}` works.",
-    )
+        seen = Seen(goal, known, settings, client.key, client.person.silent, keys)
+        raise told(error, seen) from error
+    finally:
+        keys.close()

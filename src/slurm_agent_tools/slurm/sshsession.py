@@ -14,11 +14,11 @@ _ERRORS = 2**20
 
 
 class Session(asyncssh.SSHClientSession[bytes]):
-    """Collects both outputs, bounded. `over` is set when the session has ended or is lost."""
+    """Collects both outputs, bounded. `ended`: the shell has, its children may hold the outputs open until `over`."""
 
     def __init__(self, out: int, mark: str) -> None:
         self.out, self.err = Framed(mark, out), Framed(mark, _ERRORS)
-        self.over = anyio.Event()
+        self.over, self.ended = anyio.Event(), anyio.Event()
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
 
     @classmethod
@@ -41,8 +41,13 @@ class Session(asyncssh.SSHClientSession[bytes]):
         """Called by asyncssh."""
         (self.out if datatype is None else self.err).feed(data)
 
+    def exit_status_received(self, status: int) -> None:  # noqa: ARG002
+        """Called by asyncssh."""
+        self.ended.set()
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Called by asyncssh, also in order."""
+        self.ended.set()
         self.over.set()
 
     def send(self, data: bytes) -> None:

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import fnmatch
+import ipaddress
+import os
+import re
+import shlex
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
+from asyncssh import encryption, kex, mac, public_key
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.slurm import sshconfig
+from slurm_agent_tools.slurm.sshconfig import Found
 
+JUMPS = 8  # that lead through each other
 _ALIVE, _MISSED = 15, 3  # seconds between questions whether the host is there, and how many may stay without answer
-_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+_KNOWN_TO_ALL = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+_FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
+_FLAGS = {
+    "gss_auth": "gssapiauthentication", "gss_kex": "gssapikeyexchange", "kbdint_auth": "kbdinteractiveauthentication",
+    "gss_delegate_creds": "gssapidelegatecredentials", "password_auth": "passwordauthentication",
+    "public_key_auth": "pubkeyauthentication",
+}  # fmt: skip
+_ALGORITHMS: dict[str, tuple[str, Callable[[], list[bytes]]]] = {
+    "kex_algs": ("kexalgorithms", kex.get_kex_algs),
+    "encryption_algs": ("ciphers", encryption.get_encryption_algs),
+    "mac_algs": ("macs", mac.get_mac_algs),
+    "signature_algs": ("casignaturealgorithms", public_key.get_public_key_algs),
+    "server_host_key_algs": (
+        "hostkeyalgorithms", lambda: [*public_key.get_certificate_algs(), *public_key.get_public_key_algs()]
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +49,7 @@ class Hop:
     host: str
     user: str | None = None
     port: int | None = None
+    whole: str | None = None  # its name with the domain, where CanonicalizeHostname has found one
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,51 +75,104 @@ def first(settings: ClusterSettings) -> Hop:
     return Hop(settings.host or "localhost", settings.user, settings.port)
 
 
-def target(hop: Hop, settings: ClusterSettings) -> Target:
-    """What the SSH configuration makes of it; nothing is connected. Raises ConfigError."""
-    found = options(hop, settings)
-    jumps = () if found.tunnel is None else tuple(read_hop(word) for word in str(found.tunnel).split(","))
-    named = found.known_hosts if isinstance(found.known_hosts, list) and found.known_hosts else _KNOWN
-    files = tuple(Path(str(path)).expanduser() for path in ([settings.known_hosts] if settings.known_hosts else named))
-    host, port = found.host or hop.host, found.port
-    return Target(host, port, found.username, found.host_key_alias or host, jumps, files, bool(found.proxy_command))
-
-
-def options(hop: Hop, settings: ClusterSettings) -> asyncssh.SSHClientConnectionOptions:
-    """Everything that the SSH configuration says, less what a tool must not do: forward the agent, take a terminal."""
-    more: dict[str, object] = {"config": [settings.ssh_config.expanduser()]} if settings.ssh_config else {}
+def found(hop: Hop, settings: ClusterSettings) -> Found:
+    """What the SSH configuration says about a hop. Raises ConfigError."""
+    path = settings.ssh_config.expanduser() if settings.ssh_config else None
     try:
+        return sshconfig.read(path, hop.host, hop.user, hop.port, hop.whole)
+    except (OSError, ValueError) as error:
+        raise _unusable(error, hop, settings) from error
+
+
+def target(hop: Hop, settings: ClusterSettings, said: Found | None = None) -> Target:
+    """What the SSH configuration makes of it, `said` where it was read; nothing is connected. Raises ConfigError."""
+    said = said or found(hop, settings)
+    through = said.one("proxyjump")
+    try:
+        jumps = () if through is None else tuple(read_hop(word) for word in said.filled(through).split(","))
+        # `Host *` with a ProxyJump means the jump host too
+        jumps = tuple(jump for jump in jumps if jump.host != hop.host)
+        own = settings.known_hosts
+        files = (own.expanduser(),) if own else tuple(Path(said.path(file)) for file in _known_files(said))
+    except ValueError as error:
+        raise _unusable(error, hop, settings) from error
+    name = said.one("hostkeyalias") or said.host
+    return Target(said.host, said.port, said.user, name.lower(), jumps, files, said.one("proxycommand") is not None)
+
+
+def domains(said: Found) -> list[str]:
+    """Names with a domain that CanonicalizeHostname wants to be tried, in order; none where it does not apply."""
+    wish = (said.one("canonicalizehostname") or "no").lower()
+    through = said.one("proxyjump") or said.one("proxycommand")
+    most = said.one("canonicalizemaxdots") or "1"
+    if (wish != "always" and (wish != "yes" or through)) or not most.isdecimal() or said.host.count(".") > int(most):
+        return []
+    with suppress(ValueError):
+        ipaddress.ip_address(said.host)
+        return []
+    return [f"{said.host}.{domain}" for domain in said.some("canonicaldomains") or []]
+
+
+def _known_files(said: Found) -> Iterator[str]:
+    """The person's files and those of the machine: either list has its own keyword (ssh_config(5))."""
+    for keyword, usual in (("userknownhostsfile", _KNOWN), ("globalknownhostsfile", _KNOWN_TO_ALL)):
+        named = said.some(keyword)
+        yield from usual if named is None else named
+
+
+def options(hop: Hop, settings: ClusterSettings, said: Found) -> asyncssh.SSHClientConnectionOptions:
+    """How to connect, without keys: less what a tool must not do, such as forward the agent or take a terminal."""
+    try:
+        more: dict[str, object] = {name: value for name, key in _FLAGS.items() if (value := said.flag(key)) is not None}
+        more |= {name: chosen for name, key in _ALGORITHMS.items() if (chosen := _algorithms(said, *key)) is not None}
+        if os.name != "posix" and (way := said.one("proxycommand")) is not None:
+            more["proxy_command"] = said.filled(way)  # elsewhere ours, by the shell: see sshlogin
+        if (order := said.one("preferredauthentications")) is not None:
+            more["preferred_auth"] = order
+        if said.flag("compression"):
+            more["compression_algs"] = ["zlib@openssh.com", "zlib", "none"]
+        if (address := said.one("bindaddress")) is not None:
+            more["local_addr"] = (address, 0)
         return asyncssh.SSHClientConnectionOptions(
-            host=hop.host, username=hop.user or (), port=hop.port or (), ignore_encrypted=True,
+            config=[], host=said.host, username=said.user, port=said.port, client_keys=None,
+            x509_trusted_certs=None, x509_trusted_cert_paths=[],  # known_hosts alone says who is trusted
+            host_key_alias=(said.one("hostkeyalias") or said.host).lower(),
+            family=_FAMILIES.get((said.one("addressfamily") or "").lower(), socket.AF_UNSPEC),
+            env=said.some("setenv"), send_env=said.some("sendenv"),
             keepalive_interval=_ALIVE, keepalive_count_max=_MISSED, connect_timeout=None, login_timeout=0,
             agent_forwarding=False, x11_forwarding=False, request_pty=False, command=None, **more,
         )  # fmt: skip
     except (OSError, ValueError, asyncssh.Error) as error:
-        raise ConfigError(
-            "ssh_config", str(settings.ssh_config or "~/.ssh/config"), f"cannot be used for {hop.host}: {error}",
-            hint=f"Mend it until `ssh {hop.host}` works.",
-        ) from error  # fmt: skip
+        raise _unusable(error, hop, settings) from error
+
+
+def _unusable(error: Exception, hop: Hop, settings: ClusterSettings) -> ConfigError:
+    return ConfigError(
+        "ssh_config", str(settings.ssh_config or "~/.ssh/config"), f"cannot be used for {hop.host}: {error}",
+        hint=f"Mend it until `ssh {hop.host}` works.",
+    )  # fmt: skip
+
+
+def _algorithms(said: Found, keyword: str, known: Callable[[], list[bytes]]) -> str | None:
+    """A list less what only OpenSSH has; None for the usual ones. ValueError where none is left."""
+    given = said.one(keyword)
+    if given is None:
+        return None
+    sign = given[0] if given[0] in "+-^" else ""
+    names = [name.decode("ascii") for name in known()]
+    left = [each for each in given.removeprefix(sign).split(",") if fnmatch.filter(names, each)]
+    if not left and not sign:
+        raise ValueError(f"{keyword} names only what is not known here")
+    return sign + ",".join(left) if left else None
 
 
 def read_hop(word: str) -> Hop:
-    """USER@HOST:PORT, the user and the port optional (ssh_config(5), ProxyJump)."""
+    """USER@HOST:PORT, the user and the port optional (ssh_config(5), ProxyJump). ValueError."""
     user, _, place = word.strip().removeprefix("ssh://").rpartition("@")
-    host, _, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
-    if not host:
-        host, port = place, ""
-    return Hop(host.strip("[]"), user or None, int(port) if port else None)
-
-
-def known_keys(goal: Target) -> asyncssh.SSHKnownHosts:
-    """The keys of all files that are there. An empty list trusts nobody."""
-    text = ""
-    for path in goal.files:
-        try:
-            text += path.read_text(encoding="utf-8", errors="replace") + "\n"
-        except OSError:
-            continue
-    rows = (line for line in text.splitlines() if len(line.split()) > 2)
-    return asyncssh.import_known_hosts("\n".join(rows))
+    parts = re.fullmatch(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:]+))(?::(?P<port>\d+))?", place)
+    if parts is None:
+        raise ValueError(f"ProxyJump {word} is not USER@HOST:PORT")
+    return Hop(parts["six"] or parts["host"], user or None, int(parts["port"]) if parts["port"] else None)
 
 
 def by_hand(goal: Target, settings: ClusterSettings) -> str:
@@ -105,4 +187,4 @@ def by_hand(goal: Target, settings: ClusterSettings) -> str:
         words += ["-p", str(goal.port)]
     user = settings.user if mine else goal.user
     host = str(settings.host) if mine else goal.host
-    return " ".join([*words, f"{user}@{host}" if user else host])
+    return shlex.join([*words, f"{user}@{host}" if user else host])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from pathlib import Path
 import asyncssh
 
 from slurm_agent_tools.config import ClusterSettings
+from slurm_agent_tools.slurm.sshlink import Link
 
 
 @dataclass
@@ -21,11 +23,13 @@ class Node:
     code: str = ""  # asked for after no key fits
     profile: str = ""  # run by every shell first
     sftp: bool = True
+    hangs_up: bool = False  # as soon as somebody is in
     port: int = 0
     logins: int = 0
     now: int = 0
     most: int = 0
     open: list[asyncssh.SSHServerConnection] = field(default_factory=list)
+    certificate: asyncssh.SSHCertificate | None = None  # of the host key
     host_key: asyncssh.SSHKey = field(default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519"))
 
     def settings(self, **more: object) -> ClusterSettings:
@@ -59,6 +63,8 @@ class _Server(asyncssh.SSHServer):
 
     def auth_completed(self) -> None:
         self._node.logins += 1
+        if self._node.hangs_up:
+            asyncio.get_running_loop().call_soon(self._node.open[-1].abort)
 
     def kbdint_auth_supported(self) -> bool:
         return bool(self._node.code)
@@ -76,10 +82,12 @@ async def _run(node: Node, process: asyncssh.SSHServerProcess[bytes]) -> None:
     try:
         command = process.command
         shell = ["sh", "-c", f"{node.profile}\n{command}"] if command else ["sh", "-c", f"{node.profile}\nexec sh"]
-        given = await process.stdin.read()
-        inner = await asyncio.create_subprocess_exec(*shell, stdin=-1, stdout=-1, stderr=-1)
+        with tempfile.TemporaryFile() as given:  # a pipe would break where a shell reads nothing
+            given.write(await process.stdin.read())
+            given.seek(0)
+            inner = await asyncio.create_subprocess_exec(*shell, stdin=given, stdout=-1, stderr=-1)
         try:
-            out, err = await inner.communicate(given)
+            out, err = await inner.communicate()
             process.stdout.write(out)
             process.stderr.write(err)
             process.exit(inner.returncode or 0)
@@ -98,7 +106,7 @@ async def running(node: Node) -> AsyncIterator[Node]:
     key.write_private_key(str(node.folder / "key"))
     key.write_public_key(str(node.folder / "authorized"))
     acceptor = await asyncssh.listen(
-        "127.0.0.1", node.port, server_host_keys=[node.host_key], server_factory=lambda: _Server(node), encoding=None,
+        "127.0.0.1", node.port, server_host_keys=[(node.host_key, node.certificate)], server_factory=lambda: _Server(node), encoding=None,
         authorized_client_keys=None if node.code else str(node.folder / "authorized"), sftp_factory=node.sftp,
         process_factory=lambda process: _run(node, process),
     )  # fmt: skip
@@ -109,3 +117,10 @@ async def running(node: Node) -> AsyncIterator[Node]:
         acceptor.close()
         node.cut()
         await acceptor.wait_closed()
+
+
+async def connects(settings: ClusterSettings) -> None:
+    """Open a connection and close it."""
+    link = Link(settings)
+    await link.connect()
+    await link.close()

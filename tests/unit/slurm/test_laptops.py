@@ -1,13 +1,15 @@
 import ast
 import functools
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import anyio
 import pytest
 
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "spwd", "syslog", "termios", "tty"}
-ROOTS = ("slurm.ssh", "slurm.sshlogin", "slurm.sshtarget", "slurm.sshlink", "slurm.sshsession", "slurm.sshfiles", "slurm.checkup",
-         "mcp", "serving", "cli", "tool_commands")  # fmt: skip
+ROOTS = ("slurm.ssh", "slurm.sshlogin", "slurm.sshtarget", "slurm.sshlink", "slurm.sshsession", "slurm.sshfiles", "slurm.checkup", "slurm.sshconfig",
+         "slurm.sshkeys", "slurm.sshknown", "slurm.sshrefusal", "mcp", "serving", "cli", "tool_commands")  # fmt: skip
 
 
 @pytest.mark.proves("ssh-needs-no-posix")
@@ -21,6 +23,28 @@ def test_nothing_on_the_ssh_way_needs_a_posix_system():
             queue += [name for name in loaded(module) if name.startswith("slurm_agent_tools.")]
     assert {"slurm_agent_tools.slurm.runner", "slurm_agent_tools.ledger.store"} <= seen
     assert {module: loaded(module) & POSIX_ONLY for module in seen if loaded(module) & POSIX_ONLY} == {}
+
+
+@pytest.mark.proves("no-posix-over-ssh")
+async def test_a_login_and_its_commands_and_files_work_without_posix(node):
+    settings = node.settings()
+    code = f"""
+import anyio
+from slurm_agent_tools.config import ClusterSettings
+from slurm_agent_tools.slurm.ssh import SshPlace
+async def main():
+    place = SshPlace("there", ClusterSettings.model_validate_json({settings.model_dump_json()!r}))
+    done = await place.runner.run(["echo", "it's"])
+    await place.files.write_new({str(node.folder / "new")!r}, done.stdout)
+    print((await place.surroundings()).root)
+    await place.close()
+anyio.run(main)
+"""
+    argv = [sys.executable, str(Path(__file__).parents[1] / "no_posix.py"), code]
+    environment = {"HOME": str(node.folder), "USERNAME": "alice", "LOGNAME": "alice", "PATH": "/nowhere"}
+    done = await anyio.run_process(argv, env=environment, check=False)
+    assert (done.stdout.decode(), done.returncode) == (f"{node.folder}\n", 0), done.stderr.decode()
+    assert (node.folder / "new").read_text() == "it's\n"
 
 
 @functools.cache

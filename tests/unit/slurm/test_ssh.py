@@ -9,22 +9,16 @@ from pathlib import Path
 import anyio
 import asyncssh
 import pytest
-from tests.unit.slurm.sshserver import Node, running
+from tests.unit.slurm.sshserver import Node, connects, running
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmMissing, SlurmUnreachable, StorageError
-from slurm_agent_tools.slurm import checkup, sshtarget
+from slurm_agent_tools.slurm import sshtarget
 from slurm_agent_tools.slurm.runner import asker
 from slurm_agent_tools.slurm.ssh import SshPlace
 from slurm_agent_tools.slurm.sshlink import Link, pause
 
 SAY = ["sh", "-c", "echo out; echo err >&2; exit 127"]
-
-
-@pytest.fixture
-async def node(tmp_path):
-    async with running(Node(tmp_path)) as node:
-        yield node
 
 
 @pytest.fixture
@@ -81,6 +75,36 @@ async def test_a_command_that_comes_to_a_closed_account_is_surely_not_run(node, 
         await place.runner.run(SAY)
 
 
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ("exit 3", "ran no command: it ended with 3 and printed nothing"),
+        ("echo Closed; exit", "ran no command: Closed"),
+    ],
+)
+async def test_a_login_that_ends_at_once_is_not_called_slow(node, profile, words):
+    node.profile = profile
+    with pytest.raises(SlurmUnreachable, match=words):
+        await SshPlace("there", node.settings()).environ()
+
+
+async def test_a_connection_cut_during_the_login_is_told_so(node):
+    node.profile = f"touch {node.folder}/begun; exec sleep 20"
+    place, errors = SshPlace("there", node.settings()), []
+
+    async def login():
+        try:
+            await place.environ()
+        except SlurmUnreachable as error:
+            errors.append(error.message)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(login)
+        await until((node.folder / "begun").exists)
+        node.cut()
+    assert "was cut off while it started" in errors[0]
+
+
 @pytest.mark.proves("ssh-sends-once")
 async def test_the_connection_cut_in_the_middle_is_told_as_no_end(node, place, tmp_path):
     await place.environ()
@@ -91,7 +115,7 @@ async def test_the_connection_cut_in_the_middle_is_told_as_no_end(node, place, t
             ended.append(await place.runner.run(["sh", "-c", f"echo x >> {tmp_path}/ran; exec sleep 30"], timeout=20))
 
         group.start_soon(run)
-        await until((tmp_path / "ran").exists)
+        await until(lambda: (tmp_path / "ran").exists() and (tmp_path / "ran").read_text() != "")
         node.cut()
     assert (ended[0].exit_code, ended[0].seconds < 10) == (None, True)
     assert (tmp_path / "ran").read_text() == "x\n"  # never sent again by itself
@@ -142,49 +166,6 @@ async def test_an_idle_connection_is_closed_and_opened_again(node):
     await place.close()
 
 
-# --- host keys ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.proves("host-keys-are-checked")
-async def test_an_unknown_host_key_is_refused_with_fingerprint_and_command(node):
-    known = node.folder / "nobody"
-    known.write_text("")
-    with pytest.raises(AccessRefused, match="not known") as caught:
-        await Link(node.settings(known_hosts=known)).connect()
-    assert node.host_key.get_fingerprint() in caught.value.message
-    assert f"ssh -F {node.folder / 'config'} -o UserKnownHostsFile={known}" in caught.value.hint
-    assert (known.read_text(), node.logins) == ("", 0)
-
-
-async def test_a_missing_known_hosts_file_trusts_nobody(node):
-    with pytest.raises(AccessRefused, match="not known"):
-        await Link(node.settings(known_hosts=node.folder / "absent")).connect()
-
-
-async def test_a_configuration_that_switches_the_check_off_does_not(node):
-    settings = node.settings().model_copy(update={"known_hosts": None})
-    with node.settings().ssh_config.open("a") as file:
-        file.write("  UserKnownHostsFile none\n  StrictHostKeyChecking no\n")
-    with pytest.raises(AccessRefused):
-        await Link(settings).connect()
-
-
-@pytest.mark.proves("host-keys-are-checked")
-async def test_a_changed_host_key_is_refused_in_stronger_words(node):
-    settings = node.settings()
-    node.known(asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(AccessRefused, match="has changed") as caught:
-        await Link(settings).connect()
-    assert f"ssh-keygen -R '[127.0.0.1]:{node.port}'" in caught.value.hint
-
-
-async def test_a_key_of_another_kind_than_the_known_one_is_refused(node):
-    settings = node.settings()
-    node.known(asyncssh.generate_private_key("ecdsa-sha2-nistp256"))
-    with pytest.raises(AccessRefused):
-        await Link(settings).connect()
-
-
 # --- login -------------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +175,27 @@ async def test_a_wrong_key_is_refused_with_what_to_do(node):
     with pytest.raises(AccessRefused, match=r"me@127\.0\.0\.1") as caught:
         await Link(settings).connect()
     assert "ssh-add" in caught.value.hint
+
+
+async def test_a_key_with_a_passphrase_is_named_with_the_way_to_load_it(node):
+    settings = node.settings()
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(
+        str(node.folder / "key"), "pkcs8-pem", passphrase="long"
+    )
+    with pytest.raises(
+        AccessRefused, match=f"{node.folder}/key has a passphrase and is not in the SSH agent"
+    ) as caught:
+        await Link(settings).connect()
+    assert f"`ssh-add {node.folder}/key`" in caught.value.hint
+
+
+async def test_keys_that_are_not_there_or_are_none_are_passed_over(node):
+    settings = node.settings()
+    (node.folder / "junk").write_text("no key")
+    text = settings.ssh_config.read_text()
+    names = ("absent", "junk", "authorized")
+    settings.ssh_config.write_text("".join(f"IdentityFile {node.folder}/{name}\n" for name in names) + text)
+    await connects(settings)
 
 
 @pytest.mark.proves("codes-are-asked-and-not-kept")
@@ -247,6 +249,21 @@ async def test_without_an_answer_the_login_says_what_else_there_is(tmp_path, giv
         with answered(right):
             await link.connect()
         await link.close()
+
+
+async def test_a_host_that_hangs_up_after_the_login_asks_for_no_second_code(tmp_path):
+    asked = []
+
+    async def ask(title, text, prompts):
+        asked.append(prompts)
+        return ["1"]
+
+    async with running(Node(tmp_path, code="1", hangs_up=True)) as node:
+        place = SshPlace("there", node.settings())
+        with answered(ask), pytest.raises(SlurmUnreachable, match="closed the connection"):
+            await place.runner.run(SAY)
+        await place.close()
+    assert (len(asked), node.logins) == (1, 1)
 
 
 async def test_a_wrong_code_ends_after_a_few_questions(tmp_path):
@@ -314,6 +331,20 @@ def _closed_port(tmp_path: Path) -> ClusterSettings:
     return ClusterSettings(host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none")
 
 
+async def test_a_host_that_hangs_up_before_the_login_is_said(tmp_path):
+    """As sshd does it when too many are logging in (MaxStartups)."""
+
+    async def full(reader, writer):
+        writer.write(b"Exceeded MaxStartups\r\n")
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(full, "127.0.0.1", 0) as server:
+        settings = _closed_port(tmp_path).model_copy(update={"port": server.sockets[0].getsockname()[1]})
+        with pytest.raises(SlurmUnreachable, match="closed the connection before the login"):
+            await Link(settings).connect()
+
+
 async def test_a_name_that_nobody_knows_is_said(tmp_path):
     settings = _closed_port(tmp_path).model_copy(update={"host": "no-such-host.invalid"})
     with pytest.raises(SlurmUnreachable, match=r"no-such-host\.invalid"):
@@ -359,13 +390,3 @@ async def test_the_key_is_known_without_a_connection(tmp_path):
                                                             ("ssh://a@[::1]:2", "::1", "a", 2), ("[::1]", "::1", None, None)])  # fmt: skip
 def test_jump_hosts_are_read(text, host, user, port):
     assert sshtarget.read_hop(text) == sshtarget.Hop(host, user, port)
-
-
-async def test_doctor_stops_at_the_first_thing_that_fails(node, place):
-    found = [step async for step in checkup.steps(place)]
-    assert [step.name for step in found][:4] == ["name", "tcp", "host key", "login"]
-    assert [step.ok for step in found] == [True] * (len(found) - 1) + [found[-1].ok]
-    unknown = SshPlace("there", node.settings(known_hosts=node.folder / "absent"))
-    found = [step async for step in checkup.steps(unknown)]
-    assert [(step.name, step.ok) for step in found] == [("name", True), ("tcp", True), ("host key", False)]
-    assert found[-1].todo
