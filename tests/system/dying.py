@@ -22,7 +22,7 @@ STEPS = {
 }
 """Commands of a submission, by two of their words."""
 METHODS = {
-    "decide": "log_decision", "intent": "add", "held": "update", "released": "update", "told": "log_decision",
+    "decide": "log_decision", "intent": "add", "held": "update", "told": "log_decision", "released": "update",
     "delivered": "deliver",
 }  # fmt: skip
 POINTS = tuple(
@@ -30,7 +30,7 @@ POINTS = tuple(
     + [f"sbatch:{when}" for when in ("before", "during", "after")]
     + [f"{step}:{when}" for step in ("held", "show", "script") for when in ("before", "after")]
     + [f"release:{when}" for when in ("before", "during", "after")]
-    + [f"{step}:{when}" for step in ("released", "told", "delivered") for when in ("before", "after")]
+    + [f"{step}:{when}" for step in ("told", "released", "delivered") for when in ("before", "after")]
 )
 """In the order of a submission."""
 _WHILE = 0.004

@@ -267,7 +267,7 @@ def test_after_a_crash_the_same_key_goes_on_with_the_held_job(place, script, mon
 @pytest.mark.proves("crash-leaves-no-loose-job")
 def test_a_held_job_that_nobody_goes_on_with_is_cancelled_and_never_released(place, script, monkeypatch):
     name = f"orphan-{time.monotonic_ns()}"
-    crash(place, monkeypatch, name)
+    words = crash(place, monkeypatch, name)
     code, reply = place.cli("submit_job", f"--script={script}", f"--job-name=next-{name}")
     assert code == 0, reply
     assert place.slurm("squeue", "-h", "-n", name, "-o", "%T %r") == "PENDING JobHeldUser"
@@ -278,3 +278,7 @@ def test_a_held_job_that_nobody_goes_on_with_is_cancelled_and_never_released(pla
     code, reply = place.cli("submit_job", f"--script={script}", f"--job-name=third-{name}")
     assert code == 0, reply
     assert place.slurm("squeue", "-h", "-t", "all", "-n", name, "-o", "%T") == "CANCELLED"
+    code, reply = place.cli("submit_job", *words)  # what never ran is no answer to the same key
+    assert (code, reply["status"]) == (0, "submitted"), reply
+    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    assert done["job"]["state"] == "COMPLETED", done

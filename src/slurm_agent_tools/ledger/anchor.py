@@ -8,21 +8,26 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.database import storage
+from slurm_agent_tools.ledger.place import own_disk
 from slurm_agent_tools.slurm import opening
 
 _HINT = "Check that the folder is writable and the disk is not full."
+_LOCK = "submit-lock.sqlite3"
 
 
 def anchor(state_dir: Path) -> Path:
-    """`~/.local/state/slurm-agent-tools`, made when absent; `state_dir` itself for a user without a home folder."""
-    folder = Path.home() / ".local" / "state" / "slurm-agent-tools"
+    """`~/.local/state/slurm-agent-tools`, made when absent; `state_dir` itself for a user without a home folder.
+
+    For a home on a network file system it is the user's folder on this machine. Raises StorageError and ConfigError.
+    """
     if not Path.home().is_dir():
         return state_dir
+    folder = own_disk(Path.home() / ".local" / "state" / "slurm-agent-tools", state_dir)
     try:
         opening.make_private(str(folder))
     except OSError as error:
@@ -46,25 +51,32 @@ def register(place: Path, state_dir: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def submission_lock(folder: Path) -> Iterator[bool]:
+def submission_lock(*folders: Path) -> Iterator[bool]:
     """Try to be the only process of this user that submits; yields False when another one is. Freed by a crash.
 
+    All of the folders are locked: two processes with another home but one ledger are kept apart as well.
     SQLite's own file lock, because it works wherever the ledger works.
     """
+    with ExitStack() as held:
+        yield all(_lock(held, folder) for folder in sorted({folder.resolve() for folder in folders}))
+
+
+def _lock(held: ExitStack, folder: Path) -> bool:
+    path = folder / _LOCK
     with storage(folder):
-        opening.touch_private(str(folder / "submit-lock.sqlite3"))
-        db = sqlite3.connect(folder / "submit-lock.sqlite3", timeout=0, isolation_level=None)
+        opening.make_private(str(folder))  # it may have been removed while a server runs
+        opening.touch_private(str(path))
+        db = sqlite3.connect(path, timeout=0, isolation_level=None)
+    held.callback(db.close)
     try:
-        try:
-            db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise StorageError(f"cannot lock {folder}: {error}", hint=_HINT) from error
-            yield False
-            return
-        yield True
-    finally:
-        db.close()
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.DatabaseError as error:
+        code = error.sqlite_errorcode & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
+            return False
+        hint = f"Remove {path}: nothing is kept in it." if code == sqlite3.SQLITE_NOTADB else _HINT
+        raise StorageError(f"cannot lock {folder}: {error}", hint=hint) from error
+    return True
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -52,12 +53,20 @@ class Approvals:
         self._db.alter("approvals", "id", approval.id, to_row(now, {"updated", *changes}))
         return now
 
-    def use(self, approval: Approval) -> bool:
-        """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
+    def give_back(self, approval_id: str) -> None:
+        """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
         now = datetime.now(UTC).timestamp()
         with self._db.change() as db:
-            done = db.execute(
-                "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
-                (now, now, approval.id),
+            db.execute(
+                "UPDATE approvals SET used = NULL, updated = ? WHERE id = ? AND granted IS NOT NULL", (now, approval_id)
             )
-            return done.rowcount == 1
+
+
+def use(db: sqlite3.Connection, approval_id: str) -> bool:
+    """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
+    now = datetime.now(UTC).timestamp()
+    done = db.execute(
+        "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
+        (now, now, approval_id),
+    )
+    return done.rowcount == 1

@@ -5,15 +5,22 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from slurm_agent_tools import logs
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.schema import MIGRATIONS
 from slurm_agent_tools.slurm import opening
 
 _LITTLE = 2**16
+_HEADER = 100
+"""Bytes at the front of every SQLite file that holds anything."""
+_WAIT = 10.0
+"""Seconds for which another process may keep the file locked."""
+_log = logs.get_logger()
 _HINT = "Check that the folder is writable and the disk is not full, or set SLURM_AGENT_STATE_DIR."
 _DAMAGED = (
     "Move the file away, with the -wal and -shm beside it, and call again: jobs in Slurm go on,"
@@ -31,33 +38,69 @@ _CAUSES = {
 
 
 class Database:
-    """One file, used by several threads and processes. Every change is committed before it returns."""
+    """One file, used by several threads and processes. Every change is committed before it returns.
+
+    A file that was moved away, removed or replaced while it was open is opened anew: what is written to the old one
+    would be lost to everybody else.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "ledger.sqlite3"
         self.guard = threading.Lock()
-        with storage(folder):
-            opening.make_private(str(folder))
+        self._db, self._file = self._opened()
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        """The file, brought to this version, and which one it is."""
+        with storage(self.path.parent):
+            opening.make_private(str(self.path.parent))
         with storage(self.path):
+            self._check_whole()
             opening.touch_private(str(self.path))  # before anything is in it
-            self._db = sqlite3.connect(self.path, timeout=10, check_same_thread=False, isolation_level=None)
+            db = sqlite3.connect(self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None)
             try:
                 self.path.chmod(0o600)
-                self._db.row_factory = sqlite3.Row
-                self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._migrate()
+                db.row_factory = sqlite3.Row
+                _use_wal(db)
+                db.execute("PRAGMA synchronous = FULL")
+                self._migrate(db)
+                found = self.path.stat()
             except BaseException:
-                self._db.close()
+                db.close()
                 raise
+        return db, (found.st_dev, found.st_ino)
+
+    def _check_whole(self) -> None:
+        """SQLite takes a file without a header for a new ledger; where decisions were logged before, it was cut off.
+
+        Another process may be making a new one just now. Raises StorageError.
+        """
+        log, end = self.path.with_name("decisions.jsonl"), time.monotonic() + 1
+        while _size(log) and self.path.exists() and _size(self.path) < _HEADER:
+            if time.monotonic() > end:
+                raise StorageError(f"cannot use {self.path}: it is damaged: it was cut off", hint=_DAMAGED)
+            time.sleep(0.02)
+
+    def _current(self) -> sqlite3.Connection:
+        """The file that has the name now. Raises StorageError."""
+        try:
+            found = self.path.stat()
+            same = (found.st_dev, found.st_ino) == self._file
+        except FileNotFoundError:
+            same = False
+        if not same:
+            _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
+            before = self._db
+            self._db, self._file = self._opened()
+            before.close()
+        return self._db
 
     def close(self) -> None:
         """Close the file."""
         with self.guard:
             self._db.close()
 
-    def _migrate(self) -> None:
-        with self.change() as db:
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        with _transaction(db):
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > len(MIGRATIONS):
                 raise StorageError(
@@ -71,15 +114,8 @@ class Database:
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """One transaction."""
-        with self.guard, storage(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # on a full disk SQLite may have ended it by itself
-                    self._db.execute("ROLLBACK")
-                raise
+        with self.guard, storage(self.path), _transaction(self._current()) as db:
+            yield db
 
     def probe(self) -> None:
         """Write something that changes nothing."""
@@ -103,26 +139,57 @@ class Database:
     def rows(self, query: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
         """The rows of one question."""
         with self.guard, storage(self.path):
-            return self._db.execute(query, values).fetchall()
+            return self._current().execute(query, values).fetchall()
 
     def adopt(self, folder: Path, tables: Mapping[str, str]) -> None:
         """Copy rows from the ledger in another folder, the newer of two with one key. `tables`: name -> key."""
         Database(folder).close()  # brings it to this version
         with self.guard, storage(folder):
-            self._db.execute("ATTACH DATABASE ? AS other", (str(folder / self.path.name),))
+            db = self._current()
+            db.execute("ATTACH DATABASE ? AS other", (str(folder / self.path.name),))
             try:
                 for table, key in tables.items():
-                    self._db.execute(self._copy(table, key))
+                    db.execute(self._copy(db, table, key))
             finally:
-                self._db.execute("DETACH DATABASE other")
+                db.execute("DETACH DATABASE other")
 
-    def _copy(self, table: str, key: str) -> str:
-        names = [row["name"] for row in self._db.execute(f"PRAGMA main.table_info({table})")]
+    def _copy(self, db: sqlite3.Connection, table: str, key: str) -> str:
+        names = [row["name"] for row in db.execute(f"PRAGMA main.table_info({table})")]
         listed, new = ", ".join(names), ", ".join(f"{name} = excluded.{name}" for name in names if name != key)
         return (
             f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
             f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
         )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Of two processes that open a new file at once SQLite refuses one without letting it wait (measured)."""
+    end = time.monotonic() + _WAIT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # on a full disk SQLite may have ended it by itself
+            db.execute("ROLLBACK")
+        raise
 
 
 @contextmanager
@@ -134,8 +201,12 @@ def storage(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", -1) & 0xFF
         if code == sqlite3.SQLITE_IOERR and _full(path):  # the file of shared memory could not grow
             code = sqlite3.SQLITE_FULL
+        if "not decode to UTF-8" in str(error) or "malformed database schema" in str(error):
+            code = sqlite3.SQLITE_CORRUPT  # the message itself would hold what is damaged
         cause, hint = _CAUSES.get(code, (str(error), _HINT))
         raise StorageError(f"cannot use {path}: {cause}", hint=hint) from error
+    except UnicodeDecodeError as error:  # in a message of SQLite
+        raise StorageError(f"cannot use {path}: it is damaged", hint=_DAMAGED) from error
     except OSError as error:
         raise StorageError(f"cannot use {path}: {error.strerror or error}", hint=_HINT) from error
 

@@ -21,6 +21,7 @@ _NETWORK = frozenset(
     }
 )  # fmt: skip
 _NETWORK_FUSE = frozenset({"beegfs", "ceph", "ceph-fuse", "cvmfs2", "glusterfs", "juicefs", "rclone", "s3fs", "sshfs"})
+_HINT = "Set SLURM_AGENT_STATE_DIR to a folder on a local disk."
 _log = logs.get_logger()
 
 
@@ -59,6 +60,19 @@ def network(path: str, mounts: Sequence[Mount]) -> str | None:
     return kind if kind in _NETWORK or kind.removeprefix("fuse.") in _NETWORK_FUSE else None
 
 
+def own_disk(folder: Path, otherwise: Path, *, mounts: Sequence[Mount] | None = None, temporary: Path = _LOCAL) -> Path:
+    """The folder; one on a network file system, where locks may not work, gives way to a private one in `temporary`.
+
+    Where that is on a network file system as well, `otherwise`. Raises ConfigError.
+    """
+    table = _table() if mounts is None else mounts
+    if network(os.path.realpath(folder), table) is None:
+        return folder
+    if network(os.path.realpath(temporary), table) is not None:
+        return otherwise
+    return _private(_named(temporary), _HINT)
+
+
 def choose(state_dir: Path, *, given: bool, mounts: Sequence[Mount] | None = None, temporary: Path = _LOCAL) -> Chosen:
     """The folder for the ledger. Raises ConfigError for one on a network file system that was named (`given`).
 
@@ -68,11 +82,10 @@ def choose(state_dir: Path, *, given: bool, mounts: Sequence[Mount] | None = Non
     kind = network(os.path.realpath(state_dir), table)
     if kind is None:
         return Chosen(state_dir)
-    hint = "Set SLURM_AGENT_STATE_DIR to a folder on a local disk."
     if given or network(os.path.realpath(temporary), table) is not None:
         problem = f"lies on a network file system ({kind}), where a crash could lose records"
-        raise ConfigError("state_dir", str(state_dir), problem, hint=hint)
-    folder = _private(temporary / f"slurm-agent-tools-{_user()}", hint)
+        raise ConfigError("state_dir", str(state_dir), problem, hint=_HINT)
+    folder = _private(_named(temporary), _HINT)
     note = (
         f"The ledger is in {folder}, because {state_dir} lies on a network file system ({kind})."
         " It knows only of what was done on this machine."
@@ -86,6 +99,10 @@ def _table() -> tuple[Mount, ...]:
         return parse_mounts(_MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError:
         return ()
+
+
+def _named(temporary: Path) -> Path:
+    return temporary / f"slurm-agent-tools-{_user()}"
 
 
 def _user() -> int:

@@ -9,6 +9,8 @@ from typing import Literal
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
 OPEN_PHASES: tuple[Phase, ...] = ("intent", "unconfirmed", "held")
 """Phases in which it is not settled whether a job will run."""
+GIVEN_UP: tuple[Phase, ...] = ("refused", "lost")
+"""Phases in which Slurm is taken to have no job, though one may turn up late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Collection
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar
 
 _Record = TypeVar("_Record")
@@ -25,8 +26,13 @@ def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object
 
 def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
     """The record of a row; other columns are left out."""
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # every class is hashable
     return kind(**{item.name: _value(row[item.name], hints[item.name]) for item in fields(kind)})  # type: ignore[arg-type]
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _value(value: Any, hint: Any) -> Any:

@@ -65,4 +65,17 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE submissions ADD COLUMN diagnosis_json TEXT;
     ALTER TABLE submissions ADD COLUMN cancel_json TEXT;
     """,
+    # A path is one in its project: two projects may have the same.
+    """
+    CREATE TABLE results_by_project (
+        path TEXT NOT NULL,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL,
+        PRIMARY KEY (user, project, path)
+    ) STRICT;
+    INSERT INTO results_by_project SELECT path, user, project, cluster, name, status, job_id, at FROM results;
+    DROP TABLE results;
+    ALTER TABLE results_by_project RENAME TO results;
+    CREATE INDEX results_owner ON results (user, project, cluster);
+    """,
 )

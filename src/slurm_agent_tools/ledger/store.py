@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from slurm_agent_tools.history.records import JobRecord
-from slurm_agent_tools.ledger import jobs, journal
+from slurm_agent_tools.ledger import approvals, jobs, journal
 from slurm_agent_tools.ledger.approvals import Approvals
 from slurm_agent_tools.ledger.database import Database
-from slurm_agent_tools.ledger.records import OPEN_PHASES, Owner, Submission
+from slurm_agent_tools.ledger.records import GIVEN_UP, OPEN_PHASES, Owner, Submission
 from slurm_agent_tools.ledger.rows import from_row, to_row
 
 
@@ -52,13 +52,16 @@ class Store:
 
     # --- submissions ---------------------------------------------------------------------------------------
 
-    def add(self, owner: Owner, submission: Submission) -> None:
-        """Write the intent, before sbatch runs."""
+    def add(self, owner: Owner, submission: Submission) -> bool:
+        """Write the intent, before sbatch runs, and use up its approval; False where that is not there to be used."""
         record = to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
         names = ", ".join(record)
         marks = ", ".join(f":{name}" for name in record)
         with self._db.change() as db:
+            if submission.approval_id is not None and not approvals.use(db, submission.approval_id):
+                return False
             db.execute(f"INSERT INTO submissions ({names}) VALUES ({marks})", record)  # noqa: S608 - our own column names
+            return True
 
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
@@ -129,14 +132,14 @@ class Store:
     def open_submissions(self, owner: Owner, *, lost_since: datetime | None = None) -> list[Submission]:
         """Submissions of this user on this cluster, from any project, that are not settled; oldest first.
 
-        With `lost_since`, also those that were given up since then.
+        With `lost_since`, also those that were given up or refused since then.
         """
-        marks = ", ".join("?" for _ in OPEN_PHASES)
+        marks, given_up = ", ".join("?" for _ in OPEN_PHASES), ", ".join("?" for _ in GIVEN_UP)
         since = lost_since.timestamp() if lost_since is not None else float("inf")
         rows = self._db.rows(
             f"SELECT * FROM submissions WHERE user = ? AND cluster = ? AND (phase IN ({marks})"  # noqa: S608 - marks only
-            " OR (phase = 'lost' AND updated >= ?)) ORDER BY created",
-            (owner.user, owner.cluster, *OPEN_PHASES, since),
+            f" OR (phase IN ({given_up}) AND updated >= ?)) ORDER BY created",
+            (owner.user, owner.cluster, *OPEN_PHASES, *GIVEN_UP, since),
         )
         return [from_row(Submission, row) for row in rows]
 
@@ -144,7 +147,7 @@ class Store:
         """Submissions of this caller that Slurm took, newest first."""
         return self._owned(owner, "AND job_id IS NOT NULL ORDER BY created DESC LIMIT ?", limit)
 
-    def unended(self, owner: Owner, *, before: datetime, limit: int = 50) -> list[Submission]:
+    def unended(self, owner: Owner, *, before: datetime, limit: int = 1000) -> list[Submission]:
         """Released jobs of this caller whose end is not known, but for those that Slurm was found to have forgotten."""
         rest = (
             "AND phase = 'released' AND job_id IS NOT NULL AND outcome IS NULL AND seen IS NOT 'UNKNOWN'"

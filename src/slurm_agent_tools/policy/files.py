@@ -133,12 +133,24 @@ def trust(path: Path, content: bytes) -> None:
     try:
         for folder in [*reversed(target.parent.parents), target.parent]:  # each private
             folder.mkdir(mode=0o700, exist_ok=True)
-        new = target.with_name(f".{target.name}.{os.getpid()}")
-        new.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        new.chmod(0o600)
-        new.replace(target)
+        _write(target, json.dumps(record, indent=2) + "\n")
     except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror}", hint="Check the folder's owner.") from error
+        hint = "Check the folder's owner and the free disk space."
+        raise StorageError(f"cannot write {target}: {error.strerror}", hint=hint) from error
+
+
+def _write(target: Path, text: str) -> None:
+    """The whole file or, where it does not fit, the one that was there. Raises OSError."""
+    new = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            new.chmod(0o600)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def distrust() -> bool:

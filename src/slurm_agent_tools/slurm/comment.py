@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 
 LONGEST = 100
+PREFIX = "sat-"
+_TOKEN = re.compile(rf"\b{PREFIX}[0-9a-f]{{16}}\b", re.ASCII)
 _RUN_ID = re.compile(rf"[A-Za-z0-9._:@/+-]{{1,{LONGEST}}}", re.ASCII)
 
 
@@ -22,8 +24,16 @@ def build(token: str, run_id: str | None = None) -> str:
 
 
 def token(comment: str | None) -> str | None:
-    """The token in a comment; the whole of one that we did not write."""
-    return None if comment is None else comment.strip().partition(":")[0]
+    """The token in a comment, also where a site wrote more around it; the whole of one that we did not write."""
+    if comment is None:
+        return None
+    found = _TOKEN.search(comment)
+    return found[0] if found else comment.strip().partition(":")[0]
+
+
+def ours(comment: str | None) -> bool:
+    """Whether a submission of this program wrote it."""
+    return (token(comment) or "").startswith(PREFIX)
 
 
 def run_id(comment: str | None) -> str | None:

@@ -215,12 +215,22 @@ def _opened(path: str) -> BinaryIO | None:
 def _write_new(path: str, data: bytes, mode: int) -> bool:
     place, name = posixpath.split(path)
     draft = f".{name[:100]}.{secrets.token_hex(4)}.tmp"
-    with opening.folder(place, make=True) as folder, opening.dropped(folder, draft):
-        with open(opening.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        return opening.take(folder, draft, name)
+    with opening.folder(place, make=True) as folder:
+        nameless = opening.create_nameless(folder, mode)
+        if nameless is not None:
+            with open(nameless, "wb") as file:  # noqa: PTH123
+                _fill(file, data)
+                return opening.name_it(folder, file.fileno(), name)
+        with opening.dropped(folder, draft):
+            with open(opening.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
+                _fill(file, data)
+            return opening.take(folder, draft, name)
+
+
+def _fill(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _append(path: str, data: bytes) -> bool:

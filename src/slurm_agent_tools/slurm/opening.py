@@ -18,6 +18,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe that took the place of a file would let the reader wait for ever
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK | _CLOSED
 _PRIVATE = 0o700
+_NAMELESS = getattr(os, "O_TMPFILE", 0)
+_HANDLES = "/proc/self/fd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,30 @@ def create(where: Folder, name: str, mode: int) -> int:
     """The handle of a new file to write."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _CLOSED
     return os.open(where.name(name), flags, mode, dir_fd=where.handle)
+
+
+def create_nameless(where: Folder, mode: int) -> int | None:
+    """The handle of a new file to write that has no name yet, so that a process that is killed leaves nothing behind.
+
+    None where the system or the file system has no such files.
+    """
+    if not _NAMELESS or where.handle is None or not os.path.isdir(_HANDLES):  # noqa: PTH112
+        return None
+    try:
+        return os.open(".", os.O_WRONLY | _NAMELESS | _CLOSED, mode, dir_fd=where.handle)
+    except OSError:
+        return None
+
+
+def name_it(where: Folder, handle: int, name: str) -> bool:
+    """Give a whole file without a name its name, on disk; False where the name is taken."""
+    try:
+        os.link(f"{_HANDLES}/{handle}", name, dst_dir_fd=where.handle, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    if where.handle is not None:
+        _sync(where.handle)
+    return True
 
 
 def take(where: Folder, draft: str, name: str) -> bool:

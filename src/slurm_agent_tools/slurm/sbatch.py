@@ -16,8 +16,12 @@ from slurm_agent_tools.slurm import fields, opinion
 from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import JobId
 
-_BUSY = ("timed out", "zero bytes", "temporarily unable to accept", "resource temporarily unavailable")
-_NOT_SENT = ("connect failure", "Unable to contact slurm controller", "Connection refused", "Unable to resolve")
+_LOST = (
+    "timed out", "zero bytes", "temporarily unable to accept", "resource temporarily unavailable", "send failure",
+    "receive failure", "shutdown failure", "unexpected message received",
+)  # fmt: skip
+"""The request went out, as far as sbatch knows; it says `Unable to contact slurm controller (...)` of some of these."""
+_NOT_SENT = ("connect failure", "Connection refused", "Unable to resolve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def parse(done: Completed) -> Submitted:
         return Submitted(int(found[1]), fields.message(done))
     said = fields.message(done)
     cut = done.exit_code is None or done.exit_code <= 0  # by the time limit, or by a signal; 0 without an id is neither
-    if cut or not said or any(sign in said.lower() for sign in _BUSY):
+    if cut or not said or any(sign in said.lower() for sign in _LOST):
         raise SlurmUncertain(f"sbatch gave no job id: {said or 'no answer in time'}")
     if any(sign in said for sign in _NOT_SENT):
         raise SlurmUnreachable(f"Slurm does not answer: {said}", hint="Try `scontrol ping`.")

@@ -149,15 +149,9 @@ async def consult(desk: Desk, case: Case, item: Approval, ask: Consult | None) -
     return Grant(item.plan_sha256, shown, item)
 
 
-async def use(desk: Desk, grant: Grant) -> bool:
-    """Use a grant up; False where somebody else did."""
-    return await desk.db(desk.store.approvals.use, grant.approval)
-
-
 async def give_back(desk: Desk, grant: Grant) -> None:
     """Nothing was sent: a yes from a terminal or by signature can be used after all."""
-    if grant.shown.channel != "elicitation":
-        await desk.db(desk.store.approvals.update, grant.approval, used=None)
+    await desk.db(desk.store.approvals.give_back, grant.approval.id)
 
 
 def _head(item: Approval) -> str:

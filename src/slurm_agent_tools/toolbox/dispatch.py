@@ -12,6 +12,7 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import ExpectedWait, LogPaths, SubmitReply
 from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.slurm.client import Granted, TestOnly
@@ -45,11 +46,14 @@ async def trial(desk: Desk, case: Case) -> TestOnly:
     )
 
 
-async def send(desk: Desk, case: Case) -> SubmitReply:
-    """Submit held and go on with it. SlurmUnreachable only when surely nothing was sent."""
+async def send(desk: Desk, case: Case) -> SubmitReply | None:
+    """Submit held and go on with it. SlurmUnreachable only when surely nothing was sent.
+
+    None where somebody else used the person's yes meanwhile: it is used up with the intent, in one act.
+    """
     now = desk.clock.now()
     submission = Submission(
-        token=f"sat-{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
+        token=f"{comment.PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
         script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
         job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
         run_id=case.ask.run_id, request_json=show.resources(case.resources).model_dump_json(),
@@ -57,7 +61,8 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
         files_json=json.dumps(dict(case.reading.files), sort_keys=True),
     )  # fmt: skip
     await _log_folders(desk, case)
-    await desk.db(desk.store.add, desk.owner, submission)
+    if not await desk.db(desk.store.add, desk.owner, submission):
+        return None
     try:
         sent = await desk.slurm.submit(
             [*options(case), f"--comment={comment.build(submission.token, submission.run_id)}"],
@@ -67,17 +72,33 @@ async def send(desk: Desk, case: Case) -> SubmitReply:
     except SlurmUncertain as error:
         return await _uncertain(desk, case, submission, error)
     except SlurmError as error:
-        phase = "refused" if isinstance(error, SlurmRefused) else "lost"
-        await desk.db(desk.store.update, submission, phase=phase)
-        await log_decision(desk, case, phase, token=submission.token, error=error.message)
-        raise
-    with _taken(case, f"Slurm took {case.name} as job {sent.job_id}"):
-        submission = await desk.db(desk.store.update, submission, phase="held", job_id=sent.job_id)
+        found = await _queued(desk, submission) if isinstance(error, SlurmRefused) else None
+        if found is None:
+            await _given_up(desk, case, submission, error)
+            raise
+        number = found.job_id.base  # a site's own sbatch can fail after the real one was done
+    else:
+        number = sent.job_id
+    with taken(case, f"Slurm took {case.name} as job {number}"):
+        submission = await desk.db(desk.store.update, submission, phase="held", job_id=number)
         return await proceed(desk, case, submission)
 
 
+async def _queued(desk: Desk, submission: Submission) -> Job | None:
+    """Its job, where the queue can be read and shows one."""
+    with contextlib.suppress(SlurmError):
+        return desk.slurm.mine(await desk.slurm.queue(fresh=True)).commented(submission.token)
+    return None
+
+
+async def _given_up(desk: Desk, case: Case, submission: Submission, error: SlurmError) -> None:
+    phase = "refused" if isinstance(error, SlurmRefused) else "lost"
+    await desk.db(desk.store.update, submission, phase=phase)
+    await log_decision(desk, case, phase, token=submission.token, error=error.message)
+
+
 @contextmanager
-def _taken(case: Case, what: str) -> Iterator[None]:
+def taken(case: Case, what: str) -> Iterator[None]:
     """A ledger that fails from here on leaves a job behind: the error says so, and how to go on with it."""
     try:
         yield
@@ -114,10 +135,15 @@ async def proceed(desk: Desk, case: Case, submission: Submission) -> SubmitReply
         return await _gone(desk, case, submission, error)
     except SlurmError as error:
         return await unconfirmed(desk, case, submission, error.message)
+    return await _dated(desk, case, submission, await _released(desk, case, submission, granted))
+
+
+async def _released(desk: Desk, case: Case, submission: Submission, granted: Granted | None) -> SubmitReply:
+    """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
     answer = _submitted(desk, case, submission, granted)
-    await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
     await log_decision(desk, case, "submitted", token=submission.token, job_id=submission.job_id)
-    return await _dated(desk, case, submission, answer)
+    await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
+    return answer
 
 
 async def _dated(desk: Desk, case: Case, submission: Submission, answer: SubmitReply) -> SubmitReply:
@@ -133,7 +159,8 @@ async def _dated(desk: Desk, case: Case, submission: Submission, answer: SubmitR
     hint = "" if case.advised is None else case.advised.hint
     told = _told(case, submission, answer.expected_wait) + hint
     answer = answer.model_copy(update={"summary": told})
-    await desk.db(desk.store.update, submission, reply_json=answer.model_dump_json())
+    with contextlib.suppress(StorageError):  # the answer without it is on disk
+        await desk.db(desk.store.update, submission, reply_json=answer.model_dump_json())
     return answer
 
 
@@ -153,9 +180,7 @@ async def report(desk: Desk, case: Case, submission: Submission) -> SubmitReply:
         granted = await desk.slurm.held(JobId(submission.job_id or 0))
     except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
         granted = None
-    answer = _submitted(desk, case, submission, granted)
-    await desk.db(desk.store.update, submission, phase="released", reply_json=answer.model_dump_json())
-    return answer
+    return await _released(desk, case, submission, granted)
 
 
 def _submitted(desk: Desk, case: Case, submission: Submission, granted: Granted | None) -> SubmitReply:
@@ -203,14 +228,15 @@ async def _gone(desk: Desk, case: Case, submission: Submission, error: UnknownJo
 
 
 async def _uncertain(desk: Desk, case: Case, submission: Submission, error: SlurmUncertain) -> SubmitReply:
-    submission = await desk.db(desk.store.update, submission, phase="unconfirmed")
-    try:
-        found = await desk.slurm.find_token(submission.token)
-    except SlurmError:
-        found = None
-    if found is None:
-        return await unconfirmed(desk, case, submission, error.message)
-    with _taken(case, f"Slurm took {case.name} as job {found.job_id.base}"):
+    with taken(case, f"Slurm may have taken {case.name}"):
+        submission = await desk.db(desk.store.update, submission, phase="unconfirmed")
+        try:
+            found = await desk.slurm.find_token(submission.token)
+        except SlurmError:
+            found = None
+        if found is None:
+            return await unconfirmed(desk, case, submission, error.message)
+    with taken(case, f"Slurm took {case.name} as job {found.job_id.base}"):
         submission = await desk.db(desk.store.update, submission, phase="held", job_id=found.job_id.base)
         return await proceed(desk, case, submission)
 

@@ -68,35 +68,48 @@ class Look:
     tool: str
     fresh: bool = False
 
-    async def all_of_mine(self, view: JobView | None = None) -> list[Alert]:
-        """Every active job of this user, a job that was just looked at as it was seen. Never raises SlurmError."""
+    async def all_of_mine(self, view: JobView | None = None, managed: frozenset[int] | None = None) -> list[Alert]:
+        """Every active job of this user, a job that was just looked at as it was seen. Never raises SlurmError.
+
+        `managed`: the ids of the guard's jobs, where they were read already.
+        """
         seen = [] if view is None else parts(view)
         bases = {job.job_id.base for job in seen} | ({view.job.job_id.base} if view is not None else set())
         try:
             queue = await self.desk.slurm.queue(max_age=_QUEUE_AGE)
         except SlurmError:
             return await self.at(seen)  # the answer is about something else, and says itself when Slurm is silent
-        managed = await self.desk.db(self.desk.store.managed_ids, self.desk.owner)
+        if managed is None:
+            managed = await self.desk.db(self.desk.store.managed_ids, self.desk.owner)
         return await self.at([*seen, *self.desk.slurm.mine(queue).jobs(sorted(managed - bases))])
 
     async def at(self, jobs: Iterable[Job]) -> list[Alert]:
-        """One alert for each of these jobs that drifted, and for each that could not be compared in time."""
+        """One alert for each of these jobs that drifted, and for each that could not be compared in time.
+
+        Raises StorageError.
+        """
         rows: dict[int, list[Job]] = defaultdict(list)
         for job in jobs:
             if job.active:
                 rows[job.job_id.base].append(job)
         known = await self.desk.db(self.desk.store.released, self.desk.owner, list(rows)) if rows else []
         found: dict[str, Alert | None] = {}
+        unwritten: list[StorageError] = []
         room = anyio.Semaphore(_AT_ONCE)
 
         async def compare(project: str, run: Submission) -> None:
             async with room:
-                found[run.token] = await self._compare(project, run, rows[run.job_id or 0])
+                try:
+                    found[run.token] = await self._compare(project, run, rows[run.job_id or 0])
+                except StorageError as error:  # a group would wrap it
+                    unwritten.append(error)
 
         with anyio.move_on_after(self.desk.settings.slurm.read_timeout):
             async with anyio.create_task_group() as group:
                 for project, run in known:
                     group.start_soon(compare, project, run)
+        if unwritten:
+            raise unwritten[0]
         answers = [found.get(run.token, _unknown(run, "it took too long")) for _, run in known]
         return [alert for alert in answers if alert is not None]
 

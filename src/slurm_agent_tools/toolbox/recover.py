@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.ledger.records import GIVEN_UP, Phase, Submission
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.replies import Alert, SubmitReply
 from slurm_agent_tools.slurm import comment
@@ -47,7 +47,7 @@ async def answer(desk: Desk, case: Case, before: Submission) -> SubmitReply | No
 
     if before.phase == "released" and before.reply_json is not None:
         return SubmitReply.model_validate_json(before.reply_json)
-    if before.phase in {"refused", "lost", "cancelled"}:
+    if before.phase in {*GIVEN_UP, "cancelled"}:
         return None
     try:
         case = await judge(desk, case, None, partitions=await desk.slurm.partitions())
@@ -55,7 +55,7 @@ async def answer(desk: Desk, case: Case, before: Submission) -> SubmitReply | No
     except SlurmError as error:
         case = case if case.decision is not None else await judge(desk, case, None)
         return await dispatch.unconfirmed(desk, case, before, error.message)
-    return await (_missing(desk, case, before) if found is None else _go_on(desk, case, before, found))
+    return await (_go_on(desk, case, before, found) if found else _missing(desk, case, before))
 
 
 async def _missing(desk: Desk, case: Case, before: Submission) -> SubmitReply | None:
@@ -65,18 +65,23 @@ async def _missing(desk: Desk, case: Case, before: Submission) -> SubmitReply | 
         return await dispatch.report(desk, case, before)
     if desk.clock.now() - before.updated < GRACE:
         return await dispatch.unconfirmed(desk, case, before, "Slurm does not show the job yet.")
-    await desk.db(desk.store.update, before, phase="lost")
+    if await desk.db(desk.store.advance, before, phase="lost") is None:
+        return await dispatch.unconfirmed(desk, case, before, "Another process goes on with it just now.")
+    if before.approval_id is not None:
+        await desk.db(desk.store.approvals.give_back, before.approval_id)
     return None
 
 
-async def _go_on(desk: Desk, case: Case, before: Submission, found: Job) -> SubmitReply | None:
+async def _go_on(desk: Desk, case: Case, before: Submission, found: Sequence[Job]) -> SubmitReply | None:
     from slurm_agent_tools.toolbox import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
-    phase = _phase(found)
-    known = await desk.db(desk.store.update, before, phase=phase, job_id=found.job_id.base)
-    if phase == "cancelled":
-        return None
-    return await (dispatch.proceed if phase == "held" else dispatch.report)(desk, case, known)
+    phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again
+    number = found[0].job_id.base
+    with dispatch.taken(case, f"Slurm has {case.name} as job {number}"):
+        known = await desk.db(desk.store.update, before, phase=phase, job_id=number)
+        if phase == "cancelled":
+            return None
+        return await (dispatch.proceed if phase == "held" else dispatch.report)(desk, case, known)
 
 
 async def notice(desk: Desk, seen: Sequence[Job]) -> None:
@@ -84,7 +89,7 @@ async def notice(desk: Desk, seen: Sequence[Job]) -> None:
     mine = desk.slurm.mine(seen)
     for item in await desk.db(desk.store.open_submissions, desk.owner):
         found = _match(item, mine)
-        if found is not None:
+        if _sure(found):
             await _record(desk, item, found)
 
 
@@ -96,13 +101,15 @@ async def complete(desk: Desk, queue: Sequence[Job]) -> list[Alert]:
     now = desk.clock.now()
     items = await desk.db(desk.store.open_submissions, desk.owner)
     mine = desk.slurm.mine(queue)
-    missing = [item for item in items if _match(item, mine) is None and now - item.updated > GRACE]
-    past = await _accounted(desk, missing)
+    rows = [(item, _match(item, mine)) for item in items]
+    past = await _accounted(
+        desk, [item for item, seen in rows if not _sure(seen) and (seen or now - item.updated > GRACE)]
+    )
     alerts = []
     for item in items:
-        found = _match(item, mine) or _match(item, past or ())
-        settled = item if found is None and past is None else await _record(desk, item, found)
-        if settled is not None and settled.phase == "held" and found is not None and now - item.updated > _BUSY:
+        found = _known(item, mine, past)
+        settled = item if not found and past is None else await _record(desk, item, found)
+        if settled is not None and settled.phase == "held" and found and now - item.updated > _BUSY:
             alerts.append(_alert(settled))
     return alerts
 
@@ -123,69 +130,102 @@ async def settle(desk: Desk, *, keep: str | None = None) -> None:
     if not items:
         return
     mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
-    past = await _accounted(desk, [item for item in items if item.phase != "lost" and _match(item, mine) is None])
+    wanted = [item for item in items if item.phase not in GIVEN_UP]
+    past = await _accounted(desk, [item for item in wanted if not _sure(_match(item, mine))])
     for item in items:
-        found = _match(item, mine)
-        if found is not None and _is_held(found) and (_old(desk, item) or item.phase == "lost"):
-            await _give_up(desk, item, found)
-        elif found is not None or past is not None:
-            await _record(desk, item, found or _match(item, past or ()))
+        found = _known(item, mine, past)
+        if found and _phase(found) == "held" and (_old(desk, item) or item.phase in GIVEN_UP):
+            await _give_up(desk, item, found[0].job_id.base)
+        elif found or past is not None:
+            await _record(desk, item, found)
 
 
-async def _give_up(desk: Desk, item: Submission, found: Job) -> None:
+async def _give_up(desk: Desk, item: Submission, number: int) -> None:
     """Cancel a held job; one that cannot be cancelled now is for the next time."""
     with contextlib.suppress(SlurmError):
-        await jobs.cancel(desk, JobId(found.job_id.base))
+        await jobs.cancel(desk, JobId(number))
         now = _match(item, desk.slurm.mine(await desk.slurm.queue()))
-        phase = "cancelled" if now is None else _phase(now)
-        await desk.db(desk.store.update, item, phase=phase, job_id=found.job_id.base)
+        await desk.db(desk.store.update, item, phase=_phase(now), job_id=number)
 
 
-async def _record(desk: Desk, item: Submission, found: Job | None) -> Submission | None:
+async def _record(desk: Desk, item: Submission, found: Sequence[Job]) -> Submission | None:
     """Write down what is known now; None where somebody else did meanwhile."""
-    if found is not None:
-        phase, job_id = _phase(found), found.job_id.base
+    if found:
+        phase, job_id = _phase(found), found[0].job_id.base
         if (phase, job_id) == (item.phase, item.job_id):
             return item
         return await desk.db(desk.store.advance, item, phase=phase, job_id=job_id)
-    if item.phase == "lost" or not _old(desk, item):
+    if item.phase in GIVEN_UP or not _old(desk, item):
         return item
     return await desk.db(desk.store.advance, item, phase="lost" if item.job_id is None else "released")
 
 
 async def _accounted(desk: Desk, items: Sequence[Submission]) -> tuple[Job, ...] | None:
-    """The accounting's jobs since the oldest of these; None while it is silent, which settles nothing."""
-    if not items:
-        return ()
+    """The accounting's word on these; None while it is silent, which settles nothing."""
     try:
-        return await desk.slurm.recent_all(min(item.created for item in items) - _MARGIN)
+        return await _past(desk, items)
     except SlurmError:
         return None
 
 
-async def find(desk: Desk, item: Submission) -> Job | None:
-    """The job of this submission, from queue or accounting. Raises SlurmError."""
+async def _past(desk: Desk, items: Sequence[Submission]) -> tuple[Job, ...]:
+    """The accounting's jobs since the oldest of these, and those that are asked for by number. Raises SlurmError.
+
+    A job that was cancelled while it was held was never eligible, and sacct shows it by its number only (measured).
+    """
+    if not items:
+        return ()
+    seen = await desk.slurm.recent_all(min(item.created for item in items) - _MARGIN)
+    numbers = [JobId(item.job_id) for item in items if item.job_id is not None and not _match(item, seen)]
+    views = await desk.slurm.jobs(numbers) if numbers else {}
+    parts = [part for view in views.values() for part in (view.tasks or (view.job,)) if part.state != "UNKNOWN"]
+    return (*seen, *desk.slurm.mine(parts))
+
+
+async def find(desk: Desk, item: Submission) -> tuple[Job, ...]:
+    """The job of this submission with its parts, from queue or accounting. Raises SlurmError."""
     mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
-    return _match(item, mine) or _match(item, await desk.slurm.recent_all(item.created - _MARGIN))
+    return _known(item, mine, () if _sure(_match(item, mine)) else await _past(desk, [item]))
 
 
-def _match(item: Submission, among: Iterable[Job]) -> Job | None:
-    """By its token; by id and name where the token is gone: not every accounting keeps comments."""
+def _known(item: Submission, mine: Iterable[Job], past: Iterable[Job] | None) -> tuple[Job, ...]:
+    """All that is known of its job; nothing where the accounting is needed and silent."""
+    queued = _match(item, mine)
+    if _sure(queued) or past is None:
+        return queued if _sure(queued) else ()
+    return (*queued, *_match(item, past))
+
+
+def _match(item: Submission, among: Iterable[Job]) -> tuple[Job, ...]:
+    """By its token; by id and name where there is none: not every accounting keeps comments."""
     rows = list(among)
-    by_token = (job for job in rows if comment.token(job.comment) == item.token)
-    by_id = (job for job in rows if job.job_id.base == item.job_id and job.name == item.job_name)
-    return next(by_token, None) or next(by_id, None)
+    by_token = tuple(job for job in rows if comment.token(job.comment) == item.token)
+    return by_token or tuple(
+        job for job in rows
+        if job.job_id.base == item.job_id and job.name == item.job_name and not comment.ours(job.comment)
+    )  # fmt: skip
+
+
+def _sure(found: Sequence[Job]) -> bool:
+    """Whether these rows are all that counts: of an array that lost its waiting tasks, others may have run."""
+    return bool(found) and (_phase(found) != "cancelled" or all(row.job_id == row.job_id.whole for row in found))
 
 
 def _old(desk: Desk, item: Submission) -> bool:
     return desk.clock.now() - item.created > EXPIRY
 
 
-def _phase(job: Job) -> str:
-    """What a job that Slurm shows means for its submission."""
-    if _is_held(job):
-        return "held"
-    return "cancelled" if job.state == "CANCELLED" and job.started is None else "released"
+def _phase(parts: Sequence[Job]) -> Phase:
+    """What a job that Slurm shows means for its submission; one that is gone was cancelled."""
+    left = [part for part in parts if not _never_ran(part)]
+    if not left:
+        return "cancelled"
+    return "held" if all(map(_is_held, left)) else "released"
+
+
+def _never_ran(job: Job) -> bool:
+    """Whether it was cancelled before it started; squeue tells the time of the cancelling as its start (measured)."""
+    return job.state == "CANCELLED" and job.nodes is None and (job.started is None or job.elapsed_seconds == 0)
 
 
 def _is_held(job: Job) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -46,8 +48,9 @@ async def _locked(desk: Desk, case: Case, given: Grant | None = None) -> SubmitR
             answers.append(await _submit(desk, case, given))
         answer = answers[0]
         if isinstance(answer, SubmitReply) and answer.status == "submitted":
-            answer = await _with_alerts(desk, case.caller, answer)
-            await desk.db(desk.store.deliver, answer.token or "")
+            with contextlib.suppress(StorageError):  # the record and the answer are on disk
+                answer = await _with_alerts(desk, case.caller, answer)
+                await desk.db(desk.store.deliver, answer.token or "")
     return answer
 
 
@@ -111,11 +114,9 @@ async def _submit(desk: Desk, case: Case, given: Grant | None) -> SubmitReply | 
 
 
 async def _send(desk: Desk, case: Case, grant: Grant | None) -> SubmitReply | Case:
-    """Send it. A yes is used up first, and given back when surely nothing was sent."""
-    if grant is not None and not await approval.use(desk, grant):
-        return case
+    """Send it. A yes is used up with that, and given back when surely nothing was sent."""
     try:
-        return await dispatch.send(desk, case)
+        return await dispatch.send(desk, case) or case
     except (SlurmUnreachable, SlurmRefused) as error:
         if grant is not None:
             await approval.give_back(desk, grant)
@@ -171,13 +172,13 @@ def _blocker(error: SlurmError) -> Blocker:
 @asynccontextmanager
 async def _only_one(desk: Desk) -> AsyncIterator[None]:
     """One submission of this user at a time on this machine, so that counting and submitting are one act."""
-    deadline = desk.clock.now().timestamp() + _LOCK_SECONDS
+    deadline = time.monotonic() + _LOCK_SECONDS
     while True:
-        with submission_lock(desk.store.place) as mine:
+        with submission_lock(desk.store.place, desk.store.folder) as mine:
             if mine:
                 await desk.db(desk.store.adopt)
                 yield
                 return
-        if desk.clock.now().timestamp() > deadline:
+        if time.monotonic() > deadline:
             raise StorageError("another submission by this user is still going on", hint="Call again in a minute.")
         await desk.clock.sleep(0.05)

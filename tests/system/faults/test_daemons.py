@@ -122,6 +122,11 @@ HANGING = {
     "sent-it-and-hangs": ('/usr/bin/sbatch "$@" >/dev/null; exec sleep 60', True),
     "tells-an-id-and-a-warning": ('echo "sbatch: warning: mind the gap" >&2; exec /usr/bin/sbatch "$@"', True),
     "tells-nonsense": ('/usr/bin/sbatch "$@" >/dev/null; head -c 200 /dev/urandom', True),
+    "prints-more-than-the-id": ('echo "Your job goes to cpu."; exec /usr/bin/sbatch "$@"', True),
+    "says-nothing": ('/usr/bin/sbatch "$@" >/dev/null', True),
+    "fails-although-it-sent-it": (
+        '/usr/bin/sbatch "$@" >/dev/null; echo "sbatch: error: the hook of the site failed" >&2; exit 1', True
+    ),
     "says-it-is-busy": (
         'echo "sbatch: error: Batch job submission failed: Resource temporarily unavailable" >&2; exit 1', False
     ),
@@ -222,13 +227,13 @@ def test_a_submission_that_takes_too_long_is_told_to_the_next_one(ready: Place):
     ready.own()
     with contextlib.closing(sqlite3.connect(lock, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
-        done = run_shifted(ready, *words, growing=True)
+        done = run_shifted(ready, *words, hasty=True)
     says("Another submission is going on", done["error"]["message"])
     assert rows(ready) == []
 
 
-def run_shifted(place: Place, *words: str, growing: bool = False) -> dict[str, Any]:
-    extra = ["--growing"] if growing else []
+def run_shifted(place: Place, *words: str, hasty: bool = False) -> dict[str, Any]:
+    extra = ["--hasty"] if hasty else []
     done = place.run([sys.executable, str(place.project.parent / "shifted.py"), *extra, *words])
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -49,12 +51,11 @@ def opened(home: Path, name: str) -> Store:
 @pytest.mark.proves("only-the-base-loosens")
 def test_a_ledger_in_another_folder_knows_the_failures_and_the_used_approvals_of_the_first(home: Path):
     first = opened(home, "one")
-    first.add(OWNER, submission())
     first.approvals.ask(OWNER, approval())
-    assert first.approvals.use(approval())
+    assert first.add(OWNER, submission(approval_id="a1"))
     second = opened(home, "two")
     assert [run.failed for run in second.accepted(OWNER)] == [True]
-    assert not second.approvals.use(approval())
+    assert not second.add(OWNER, submission("sat-2", approval_id="a1"))
     assert second.approvals.open(OWNER) == []
 
 
@@ -92,17 +93,65 @@ def test_the_lock_lies_in_one_place_whatever_the_state_folder(home: Path):
         assert (mine, other) == (True, False)
 
 
+def test_two_homes_with_one_ledger_do_not_submit_at_once(home: Path, monkeypatch: pytest.MonkeyPatch):
+    first = opened(home, "one")
+    (home / "other").mkdir()
+    monkeypatch.setenv("HOME", str(home / "other"))
+    second = opened(home, "one")
+    assert first.place != second.place
+    with submission_lock(first.place, first.folder) as mine, submission_lock(second.place, second.folder) as other:
+        assert (mine, other) == (True, False)
+    with submission_lock(second.place, second.folder) as other:
+        assert other
+
+
+def test_the_lock_is_there_again_after_its_folder_was_removed(home: Path):
+    store = opened(home, "one")
+    shutil.rmtree(store.place)
+    with submission_lock(store.place, store.folder) as mine, submission_lock(store.place, store.folder) as other:
+        assert (mine, other) == (True, False)
+
+
+def test_a_lock_that_is_no_database_is_a_clear_error(tmp_path: Path):
+    (tmp_path / "submit-lock.sqlite3").write_bytes(b"this is no database at all, and long enough to be seen as none")
+    with pytest.raises(StorageError, match="cannot lock") as caught, submission_lock(tmp_path):
+        pass
+    assert "Remove" in caught.value.hint
+
+
 def test_a_user_without_a_home_keeps_all_in_the_state_folder(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(home / "nowhere"))
     assert opened(home, "one").place == home / "one"
 
 
-def test_of_two_uses_of_one_approval_one_counts(home: Path):
+def test_of_two_submissions_with_one_approval_one_is_written_down(home: Path):
     store = opened(home, "one")
     store.approvals.ask(OWNER, approval())
-    found = store.approvals.find(OWNER, "a1")
-    assert found is not None
-    assert [store.approvals.use(found), store.approvals.use(found)] == [True, False]
+    others = [submission(f"sat-{number}", approval_id="a1") for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        written = list(pool.map(lambda one: store.add(OWNER, one), others))
+    assert sorted(written) == [False] * 7 + [True]
+    assert [run.token for run in store.accepted(OWNER)] == [f"sat-{written.index(True)}"]
+
+
+def test_an_approval_is_used_with_the_intent_or_not_at_all(home: Path):
+    store = opened(home, "one")
+    store.approvals.ask(OWNER, approval())
+    store.add(OWNER, submission("sat-1"))
+    with pytest.raises(StorageError):  # the same token again
+        store.add(OWNER, submission("sat-1", approval_id="a1"))
+    assert [item.id for item in store.approvals.open(OWNER)] == ["a1"]
+    assert not store.add(OWNER, submission("sat-2", approval_id="unknown"))
+
+
+def test_only_a_yes_that_is_kept_can_be_given_back(home: Path):
+    store = opened(home, "one")
+    for name, facts in (("a1", {"granted": NOW, "channel": "terminal"}), ("a2", {})):
+        store.approvals.ask(OWNER, approval(name, **facts))
+        assert store.add(OWNER, submission(f"sat-{name}", approval_id=name))
+        store.approvals.give_back(name)
+    assert [item.id for item in store.approvals.open(OWNER)] == ["a1"]
+    assert not store.add(OWNER, submission("sat-2", approval_id="a2"))
 
 
 def test_an_approval_is_open_until_it_is_used_declined_or_too_old(home: Path):

@@ -101,6 +101,14 @@ def test_a_result_of_another_job_is_not_taken_for_its_own(store, job_id):
     assert [one.result_path for one in store.history(ADA)] == [None]
 
 
+def test_two_projects_may_save_a_result_under_the_same_name(store):
+    other = Owner("ada", "/home/ada/q", "lab")
+    for number, owner in enumerate((ADA, other)):
+        store.add(owner, submission(number))
+        store.add_result(owner, "results/a.json", name="a", status="success", job_id=str(number), at=NOW)
+    assert [store.history(owner)[0].result_path for owner in (ADA, other)] == ["results/a.json"] * 2
+
+
 def test_jobs_without_an_end_are_asked_for_until_slurm_has_forgotten_them(store):
     store.add(ADA, submission(1))
     store.add(ADA, submission(2, outcome="COMPLETED"))
@@ -124,10 +132,12 @@ def test_a_ledger_of_each_earlier_version_is_brought_to_this_one_with_its_jobs(t
             " VALUES ('t', 'ada', '/home/ada/p', 'lab', 'k', 'released', 1, 1, 'a.sh', 's', 'r', 'a', 1, 'd', 7,"
             " '{\"cpus\": 2}', 'COMPLETED')"
         )
+        db.execute("INSERT INTO results VALUES ('results/a.json', 'ada', '/home/ada/p', 'lab', 'a', 'success', '7', 1)")
     db.close()
     opened = Store(tmp_path)
     (found,) = opened.history(ADA)
     assert (found.job_id, found.state, found.requested, found.usage) == ("7", "COMPLETED", Resources(cpus=2), None)
+    assert found.result_path == "results/a.json"
     (run,) = opened.accepted(ADA)
     opened.update(run, usage_json=usage_text(USED), partition="gpu")
     assert [(one.usage, one.partition) for one in opened.history(ADA)] == [(USED, "gpu")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.ledger.place import Mount, choose, network, parse_mounts
+from slurm_agent_tools.ledger.place import Mount, choose, network, own_disk, parse_mounts
 
 TABLE = r"""/dev/sda1 / ext4 rw,relatime 0 0
 auto.home /home autofs rw,fd=6 0 0
@@ -74,6 +74,17 @@ def test_the_usual_folder_on_a_network_file_system_moves_to_a_private_local_one_
 def test_where_everything_is_on_the_network_it_is_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="network file system"):
         choose(tmp_path / "state", given=False, mounts=[Mount("/", "lustre")])
+
+
+def test_the_lock_of_a_home_on_the_network_lies_on_this_machine(tmp_path: Path):
+    (tmp_path / "tmp").mkdir()
+    home, state = tmp_path / "home", tmp_path / "state"
+    places = {"mounts": far(home), "temporary": tmp_path / "tmp"}
+    lock = own_disk(home / "anchor", state, **places)
+    assert lock == choose(home / "state", given=False, **places).folder
+    assert lock.stat().st_mode & 0o777 == 0o700
+    assert own_disk(state, tmp_path, **places) == state
+    assert own_disk(home, state, mounts=[Mount("/", "lustre")]) == state
 
 
 @pytest.mark.parametrize("kind", ["open", "link", "file"])

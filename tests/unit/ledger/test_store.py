@@ -1,8 +1,10 @@
 import json
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -65,7 +67,8 @@ def test_open_submissions_are_those_whose_fate_is_not_settled(store):
     for token, phase in [("a", "intent"), ("b", "unconfirmed"), ("c", "held"), ("d", "released"), ("e", "lost")]:
         store.add(ALICE, submission(token, phase=phase))
     assert [item.token for item in store.open_submissions(OTHER_PROJECT)] == ["a", "b", "c"]
-    assert [item.token for item in store.open_submissions(ALICE, lost_since=NOW)] == ["a", "b", "c", "e"]
+    store.add(ALICE, submission("f", phase="refused"))
+    assert [item.token for item in store.open_submissions(ALICE, lost_since=NOW)] == ["a", "b", "c", "e", "f"]
 
 
 def test_a_read_is_remembered_with_its_time(store):
@@ -208,4 +211,121 @@ def test_a_ledger_of_the_first_version_is_brought_to_this_one(tmp_path):
     assert [(run.job_id, run.failed, run.delivered, run.files_json) for run in opened.accepted(ALICE)] == [
         (7, True, None, "{}")
     ]
+    opened.close()
+
+
+def test_two_processes_may_open_a_new_ledger_at_the_same_moment(tmp_path):
+    """SQLite lets the second one not wait by itself while the first one makes the file."""
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.2, other.rollback)
+    timer.start()
+    opened = Store(tmp_path)
+    timer.join()
+    other.close()
+    opened.add(ALICE, submission())
+    assert opened.by_key(ALICE, "key-t1") is not None
+    opened.close()
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_ledger_that_was_taken_away_while_it_was_open_is_not_written_to(store, how):
+    store.add(ALICE, submission("t0"))
+    if how == "removed":
+        shutil.rmtree(store.folder)
+    else:
+        store.folder.rename(store.folder.with_name("away"))
+    other = None
+    if how == "replaced":
+        other = Store(store.folder)
+        other.add(ALICE, submission("t2"))
+    store.add(ALICE, submission("t1"))
+    seen = other or Store(store.folder)
+    known = {item.token for item in seen.open_submissions(ALICE)}
+    seen.close()
+    assert known == {item.token for item in store.open_submissions(ALICE)}
+    assert known == ({"t1", "t2"} if how == "replaced" else {"t1"})
+
+
+def test_a_ledger_that_cannot_be_opened_anew_is_an_error_and_the_old_one_counts_when_it_is_back(store):
+    store.add(ALICE, submission("t0"))
+    away = store.folder.with_name("away")
+    store.folder.rename(away)
+    store.folder.write_text("")
+    with pytest.raises(StorageError):
+        store.add(ALICE, submission("t1"))
+    store.folder.unlink()
+    away.rename(store.folder)
+    store.add(ALICE, submission("t2"))
+    assert [item.token for item in store.open_submissions(ALICE)] == ["t0", "t2"]
+
+
+def test_a_ledger_that_was_cut_to_nothing_is_damaged_and_no_new_one(store):
+    store.log_decision({"at": "now"})
+    store.close()
+    store.path.write_bytes(b"")
+    with pytest.raises(StorageError, match="damaged") as caught:
+        Store(store.folder)
+    assert "Move the file away" in caught.value.hint
+    assert store.path.read_bytes() == b""
+    store.path.unlink()
+    Store(store.folder).close()
+
+
+@pytest.mark.parametrize("left", [1, 100, 4096, 4097, 8192])
+def test_a_ledger_that_was_cut_short_is_damaged_and_stays_as_it_is(store, left):
+    store.log_decision({"at": "now"})
+    for number in range(50):
+        store.add(ALICE, submission(f"t{number}", request_json="x" * 500))
+    store.close()
+    cut = store.path.read_bytes()[:left]
+    store.path.write_bytes(cut)
+    with pytest.raises(StorageError, match="damaged"):
+        Store(store.folder)
+    assert store.path.read_bytes() == cut
+
+
+@pytest.mark.parametrize("spoiled", [b"key-t7", b"INTEGER NOT NULL"])
+def test_a_ledger_with_other_bytes_in_it_is_damaged_and_the_message_shows_none_of_them(store, spoiled):
+    for number in range(9):
+        store.add(ALICE, submission(f"t{number}", job_id=number))
+    store.close()
+    data = store.path.read_bytes()
+    assert spoiled in data
+    store.path.write_bytes(data.replace(spoiled, b"\xff" * len(spoiled)))
+    with pytest.raises(StorageError, match=r"it is damaged$"):
+        Store(store.folder).accepted(ALICE)
+
+
+def written(folder: Path, version: int) -> None:
+    """A ledger as a version before this one left it, with one job."""
+    with sqlite3.connect(folder / "ledger.sqlite3") as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        for statement in filter(str.strip, ";".join(MIGRATIONS[:version]).split(";")):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.execute(
+            "INSERT INTO submissions (token, user, project, cluster, idempotency_key, phase, created, updated,"
+            " script_path, script_sha256, request_sha256, job_name, slots, decision_id, job_id, request_json)"
+            " VALUES ('t0', 'alice', '/home/alice/p', 'default', 'k', 'released', 1, 1, 'a.sh', 's', 'r', 'a', 1, 'd',"
+            " 7, '{}')"
+        )
+    db.close()
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS) + 1))
+def test_a_ledger_of_any_version_may_be_opened_by_several_at_the_same_moment(tmp_path, version):
+    written(tmp_path, version)
+
+    def use(number: int) -> None:
+        opened = Store(tmp_path)
+        opened.add(ALICE, submission(f"t{number}", job_id=number + 10))
+        opened.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(use, range(1, 5)))
+    opened = Store(tmp_path)
+    assert {run.token for run in opened.accepted(ALICE)} == {"t0", "t1", "t2", "t3", "t4"}
     opened.close()

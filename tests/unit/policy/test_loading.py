@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.model import Evidence, Finding, Plan, Resources
 from slurm_agent_tools.policy import expressions, files
 from slurm_agent_tools.policy.engine import decide
@@ -293,6 +294,21 @@ def test_a_trusted_file_counts_until_a_byte_of_it_changes(home: Path):
     assert files.distrust()
     assert files.load_for(home / "project", None).notes == ()
     assert not files.distrust()
+
+
+@pytest.mark.proves("on-disk-before-the-answer")
+def test_a_full_disk_leaves_the_trust_that_was_there_and_no_half_file(home: Path, monkeypatch: pytest.MonkeyPatch):
+    files.trust(home / "loose.yaml", LOOSE)
+    before = files.trust_record().read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left"):
+        files.trust(home / "other.yaml", LOOSE)
+    assert files.trust_record().read_bytes() == before
+    assert list(files.trust_record().parent.iterdir()) == [files.trust_record()]
 
 
 def test_a_trust_of_another_machine_counts_for_nothing(home: Path):

@@ -1,5 +1,8 @@
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -7,6 +10,7 @@ import pytest
 
 from slurm_agent_tools.config import Settings, SlurmSettings
 from slurm_agent_tools.errors import SlurmMissing, StorageError
+from slurm_agent_tools.slurm import opening
 from slurm_agent_tools.slurm.local import LocalFiles, LocalRunner, SystemClock
 
 FILES = LocalFiles()
@@ -104,6 +108,14 @@ async def test_a_time_limit_is_told_in_the_result(commands):
 # --- files -------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(params=["without a name first", "as a draft"])
+def way(request, monkeypatch):
+    """Both ways to write a whole file: not every file system has files without a name."""
+    if request.param == "as a draft":
+        monkeypatch.setattr(opening, "_NAMELESS", 0)
+
+
+@pytest.mark.usefixtures("way")
 async def test_write_new_makes_a_private_file_and_its_folders(tmp_path):
     path = tmp_path / "a" / "b" / "new.txt"
     assert await FILES.write_new(str(path), b"\x00data") is True
@@ -112,11 +124,13 @@ async def test_write_new_makes_a_private_file_and_its_folders(tmp_path):
     assert os.listdir(path.parent) == ["new.txt"]  # noqa: PTH208 - no draft is left
 
 
+@pytest.mark.usefixtures("way")
 async def test_write_new_takes_a_mode(tmp_path):
     assert await FILES.write_new(str(tmp_path / "x"), b"", mode=0o640)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("what", ["file", "link", "dangling", "folder"])
 async def test_write_new_never_takes_a_name_that_is_taken(tmp_path, what):
     other, path = tmp_path / "other", tmp_path / "path"
@@ -134,6 +148,7 @@ async def test_write_new_never_takes_a_name_that_is_taken(tmp_path, what):
     assert not other.exists() or other.read_text() == "old"
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.proves("results-never-overwrite")
 async def test_of_twenty_writers_of_one_name_one_wins_whole(tmp_path):
     won = []
@@ -150,6 +165,7 @@ async def test_of_twenty_writers_of_one_name_one_wins_whole(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
+@pytest.mark.usefixtures("way")
 async def test_a_file_is_never_seen_half_written(tmp_path, monkeypatch):
     seen = []
     real = os.fsync
@@ -158,6 +174,26 @@ async def test_a_file_is_never_seen_half_written(tmp_path, monkeypatch):
     assert seen == [False, True]  # the file before it has its name, the folder after it
 
 
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing(tmp_path):
+    code = (
+        "import anyio, os, signal, sys; from slurm_agent_tools.slurm.local import LocalFiles\n"
+        "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "anyio.run(LocalFiles().write_new, sys.argv[1], b'half')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with opening.folder(str(tmp_path), make=False) as where:
+        handle = opening.create_nameless(where, 0o600)
+    left = [path.name for path in tmp_path.iterdir()]
+    if handle is None:  # this file system knows no files without a name
+        assert [name[0] for name in left] == ["."]
+    else:
+        os.close(handle)
+        assert left == []
+
+
+@pytest.mark.usefixtures("way")
 async def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(28, "No space left on device")

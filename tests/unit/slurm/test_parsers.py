@@ -114,6 +114,12 @@ def test_a_job_id_counts_whatever_else_is_said(stdout, stderr):
     ("code", "stdout", "stderr", "error"),
     [
         (1, b"", b"sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)", SlurmUnreachable),
+        (1, b"", b"sbatch: error: Batch job submission failed: Unable to contact slurm controller (receive failure)", SlurmUncertain),
+        (1, b"", b"sbatch: error: Batch job submission failed: Unable to contact slurm controller (send failure)", SlurmUncertain),
+        (1, b"", b"sbatch: error: Batch job submission failed: Unable to contact slurm controller (shutdown failure)", SlurmUncertain),
+        (1, b"", b"sbatch: error: Batch job submission failed: Message receive failure", SlurmUncertain),
+        (1, b"", b"sbatch: error: Batch job submission failed: Unexpected message received", SlurmUncertain),
+        (1, b"", b"sbatch: error: Batch job submission failed: Connection reset by peer", SlurmUncertain),
         (1, b"", b"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", SlurmUncertain),
         (1, b"", b"sbatch: error: Zero Bytes were transmitted or received", SlurmUncertain),
         (None, b"", b"", SlurmUncertain),

@@ -16,6 +16,7 @@ from tests.unit.slurm.clocks import START, queued
 from tests.unit.toolbox.desks import toolbox
 
 from slurm_agent_tools.catalogue import GetStatus
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Resources
 from slurm_agent_tools.replies import ResourcesShown
@@ -325,3 +326,13 @@ async def test_get_status_names_unmanaged_jobs(scene):
     reply = await status.get_status(scene.desk, GetStatus(), Caller())
     [alert] = [alert for alert in reply.alerts if alert.code == "unmanaged-jobs"]
     assert alert.message == "Not submitted by submit_job, but they count for the limit of 4 jobs: 6, 9."
+
+
+@pytest.mark.proves("on-disk-before-the-answer")
+async def test_a_difference_that_cannot_be_written_down_is_a_clear_error(scene, monkeypatch):
+    def full(run: Submission, found: str) -> bool:
+        raise StorageError("cannot use the ledger: the disk is full", hint="Free disk space, then call again.")
+
+    monkeypatch.setattr(scene.desk.store, "note_drift", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        await scene.look()

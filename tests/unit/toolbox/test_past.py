@@ -147,6 +147,14 @@ class TestJobsThatEndedUnseen:
         await jobs.settle_ended(asking(desk, told), {7}, NOW)
         assert told.calls == {}
 
+    async def test_one_behind_many_newer_jobs_that_go_on_is_not_passed_over(self, desk):
+        sent(desk, 7, created=NOW - timedelta(hours=2))
+        for number in range(100, 160):
+            sent(desk, number)
+        told = Told([ended(desk, 7)])
+        await jobs.settle_ended(asking(desk, told), range(100, 160), NOW)
+        assert [one.state for one in desk.store.history(desk.owner)][-1] == "COMPLETED"
+
     async def test_one_that_slurm_has_forgotten_is_asked_for_once(self, desk):
         sent(desk)
         told = Told()

@@ -21,10 +21,14 @@ from slurm_agent_tools.units import JobId
 
 @dataclass
 class Told:
-    """Slurm as these tests want it: a queue, an accounting or None for a silent one, and what was cancelled."""
+    """Slurm as these tests want it: a queue, an accounting or None for a silent one, and what was cancelled.
+
+    `numbered`: jobs that the accounting shows by their number only, as it does of those that were never eligible.
+    """
 
     queued: Sequence[Job] = ()
     accounted: Sequence[Job] | None = ()
+    numbered: Sequence[Job] = ()
     cancelled: list[int] = field(default_factory=list)
 
     def mine(self, queue: Sequence[Job]) -> tuple[Job, ...]:
@@ -38,9 +42,12 @@ class Told:
             raise SlurmUnreachable("Slurm does not answer")
         return tuple(self.accounted)
 
+    async def jobs(self, ids: Sequence[JobId]) -> dict[JobId, JobView]:
+        return {job_id: JobView(row) for row in self.numbered for job_id in ids if row.job_id == job_id}
+
     async def cancel(self, job_id: JobId) -> None:
         self.cancelled.append(job_id.base)
-        self.queued = [replace(row, state="CANCELLED", reason=None) for row in self.queued]
+        self.queued = [withdrawn(row) for row in self.queued]
 
     async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
         return next((JobView(row, ()) for row in self.queued if row.active), None)
@@ -49,6 +56,16 @@ class Told:
 def job(number: int = 7, state: str = "PENDING", reason: str | None = "JobHeldUser", **facts: object) -> Job:
     stated: dict[str, object] = {"comment": "sat-1", "user": "alice"}
     return Job(JobId(number), "train", state, ("squeue",), reason=reason, **{**stated, **facts})  # type: ignore[arg-type]
+
+
+def withdrawn(row: Job) -> Job:
+    """As squeue shows a held job that was cancelled: it started when it was cancelled, for 0 seconds, nowhere."""
+    now = datetime.now(UTC)
+    return replace(row, state="CANCELLED", started=now, ended=now, elapsed_seconds=0, nodes=None)
+
+
+def task(number: int, state: str, **facts: object) -> Job:
+    return replace(job(state=state, reason=None, **facts), job_id=JobId(7, task=number))
 
 
 def entry(desk: Desk, phase: str, minutes: float = 2, **facts: object) -> Submission:
@@ -89,6 +106,16 @@ CASES = [
         Told([job(state="CANCELLED", reason=None, started=datetime(2026, 11, 21, tzinfo=UTC))]),
         ("released", 7),
     ),
+    ("held", 2, Told([withdrawn(job())]), ("cancelled", 7)),
+    ("held", 2, Told(numbered=[job(state="CANCELLED", elapsed_seconds=0)]), ("cancelled", 7)),
+    ("held", 2, Told(numbered=[job(state="CANCELLED", user="eve")]), ("held", 7)),
+    ("held", 2, Told(numbered=[job(state="UNKNOWN")]), ("held", 7)),
+    ("held", 2, Told([withdrawn(task(1, "PENDING")), task(2, "RUNNING", nodes="a1")]), ("released", 7)),
+    ("held", 2, Told([withdrawn(task(1, "PENDING"))], [task(0, "COMPLETED", nodes="a1")]), ("released", 7)),
+    ("held", 2, Told([withdrawn(task(1, "PENDING"))], None), ("held", 7)),
+    ("held", 2, Told([withdrawn(task(1, "PENDING"))]), ("cancelled", 7)),
+    ("held", 2, Told([job(comment="sat-2", state="COMPLETED", reason=None)]), ("held", 7)),
+    ("held", 2, Told([job(comment="changed by hand", state="RUNNING", reason=None)]), ("released", 7)),
     ("intent", 2, Told(accounted=[job(state="COMPLETED", reason=None)]), ("released", 7)),
     ("held", 2, Told(accounted=[job(state="COMPLETED", reason=None, comment=None)]), ("released", 7)),
     ("intent", 2, Told([job(user="eve")]), ("intent", None)),
@@ -109,6 +136,15 @@ async def test_a_broken_off_submission_becomes_what_slurm_shows(desk, before, mi
     assert told.cancelled == []
 
 
+@pytest.mark.parametrize("written", ["{} cost=7", "cost=7; {}:run-1", "lab/{}"])
+async def test_a_comment_to_which_a_site_added_something_still_names_its_submission(desk, written):
+    token = "sat-0123456789abcdef"
+    entry(desk, "intent", 2, token=token)
+    told = Told([job(comment=written.format("sat-ffffffffffffffff"), number=8), job(comment=written.format(token))])
+    await recover.complete(asking(desk, told), told.queued)
+    assert phase(desk) == ("held", 7)
+
+
 async def test_settling_cancels_an_old_held_job_and_looks_whether_it_is_so(desk):
     entry(desk, "held", 11, job_id=7)
     told = Told([job()])
@@ -124,8 +160,9 @@ async def test_settling_leaves_the_job_of_the_call_itself_and_a_young_one(desk, 
     assert (told.cancelled, phase(desk)) == ([], ("held", 7))
 
 
-async def test_a_request_that_was_given_up_and_turns_up_late_is_cancelled(desk):
-    entry(desk, "lost", 5)
+@pytest.mark.parametrize("before", ["lost", "refused"])
+async def test_a_request_that_was_given_up_and_turns_up_late_is_cancelled(desk, before):
+    entry(desk, before, 5)
     told = Told([job()])
     await recover.settle(asking(desk, told))
     assert (told.cancelled, phase(desk)) == ([7], ("cancelled", 7))
