@@ -150,6 +150,7 @@ class Step:
     allocated: Mapping[str, int] = field(default_factory=dict)
     tasks: int | None = None
     started: datetime | None = None
+    cancelled_by: str | None = None  # uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ _ENDS = frozenset(
         "NonZeroExitCode", "InactiveLimit",
     }
 )  # fmt: skip
+NOT_SET_UP = (0, 53)  # exit code and signal of a bad --chdir, --output or --error; 53 is no signal (measured)
 _RAISED = "RaisedSignal"  # 23.02 and later: RaisedSignal:11(Segmentation_fault)
 
 

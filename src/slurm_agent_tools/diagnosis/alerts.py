@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slurm_agent_tools.diagnosis.kinds import KINDS, Facts, alert, called, crowded, span
 from slurm_agent_tools.diagnosis.parts import bad
-from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, partition_down
-from slurm_agent_tools.diagnosis.words import flat, listed, outcome, percent
+from slurm_agent_tools.diagnosis.stuck import stuck
+from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, out_of_reach, partition_down
+from slurm_agent_tools.diagnosis.words import listed, outcome, percent
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.history.sizing import percentile
 from slurm_agent_tools.model import Job
@@ -33,14 +33,6 @@ SLACK = 10
 _WAITS_FOR_OTHERS = frozenset(
     {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
 )
-# squeue(1), JOB REASON CODES: what no other job's end changes.
-_NEVER = re.compile(
-    r"PartitionNodeLimit|PartitionTimeLimit|PartitionConfig|BadConstraints|DependencyNeverSatisfied|ReqNodeNotAvail"
-    r"|AccountNotAllowed|QOSNotAllowed|InvalidAccount|InvalidQOS|ReservationDeleted"
-    r"|(?:Assoc|QOS)(?:Max\w*(?:PerJob|PerNode)\w*|Max(?:WallDurationPerJob|CpuMinutesPerJob)\w*|Min\w+)"
-    r"|(?i:launch failed requeued held|JobLaunchFailure)"
-)
-_DEPENDENCY = "DependencyNeverSatisfied"
 
 
 def alerts(facts: Facts) -> list[Alert]:
@@ -78,7 +70,9 @@ def _requeued(facts: Facts) -> Iterator[Alert]:
     again = [part for part in facts.parts if part.restarts and part.active]
     if again:
         times = max(part.restarts or 0 for part in again)
-        yield alert("requeued", f"Slurm started job {facts.job.job_id} again ({times} times so far).", facts.job)
+        waits = all(part.state == "PENDING" for part in again)
+        told = f"put job {facts.job.job_id} back into the queue" if waits else f"started job {facts.job.job_id} again"
+        yield alert("requeued", f"Slurm {told} (restarts so far: {times}).", facts.job)
 
 
 # --- what runs ---------------------------------------------------------------------------------------------------
@@ -169,19 +163,10 @@ def _passed(part: Job, now: datetime) -> float:
 
 def _cannot_start(facts: Facts) -> Iterator[Alert]:
     for part in facts.waiting:
-        reason = part.reason or ""
-        if _NEVER.search(reason) and "maintenance" not in reason.lower():
-            text = f"Job {part.job_id} cannot start as it is: Slurm says {reason}. It waits until somebody changes it."
-            yield alert("cannot-start", hopeless(part) or text, part)
+        found = stuck(part) or out_of_reach(facts, part)
+        if found is not None and found.request:
+            yield alert("cannot-start", found.told, part)
             return
-
-
-def hopeless(part: Job) -> str | None:
-    """That a job waits for what can no longer happen, in a sentence; None where there is hope."""
-    if part.state != "PENDING" or part.reason != _DEPENDENCY:
-        return None
-    awaited = f"it waits for {flat(part.dependency)}, which" if part.dependency else "what it waits for"
-    return f"{called(part)} can never start: {awaited} can no longer come true ({part.reason})."
 
 
 def _long_wait(facts: Facts) -> Iterator[Alert]:

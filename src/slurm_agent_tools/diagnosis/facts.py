@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from slurm_agent_tools.diagnosis.nodes import troubled
 from slurm_agent_tools.history.usage import usage
 from slurm_agent_tools.model import Job, Node, Step, end_reason
 from slurm_agent_tools.replies import EvidenceLine
@@ -15,7 +16,6 @@ _KILL, _END = 9, 15
 _SAMPLED = 120  # seconds, several times Slurm's usual interval
 _FULL = 0.95  # of the requested memory: sampled, so a peak is seen a little late
 _LAUNCH = "JobLaunchFailure"  # 22.05 gives it to every job that a signal ended too, as measured
-_BAD_NODE = ("down", "fail", "not_respond", "no_respond", "unk", "*")  # sinfo(1): * does not respond
 
 
 def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
@@ -40,7 +40,8 @@ def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
         found |= set() if part.reason == _LAUNCH and part.signal else {f"ended={part.reason}"}
     elif part.reason and part.started is None:
         found.add(f"reason={part.reason}")
-    return frozenset(found | _compared(part, found) | (_fallen(found) if down(nodes) else set()))
+    fallen = _fallen(found) if any(map(troubled, nodes)) else set()
+    return frozenset(found | _compared(part, found) | fallen)
 
 
 def _fallen(found: set[str]) -> set[str]:
@@ -70,11 +71,6 @@ def overdue(part: Job) -> bool:
     """True when it ran for all the time that it had."""
     limit = part.resources.time_limit_seconds
     return bool(limit and limit > 0 and part.elapsed_seconds is not None and part.elapsed_seconds >= limit)
-
-
-def down(nodes: Sequence[Node]) -> list[Node]:
-    """Those that cannot run anything."""
-    return [node for node in nodes if any(state in node.state.lower() for state in _BAD_NODE)]
 
 
 def _ends(prefix: str, code: int | None, signal: int | None) -> set[str]:
@@ -125,7 +121,8 @@ def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
             texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
         else:
             texts.append(f"step {step.step_id} ({step.name}): {_words(step.state, step.exit_code, step.signal, None)}")
-    texts += [f"node {node.name}: {node.state}" + (f" ({node.reason})" if node.reason else "") for node in down(nodes)]
+    bad = [node for node in nodes if troubled(node)]
+    texts += [f"node {node.name}: {node.state}" + (f" ({node.reason})" if node.reason else "") for node in bad]
     return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
 
 

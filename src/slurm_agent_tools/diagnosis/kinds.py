@@ -30,7 +30,7 @@ KINDS: Mapping[str, tuple[Severity, str]] = {
     "maintenance": ("medium", "Nodes that the job runs on or waits for are reserved for maintenance within its time."),
     "long-wait": ("medium", "A job waits more than twice as long as was estimated, and more than 30 seconds."),
     "slow-run": ("medium", "A job runs more than twice as long as 95 % of at least 3 like runs that completed."),
-    "requeued": ("medium", "Slurm started the job again."),
+    "requeued": ("medium", "Slurm put the job back into the queue, or started it again."),
 }
 """Every alert about one job: how grave it is, and when it is raised."""
 
@@ -48,13 +48,15 @@ class Facts:
     """What is known of one job and its surroundings. None: not asked, or no answer.
 
     `parts` are its array tasks or components, else the job itself. `hosts` are the names of nodes of each part, in
-    their order. `like` are earlier runs of the same job. `using` tells of the running part nearest to its memory limit.
+    their order; `awaited` are nodes that its waiting parts named and that Slurm says they wait for. `like` are earlier
+    runs of the same job. `using` tells of the running part nearest to its memory limit.
     """
 
     job: Job
     parts: tuple[Job, ...]
     now: datetime
     hosts: tuple[frozenset[str], ...] = ()
+    awaited: frozenset[str] = frozenset()
     nodes: Sequence[Node] | None = None
     partitions: Mapping[str, Partition] | None = None
     reservations: Sequence[Reservation] | None = None

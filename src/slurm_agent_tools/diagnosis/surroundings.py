@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.kinds import Facts, alert
-from slurm_agent_tools.diagnosis.words import listed
-from slurm_agent_tools.model import Job, Reservation
+from slurm_agent_tools.diagnosis.kinds import Facts, alert, called
+from slurm_agent_tools.diagnosis.nodes import drained, troubled
+from slurm_agent_tools.diagnosis.stuck import Stuck, unavailable
+from slurm_agent_tools.diagnosis.words import flat, listed
+from slurm_agent_tools.model import Job, Node, Reservation
 from slurm_agent_tools.replies import Alert
 
-_DOWN = ("DOWN", "INACTIVE", "DRAIN")
-_BAD_NODE = re.compile(r"(?:down|fail|err|inval|unk|no_respond).*|.*\*", re.IGNORECASE)
+_CLOSED = ("DOWN", "INACTIVE")
+_DRAINS = "DRAIN"
 
 
 def node_trouble(facts: Facts) -> Iterator[Alert]:
@@ -21,10 +22,9 @@ def node_trouble(facts: Facts) -> Iterator[Alert]:
     lost = [part for part in facts.parts if part.state in {"NODE_FAIL", "BOOT_FAIL"}]
     if lost:
         told.append(f"A node failed under job {facts.job.job_id}: {listed(part.nodes or 'unknown' for part in lost)}.")
-    bad = [node for node in facts.nodes or () if node.name in taken and _BAD_NODE.fullmatch(node.state)]
+    bad = [node for node in facts.nodes or () if node.name in taken and troubled(node)]
     if bad:
-        names = listed(f"{node.name} is {node.state}" + (f" ({node.reason})" if node.reason else "") for node in bad)
-        told.append(f"Job {facts.job.job_id} runs on a node in trouble: {names}.")
+        told.append(f"Job {facts.job.job_id} runs on a node in trouble: {_states(bad)}.")
     if told:
         yield alert("node-trouble", " ".join(told), facts.job)
 
@@ -35,16 +35,33 @@ def _taken(facts: Facts) -> frozenset[str]:
     return frozenset[str]().union(*(hosts for part, hosts in pairs if part.active))
 
 
+def out_of_reach(facts: Facts, part: Job) -> Stuck | None:
+    """Nodes that a waiting part named and that take no job now; Slurm says the same of nodes that are only busy."""
+    if unavailable(part) is None:
+        return None
+    gone = [node for node in facts.nodes or () if node.name in facts.awaited and (troubled(node) or drained(node))]
+    if not gone:
+        return None
+    told = f"{called(part)} cannot start: a node that it named takes no jobs, {_states(gone)} ({part.reason})."
+    return Stuck(f"{told} An administrator has to bring it back, or the job has to do without it.")
+
+
+def _states(nodes: Sequence[Node]) -> str:
+    return listed(f"{node.name} is {node.state}" + (f" ({flat(node.reason)})" if node.reason else "") for node in nodes)
+
+
 def partition_down(facts: Facts) -> Iterator[Alert]:
-    """A partition of it that starts nothing."""
+    """A partition of it that starts nothing, or takes nothing new (scontrol(1), State of a partition)."""
     names = dict.fromkeys(
         name for part in facts.parts if part.active for name in (part.partition or "").split(",") if name
     )
     known = facts.partitions or {}
-    bad = [known[name] for name in names if name in known and known[name].state.upper().startswith(_DOWN)]
+    bad = [known[name] for name in names if name in known and known[name].state.upper().startswith((*_CLOSED, _DRAINS))]
     if bad:
         told = listed(f"{part.name} is {part.state}" for part in bad)
-        what = "What waits there does not start." if facts.waiting else "What runs there goes on."
+        drains = all(part.state.upper().startswith(_DRAINS) for part in bad)
+        waits = "What waits there may start, nothing new is taken." if drains else "What waits there does not start."
+        what = waits if facts.waiting else "What runs there goes on."
         yield alert("partition-down", f"A partition of job {facts.job.job_id}: {told}. {what}", facts.job)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from slurm_agent_tools.model import Job
+from slurm_agent_tools.model import NOT_SET_UP, Job
 from slurm_agent_tools.units import format_duration, human_memory
 
 NOT_MEASURED = "not measured"
@@ -13,12 +13,19 @@ NOT_MEASURED = "not measured"
 def outcome(job: Job) -> str:
     """State, exit code or signal where they tell more than the state, and who cancelled it."""
     told = job.state
-    if job.state == "FAILED" and job.signal:
+    if (job.exit_code, job.signal) == NOT_SET_UP:
+        told += " (could not be set up)"
+    elif job.state == "FAILED" and job.signal:
         told += f" (signal {job.signal})"
-    elif job.exit_code is not None and (job.exit_code or job.state == "COMPLETED"):  # 0 looks like a success
+    elif job.exit_code is not None and _meant(job):
         other = "" if job.doubted_code is None else f" or {job.doubted_code}"
         told += f" (exit code {job.exit_code}{other})"
     return f"{told} by {job.cancelled_by}" if job.cancelled_by else told
+
+
+def _meant(job: Job) -> bool:
+    """False for a code that its script did not end with: 0 looks like a success, and DEADLINE has a mark of Slurm's."""
+    return job.state == "COMPLETED" or (bool(job.exit_code) and job.state != "DEADLINE")
 
 
 def code(job: Job) -> str:

@@ -28,6 +28,7 @@ from slurm_agent_tools.replies.shapes import (
     Alert,
     Blocked,
     Blocker,
+    BriefShown,
     DecisionShown,
     ErrorInfo,
     ErrorReply,
@@ -53,6 +54,7 @@ __all__ = [
     "AnalyzeReply",
     "Blocked",
     "Blocker",
+    "BriefShown",
     "Budget",
     "CancelReply",
     "Change",
@@ -117,26 +119,12 @@ __all__ = [
 ]
 
 
-class EndedShown(JobShown):
-    """A job that ended a short while ago: as JobShown, but most of what is not known is left out."""
+class EndedShown(BriefShown):
+    """A job that ended a short while ago: as BriefShown, and its times and signal too are left out where not known."""
 
-    partition: str | None = Field(default=None, exclude_if=unknown)
-    user: str | None = Field(default=None, exclude_if=unknown)
     signal: int | None = Field(default=None, exclude_if=unknown)
-    derived_exit_code: int | None = Field(default=None, exclude_if=unknown)
-    derived_signal: int | None = Field(default=None, exclude_if=unknown)
-    cancelled_by: str | None = Field(default=None, exclude_if=unknown)
-    submitted: datetime | None = Field(default=None, exclude_if=unknown)
     started: datetime | None = Field(default=None, exclude_if=unknown)
     ended: datetime | None = Field(default=None, exclude_if=unknown)
-    queue_seconds: int | None = Field(default=None, exclude_if=unknown)
-    run_seconds: int | None = Field(default=None, exclude_if=unknown)
-    time_limit_seconds: int | None = Field(default=None, exclude_if=unknown)
-    nodes: str | None = Field(default=None, exclude_if=unknown)
-    restarts: int | None = Field(default=None, exclude_if=unknown)
-    dependency: str | None = Field(default=None, exclude_if=unknown)
-    cause: str | None = Field(default=None, exclude_if=unknown)
-    estimated_start: datetime | None = Field(default=None, exclude_if=unknown)
 
 
 class SlurmSection(Shape):
@@ -147,7 +135,7 @@ class SlurmSection(Shape):
     active_jobs: int
     max_concurrent: int
     slots_left: int
-    jobs: list[JobShown]
+    jobs: list[BriefShown]
     finished_recently: list[EndedShown] = Field(default_factory=list)
     not_shown: int = 0
 
@@ -259,7 +247,7 @@ class StatusReply(Reply):
     partitions: list[PartitionShown] | SectionError | None = None
     nodes: list[NodeShown] | SectionError | None = None
     results: list[ResultBrief] | SectionError | None = None
-    errors: list[JobShown] | SectionError | None = None
+    errors: list[BriefShown] | SectionError | None = None
     disk: DiskSection | SectionError | None = None
     policy: PolicySection | SectionError | None = None
     alerts: list[Alert] = Field(default_factory=list)

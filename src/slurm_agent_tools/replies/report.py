@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from slurm_agent_tools.replies.running import RunningShown
-from slurm_agent_tools.replies.shapes import Alert, JobShown, Reply, ResourcesShown, Shape
+from slurm_agent_tools.replies.shapes import Alert, BriefShown, JobShown, Reply, ResourcesShown, Shape
 
 
 class Efficiency(Shape):
@@ -135,11 +135,14 @@ class ReportReply(Reply):
 
 
 class WaitReply(Reply):
-    """Answer of wait_for_job. Of many `tasks` those that failed are shown first, then those that go on."""
+    """Answer of wait_for_job. Of many `tasks` those that failed are shown first, then those that go on.
+
+    What a task leaves out is as in `job`, or not known.
+    """
 
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown
-    tasks: list[JobShown] = Field(default_factory=list)
+    tasks: list[BriefShown] = Field(default_factory=list)
     tasks_by_state: dict[str, int] = Field(default_factory=dict)
     tasks_not_shown: int = 0
     next_poll_seconds: int | None = None

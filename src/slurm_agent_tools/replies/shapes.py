@@ -187,6 +187,32 @@ class JobShown(Shape):
     sources: list[str] = Field(default_factory=list)
 
 
+def empty(value: object) -> bool:
+    """For fields that are left out where there is nothing in them."""
+    return not value
+
+
+class BriefShown(JobShown):
+    """One job of several: as JobShown, but most of what is not known is left out."""
+
+    partition: str | None = Field(default=None, exclude_if=unknown)
+    user: str | None = Field(default=None, exclude_if=unknown)
+    derived_exit_code: int | None = Field(default=None, exclude_if=unknown)
+    derived_signal: int | None = Field(default=None, exclude_if=unknown)
+    cancelled_by: str | None = Field(default=None, exclude_if=unknown)
+    submitted: datetime | None = Field(default=None, exclude_if=unknown)
+    queue_seconds: int | None = Field(default=None, exclude_if=unknown)
+    run_seconds: int | None = Field(default=None, exclude_if=unknown)
+    time_limit_seconds: int | None = Field(default=None, exclude_if=unknown)
+    nodes: str | None = Field(default=None, exclude_if=unknown)
+    restarts: int | None = Field(default=None, exclude_if=unknown)
+    dependency: str | None = Field(default=None, exclude_if=unknown)
+    managed: bool | None = Field(default=None, exclude_if=unknown)
+    cause: str | None = Field(default=None, exclude_if=unknown)
+    estimated_start: datetime | None = Field(default=None, exclude_if=unknown)
+    sources: list[str] = Field(default_factory=list, exclude_if=empty)
+
+
 class SectionError(Shape):
     """Stands in place of a section that could not be read."""
 

@@ -26,7 +26,8 @@ class SlurmClient(Questions):
         """The truth about one job. UnknownJob only when queue and accounting both say so, else SlurmError."""
         views = await self.jobs([job_id], fresh=fresh, max_age=max_age)
         if job_id not in views:
-            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job", hint="See get_status for your jobs.")
+            hint = "See get_status for your jobs. A task is named 123_4 and a component 123+1, not by its own number."
+            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job", hint=hint)
         return views[job_id]
 
     async def jobs(

@@ -190,6 +190,7 @@ def _step(step: str, cell: dict[str, str], code: int | None, signal: int | None)
         allocated=_amounts(cell["AllocTRES"]),
         tasks=int(cell["NTasks"]) if cell["NTasks"] else None,
         started=parse_time(cell["Start"]),
+        cancelled_by=cell["State"].partition(" by ")[2] or None,
     )
 
 

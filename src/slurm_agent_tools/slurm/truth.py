@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from slurm_agent_tools.model import Job, Resources, Step
+from slurm_agent_tools.model import NOT_SET_UP, Job, Resources, Step
 from slurm_agent_tools.units import JobId, indices
 
 _WORST = (
@@ -14,7 +14,6 @@ _WORST = (
     "COMPLETED",
 )  # fmt: skip
 _MEMORY = "OUT_OF_MEMORY"
-_NOT_SET_UP = 53  # no signal: how Slurm marks a bad --chdir, --output or --error (measured)
 _NO_END = "the controller does not know it, and the accounting has not been told its end"
 _ENDED_BY = {
     "TIMEOUT": "It reached its time limit.",
@@ -160,6 +159,8 @@ def view(wanted: JobId, live: Iterable[Job], details: Iterable[Job], past: Itera
         return None
     if len(parts) == 1 and parts[0].job_id in {wanted, wanted.whole}:
         return JobView(parts[0])
+    if len(parts) == 1 and wanted.task is not None:  # one of a range that waits as a whole
+        return JobView(replace(parts[0], job_id=wanted))
     return JobView(_whole(wanted, parts), tuple(parts))
 
 
@@ -232,7 +233,8 @@ def _memory(job: Job) -> str | None:
     if job.state == _MEMORY or killed:
         where = f" in step {killed[0].step_id}" if killed else ""
         return f"It was killed{where} for using more memory than it asked for."
-    if job.state == "FAILED" and job.signal == 9 and any(step.state == "CANCELLED" for step in job.steps):
+    # A step that killed itself is CANCELLED as well, but by nobody (measured).
+    if job.state == "FAILED" and job.signal == 9 and any(step.cancelled_by is not None for step in job.steps):
         return "It was killed (signal 9), as Slurm does by polling when a job uses more memory than it asked for."
     return None
 
@@ -244,7 +246,9 @@ def _ended_by(job: Job) -> str | None:
 
 
 def _exit(job: Job) -> str | None:
-    if (job.exit_code, job.signal) == (0, _NOT_SET_UP):
+    if job.state == "FAILED" and job.nodes is None and job.elapsed_seconds == 0:  # sbatch was told so (measured)
+        return "It never ran: Slurm could not meet its request."
+    if (job.exit_code, job.signal) == NOT_SET_UP:
         return "Slurm could not set it up: its working folder or an output file could not be opened."
     if job.signal:
         return f"It ended by signal {job.signal}."

@@ -18,8 +18,10 @@ import anyio
 
 from slurm_agent_tools.diagnosis import alerts, limits
 from slurm_agent_tools.diagnosis.kinds import Estimate, Facts
+from slurm_agent_tools.diagnosis.stuck import unavailable
 from slurm_agent_tools.history import waits
 from slurm_agent_tools.history.records import JobRecord
+from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job, Node, Partition, Reservation
 from slurm_agent_tools.replies import Alert, RunningShown
 from slurm_agent_tools.slurm import hosts
@@ -48,12 +50,12 @@ class Seen:
     estimated_start: datetime | None = None
 
 
-async def look(desk: Desk, view: JobView) -> Seen:
-    """Look at one job and what is around it, for a second at most. Raises StorageError for the ledger only."""
+async def look(desk: Desk, view: JobView, run: Submission | None) -> Seen:
+    """Look at one job, submitted by `run`, and around it, for a second at most. Raises StorageError for the ledger."""
     found = Facts(view.job, tuple(parts(view)), desk.clock.now())
     if view.over:
         return Seen(alerts.alerts(found))
-    asked = _Asked(desk, found)
+    asked = _Asked(desk, found, run)
     with anyio.move_on_after(SECONDS):
         await asked.gather()
     facts = await asked.facts()
@@ -68,15 +70,15 @@ async def look(desk: Desk, view: JobView) -> Seen:
 class _Asked:
     """The questions of one look, each with its own answer, error, or nothing in time."""
 
-    def __init__(self, desk: Desk, facts: Facts) -> None:
-        self.desk, self._facts = desk, facts
+    def __init__(self, desk: Desk, facts: Facts, run: Submission | None) -> None:
+        self.desk, self._facts, self._run = desk, facts, run
         slurm, base = desk.slurm, facts.job.job_id.base
         self.nodes: Later[tuple[Node, ...]] = Later(slurm.nodes)
         self.partitions: Later[dict[str, Partition]] = Later(partial(slurm.partitions, max_age=_PARTITIONS_AGE))
         self.reservations: Later[tuple[Reservation, ...]] = Later(slurm.running.reservations)
         self.queue: Later[Queue] = Later(slurm.queue)
         self.use: Later[Use] = Later(partial(slurm.running.use, [base]))
-        self.estimate: Later[Estimate | None] = Later(partial(_estimate, desk, facts))
+        self.estimate: Later[Estimate | None] = Later(partial(_estimate, desk, facts, run))
         self.progress: Later[float | None] = Later(partial(_progress, desk, facts))
 
     async def gather(self) -> None:
@@ -99,14 +101,20 @@ class _Asked:
         return replace(
             known,
             hosts=tuple(hosts.named(part.nodes) for part in known.parts),
+            awaited=_awaited(known.waiting),
             nodes=self.nodes.answer,
             partitions=self.partitions.answer,
             reservations=self.reservations.answer,
             using=None if using is None else replace(using, progress=self.progress.answer),
             pending=None if self.queue.answer is None else self.desk.slurm.mine(self.queue.answer).states()["PENDING"],
             estimate=self.estimate.answer,
-            like=await _like(self.desk, known.job) if known.running else (),
+            like=await _like(self.desk, self._run) if known.running else (),
         )
+
+
+def _awaited(waiting: Sequence[Job]) -> frozenset[str]:
+    """The nodes that Slurm says these wait for by name."""
+    return frozenset[str]().union(*(hosts.named(unavailable(part)) for part in waiting))
 
 
 async def _progress(desk: Desk, facts: Facts) -> float | None:
@@ -114,9 +122,8 @@ async def _progress(desk: Desk, facts: Facts) -> float | None:
     return await headway.share(desk, facts.running[0], facts.now) if len(facts.parts) == 1 else None
 
 
-async def _promised(desk: Desk, job_id: JobId) -> Estimate | None:
+def _promised(run: Submission | None) -> Estimate | None:
     """How long Slurm expected it to wait when it was submitted."""
-    run = await desk.db(desk.store.by_job, desk.owner, job_id.base)
     told = json.loads(run.reply_json).get("estimated_start") if run is not None and run.reply_json else None
     if run is None or not told:
         return None
@@ -124,9 +131,9 @@ async def _promised(desk: Desk, job_id: JobId) -> Estimate | None:
     return Estimate(max(0.0, seconds), "by Slurm at its submission")
 
 
-async def _estimate(desk: Desk, facts: Facts) -> Estimate | None:
+async def _estimate(desk: Desk, facts: Facts, run: Submission | None) -> Estimate | None:
     """The same, else what jobs like it waited here lately."""
-    job, promised = facts.job, await _promised(desk, facts.job.job_id)
+    job, promised = facts.job, _promised(run)
     if promised is not None or job.submitted is None:
         return promised
     if (facts.now - job.submitted).total_seconds() <= alerts.PATIENCE:
@@ -138,9 +145,8 @@ async def _estimate(desk: Desk, facts: Facts) -> Estimate | None:
     return Estimate(waited.median, f"the median of {waited.jobs} jobs like it here lately")
 
 
-async def _like(desk: Desk, job: Job) -> Sequence[JobRecord]:
+async def _like(desk: Desk, run: Submission | None) -> Sequence[JobRecord]:
     """Earlier runs of the same script, else of the same name."""
-    run = await desk.db(desk.store.by_job, desk.owner, job.job_id.base)
     if run is None:
         return ()
     same = await desk.db(desk.store.history, desk.owner, script_sha256=run.script_sha256, limit=_LIKE)
@@ -182,4 +188,7 @@ async def _brief(desk: Desk, rows: list[Job]) -> Facts:
     whole = replace(next((row for row in rows if row.active), rows[0]), job_id=base)
     facts = Facts(whole, tuple(told), desk.clock.now(), tuple(hosts.named(row.nodes) for row in told))
     waits_now = any(row.state == "PENDING" for row in told)
-    return replace(facts, estimate=await _promised(desk, base) if waits_now else None)
+    if not waits_now:
+        return facts
+    run = await desk.db(desk.store.by_job, desk.owner, base.base)
+    return replace(facts, awaited=_awaited(facts.waiting), estimate=_promised(run))

@@ -19,7 +19,7 @@ from slurm_agent_tools.replies import (
 )
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
-_USABLE = ("idle", "mix", "alloc", "comp")
+_USABLE = ("idle", "mix", "alloc", "comp", "plnd", "planned")  # planned for a job that goes before others, not taken
 _DEEP = 20
 _SHORT = 300
 """Seconds: who waits less in the median has no need of a smaller request."""
@@ -92,11 +92,12 @@ def _time(seconds: int | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """What is known beside the moment: measured waits, and when the next maintenance begins."""
+    """What is known beside the moment: measured waits, when a maintenance begins, whether all is switched off."""
 
     waits: QueueWaits | None = None
     maintenance: datetime | None = None
     now: datetime | None = None
+    closed: bool = False
 
 
 def queue(
@@ -143,10 +144,9 @@ def _advice(
     depth: int, mine: SlurmSection, share: Mapping[str, float | None], lately: Lately, *, has_nodes: bool
 ) -> tuple[str, str]:
     """What to do, and the one ground that decided it."""
-    if not has_nodes:
-        return "WAIT", "no node is usable now"
-    if mine.slots_left == 0:
-        return "WAIT", f"all {mine.max_concurrent} of your slots are taken"
+    barred = _barred(mine, lately, has_nodes=has_nodes)
+    if barred is not None:
+        return "WAIT", barred
     if lately.maintenance is not None and lately.now is not None and lately.maintenance - lately.now < _SOON:
         return "ADJUST", f"{_maintenance(lately.maintenance)}: only a shorter time limit starts before it"
     crowded = _crowded(depth, share)
@@ -156,6 +156,15 @@ def _advice(
     if measured is not None and measured.median <= _SHORT:
         return "SUBMIT_NOW", f"{crowded}, but {_waited(measured)}"
     return "ADJUST", f"{crowded}: a smaller or shorter request starts sooner"
+
+
+def _barred(mine: SlurmSection, lately: Lately, *, has_nodes: bool) -> str | None:
+    """Why a job that is submitted now would not be taken, or have nowhere to run."""
+    if lately.closed:
+        return "a person has switched all submissions off in the policy"
+    if not has_nodes:
+        return "no node is usable now"
+    return f"all {mine.max_concurrent} of your slots are taken" if mine.slots_left == 0 else None
 
 
 def _crowded(depth: int, share: Mapping[str, float | None]) -> str | None:

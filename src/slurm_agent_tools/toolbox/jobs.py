@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 import anyio
 
@@ -21,8 +22,16 @@ from slurm_agent_tools.units import JobId, parse_job_id
 _LOOKS = 20
 _PAUSE = 0.5
 _SECONDS = 3.0
+_AT_ONCE = 50
 _MARGIN = timedelta(seconds=5)  # a job that was released just now may not have been in the queue yet
 _ENDING = frozenset({"COMPLETING", "CANCELLED"})
+_STARTED = frozenset(
+    {
+        "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT", "RESIZING",
+        "POWER_UP_NODE",
+    }
+)  # fmt: skip
+Status = Literal["finished", "running", "pending", "unknown"]
 
 
 def parse(text: str, field: str = "job_id") -> JobId:
@@ -46,6 +55,16 @@ def ended(view: JobView) -> bool:
     return not any(part.active or part.state == "UNKNOWN" for part in (view.job, *view.tasks))
 
 
+def status(view: JobView) -> Status:
+    """How a job stands in one word. `running` from when it has nodes, also where it is held up there."""
+    parts = (view.job, *view.tasks)
+    if view.job.state == "UNKNOWN":
+        return "unknown"
+    if not any(part.active for part in parts):
+        return "finished"
+    return "running" if any(part.state in _STARTED for part in parts) else "pending"
+
+
 async def managed(desk: Desk) -> frozenset[int]:
     """Ids of the jobs that came through the guard."""
     return await desk.db(desk.store.managed_ids, desk.owner)
@@ -67,29 +86,36 @@ async def cancel(desk: Desk, job_id: JobId) -> None:
     raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
 
 
-async def remember(desk: Desk, view: JobView) -> None:
-    """Note that this caller read the job's state, and so knows of it, and how it ended."""
+async def remember(desk: Desk, view: JobView) -> Submission | None:
+    """Note that this caller read the job's state, and so knows of it, and how it ended.
+
+    Returns its submission as it was before; None for a job that did not come from this project.
+    """
     base = view.job.job_id.base
     await desk.db(desk.store.mark_read, desk.owner, f"job:{base}", desk.clock.now())
     run = await desk.db(desk.store.by_job, desk.owner, base)
     if run is None:
-        return
+        return None
     if run.delivered is None:
         await desk.db(desk.store.deliver, run.token)
     if view.job.job_id != JobId(base):
-        return
+        return run
     if ended(view):
-        await settle(desk, view)
+        await _complete(desk, run, view)
     elif run.phase == "released" and run.seen != view.job.state:
         job = view.job
         await desk.db(desk.store.update, run, seen=job.state, partition=job.partition, started=job.started)
+    return run
 
 
 async def settle(desk: Desk, view: JobView, diagnosis: Diagnosis | None = None) -> None:
     """Complete the submission's record with its end, and with what analyze_log found."""
     run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
-    if run is None:
-        return
+    if run is not None:
+        await _complete(desk, run, view, diagnosis)
+
+
+async def _complete(desk: Desk, run: Submission, view: JobView, diagnosis: Diagnosis | None = None) -> None:
     read: dict[str, object] = {}
     if diagnosis is not None:
         found = endings.found(view.job, diagnosis)
@@ -142,7 +168,7 @@ async def settle_ended(desk: Desk, active: Collection[int], read: datetime) -> N
     nothing is asked again.
     """
     runs = await desk.db(desk.store.unended, desk.owner, before=read - _MARGIN)
-    gone = [run for run in runs if run.job_id not in active]
+    gone = [run for run in runs if run.job_id not in active][:_AT_ONCE]
     if not gone:
         return
     with contextlib.suppress(SlurmError), anyio.move_on_after(_SECONDS):

@@ -10,16 +10,15 @@ from slurm_agent_tools.model import Job
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.replies import Alert, EndedShown, SlurmSection
 from slurm_agent_tools.slurm.queue import Queue
-from slurm_agent_tools.toolbox import endings, jobs, live, show
+from slurm_agent_tools.toolbox import endings, live, show
 from slurm_agent_tools.toolbox.desk import Desk
 
 _SHOWN, _SHOWN_OVER = 8, 4
 _LISTED = 10
 
 
-async def section(desk: Desk, active: Queue, over: Queue) -> SlurmSection:
-    """Counts over all jobs of this user; of many the guard's own and the newest are shown."""
-    managed = await jobs.managed(desk)
+async def section(desk: Desk, active: Queue, over: Queue, managed: frozenset[int]) -> SlurmSection:
+    """Counts over all jobs of this user; of many the guard's own (`managed`) and the newest are shown."""
     taken = _taken(active, (await live.reserved(desk, active)))
     limit = desk.policy.policy.limits.max_concurrent_jobs
     shown = _chosen(active, managed, _SHOWN)
@@ -31,7 +30,7 @@ async def section(desk: Desk, active: Queue, over: Queue) -> SlurmSection:
         active_jobs=taken,
         max_concurrent=limit,
         slots_left=max(0, limit - taken),
-        jobs=[show.job(job, managed=job.job_id.base in managed) for job in shown],
+        jobs=[show.brief_job(job, managed=job.job_id.base in managed) for job in shown],
         finished_recently=await _ended(desk, ended, managed),
         not_shown=len(active) + len(over) - len(shown) - len(ended),
     )
@@ -69,9 +68,9 @@ def _chosen(rows: Queue, managed: frozenset[int], most: int) -> list[Job]:
     return list(rows.jobs([*own, *newest]))[:most]
 
 
-async def unmanaged(desk: Desk, active: Queue) -> list[Alert]:
+def unmanaged(desk: Desk, active: Queue, managed: frozenset[int]) -> list[Alert]:
     """Jobs of this user that did not come through the guard."""
-    others = active.bases - await jobs.managed(desk)
+    others = active.bases - managed
     if not others:
         return []
     listed = ", ".join(map(str, heapq.nsmallest(_LISTED, others))) + (", ..." if len(others) > _LISTED else "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.diagnosis.advice import Wanted
 from slurm_agent_tools.diagnosis.completion import Around
@@ -18,7 +16,6 @@ from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import capacity, endings, jobs, show
 from slurm_agent_tools.toolbox.desk import Desk
 
-Status = Literal["finished", "running", "pending", "unknown"]
 _LOOKS, _PAUSE = 5, 0.4
 _OLD = 60.0
 _GOING = frozenset({"RUNNING", "PENDING"})
@@ -47,9 +44,11 @@ def _lags(view: JobView) -> bool:
     return bool(parts) and (not steps or any(step.state in _GOING for step in steps))
 
 
-async def report(desk: Desk, view: JobView, *, ask: bool = False) -> CompletionReport:
-    """The report of a job that is over and settled. `ask`: also ask Slurm how busy it is, if that is not known."""
-    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
+async def report(desk: Desk, view: JobView, run: Submission | None, *, ask: bool = False) -> CompletionReport:
+    """The report of a job, submitted by `run`, that is over and settled.
+
+    `ask`: also ask Slurm how busy it is, if that is not known.
+    """
     around = Around(
         requested=_requested(view.job, run),
         wanted=Wanted(desk.settings.efficiency, desk.settings.rates),
@@ -119,23 +118,14 @@ def _expected(run: Submission | None) -> int | None:
 async def of_job(desk: Desk, text: str) -> ReportReply:
     """The answer of the command `report`. Raises InputError, UnknownJob and SlurmError."""
     view = await settled(desk, await desk.slurm.job(jobs.parse(text), fresh=True))
-    await jobs.remember(desk, view)
-    status = _status(view)
-    found = await report(desk, view, ask=True) if status == "finished" else None
+    run = await jobs.remember(desk, view)
+    status = jobs.status(view)
+    found = await report(desk, view, run, ask=True) if status == "finished" else None
     told = f"Job {view.job.job_id} is {view.job.state}."
     if found is None:
         told += " There is a report once it is over."
     elif found.recommendation is not None:
         told += f" {found.recommendation.text}"
     managed = view.job.job_id.base in await jobs.managed(desk)
-    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
     shown = show.job(view.job, managed=managed, why=endings.cause(desk, run, view.job))
     return ReportReply(status=status, summary=told, as_of=desk.clock.now(), job=shown, report=found)
-
-
-def _status(view: JobView) -> Status:
-    if view.job.state == "UNKNOWN":
-        return "unknown"
-    if view.over:
-        return "finished"
-    return "pending" if all(part.state == "PENDING" for part in (view.job, *view.tasks) if part.active) else "running"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from slurm_agent_tools.diagnosis.words import queued
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.model import Job, Resources
-from slurm_agent_tools.replies import ErrorInfo, JobShown, ResourcesShown, SectionError
+from slurm_agent_tools.replies import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
 from slurm_agent_tools.slurm.truth import cause
 from slurm_agent_tools.trust import line
 from slurm_agent_tools.units import format_duration, human_memory
+
+_SHARED = frozenset({"partition", "user", "submitted", "time_limit_seconds", "managed", "sources"})
 
 
 def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> JobShown:
@@ -38,6 +40,19 @@ def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> 
         cause=why or cause(record),
         estimated_start=record.expected_start if record.state == "PENDING" else None,
         sources=list(record.sources),
+    )
+
+
+def brief_job(record: Job, *, managed: bool | None = None) -> BriefShown:
+    """One job of several."""
+    return BriefShown(**dict(job(record, managed=managed)))
+
+
+def part(record: Job, whole: JobShown, *, why: str | None = None) -> BriefShown:
+    """A task or component of a job that is shown with it: what both share is told once."""
+    told = dict(job(record, managed=whole.managed, why=why))
+    return BriefShown(
+        **{name: told[name] for name in told if name not in _SHARED or told[name] != getattr(whole, name)}
     )
 
 

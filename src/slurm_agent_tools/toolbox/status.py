@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from slurm_agent_tools.catalogue import GetStatus, Section
+from slurm_agent_tools.diagnosis.nodes import troubled
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.model import Job, Node, Partition
 from slurm_agent_tools.policy.loading import LoadedPolicy
@@ -36,6 +38,7 @@ _SOURCES = {
     "partitions": ("partitions", "nodes"),
 }  # fmt: skip
 _RECENT = timedelta(days=1)
+_NAMED = 5
 
 
 class Answers:
@@ -53,8 +56,10 @@ class Answers:
         self.info: Later[ClusterInfo] = Later(desk.slurm.info)
         self.recent: Later[tuple[Job, ...]] = Later(partial(desk.slurm.recent, desk.clock.now() - _RECENT))
         self.jobs: Later[SlurmSection] = Later(self._mine)
+        self.managed: frozenset[int] = frozenset()
         self.unmanaged: list[Alert] = []
         self.verdict = load.CALM
+        self.closed = desk.policy.policy.submissions == "off"
         self.lately = capacity.Lately()
         self.results = Later(partial(_results, desk))
         self.disk = Later(partial(disk.room, desk))
@@ -72,6 +77,7 @@ class Answers:
         if self.queue.error is None:
             self.broken_off = await recover.complete(self.desk, self.queue.value())
             await recover.ended(self.desk, self.queue.value())
+            self.managed = await jobs.managed(self.desk)
         await ask_all(self.jobs)
         if "queue" in wanted and self.queue.error is None:
             self.lately = await _lately(self.desk, self.queue.value(), named=self.named)
@@ -80,8 +86,8 @@ class Answers:
     async def _mine(self) -> SlurmSection:
         rows = self.desk.slurm.mine(self.queue.value())
         active = rows.going()
-        self.unmanaged = await mine.unmanaged(self.desk, active)
-        return await mine.section(self.desk, active, rows.going(on=False))
+        self.unmanaged = mine.unmanaged(self.desk, active, self.managed)
+        return await mine.section(self.desk, active, rows.going(on=False), self.managed)
 
 
 async def _lately(desk: Desk, queue: Queue, *, named: bool) -> capacity.Lately:
@@ -133,8 +139,7 @@ async def get_status(desk: Desk, ask: GetStatus, caller: Caller) -> StatusReply:
 async def _drifted(desk: Desk, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:
     if answers.queue.error is not None:
         return []
-    ids = await jobs.managed(desk)
-    managed = desk.slurm.mine(answers.queue.value()).jobs(sorted(ids))
+    managed = desk.slurm.mine(answers.queue.value()).jobs(sorted(answers.managed))
     drifted = await Look(desk, caller, "get_status", fresh=fresh).at(managed)
     return [*await _of_jobs(desk, managed, answers), *drifted]
 
@@ -161,11 +166,14 @@ def _makers(desk: Desk, answers: Answers) -> dict[str, Callable[[], Any]]:
         "jobs": answers.jobs.value,
         "gpu": lambda: capacity.gpus(answers.nodes.value()),
         "queue": lambda: capacity.queue(
-            answers.queue.value().states(), answers.nodes.value(), answers.jobs.value(), answers.lately
+            answers.queue.value().states(),
+            answers.nodes.value(),
+            answers.jobs.value(),
+            replace(answers.lately, closed=answers.closed),
         ),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],
-        "errors": lambda: [show.job(job) for job in answers.recent.value() if jobs.failed(JobView(job, ()))][:20],
+        "errors": lambda: [show.brief_job(job) for job in answers.recent.value() if jobs.failed(JobView(job, ()))][:20],
         "results": answers.results.value,
         "disk": answers.disk.value,
         "policy": lambda: policy_section(desk.policy),
@@ -210,16 +218,17 @@ def _alerts(desk: Desk, answers: Answers) -> list[Alert]:
         found += answers.unmanaged
     found += _slow(desk, answers.verdict)
     if answers.nodes.error is None:
-        down = [
-            node.name for node in answers.nodes.value() if node.state.rstrip("*").lower().startswith(("down", "fail"))
-        ]
-        if down:
-            found.append(
-                Alert(
-                    severity="medium", code="nodes-down", message=f"{len(down)} nodes are down: {', '.join(down[:5])}"
-                )
-            )
+        found += _down(answers.nodes.value())
     return found
+
+
+def _down(nodes: Sequence[Node]) -> list[Alert]:
+    """Nodes that run nothing although nobody took them away."""
+    bad = [f"{node.name} ({node.state})" for node in nodes if troubled(node)]
+    if not bad:
+        return []
+    which = ", ".join(bad[:_NAMED]) + (f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else "")
+    return [Alert(severity="medium", code="nodes-down", message=f"Nodes down, failing or silent: {which}.")]
 
 
 def _crowded(pending: int) -> list[Alert]:
@@ -250,4 +259,5 @@ def _summary(answers: Answers, broken: list[str]) -> str:
         f"{own.running_jobs} running and {own.pending_jobs} pending jobs;"
         f" {own.slots_left} of {own.max_concurrent} slots left."
     )
+    text += " Submissions are switched off in the policy." if answers.closed else ""
     return text + (f" Not readable: {', '.join(broken)}." if broken else "")

@@ -72,7 +72,8 @@ class _Vigil:
         """Code and severity of what is critical or high of this very job."""
         if self.view is None:
             return set()
-        told = (await alerts.look(self._desk, self.view)).alerts
+        run = await self._desk.db(self._desk.store.by_job, self._desk.owner, self.view.job.job_id.base)
+        told = (await alerts.look(self._desk, self.view, run)).alerts
         return {
             (alert.code, alert.severity) for alert in told if alert.severity != "medium" and alert.job_id is not None
         }

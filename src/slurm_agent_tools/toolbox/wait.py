@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from slurm_agent_tools.catalogue import WaitForJob
 from slurm_agent_tools.diagnosis import parts, words
-from slurm_agent_tools.diagnosis.alerts import hopeless
-from slurm_agent_tools.diagnosis.kinds import span
+from slurm_agent_tools.diagnosis.kinds import called, span
+from slurm_agent_tools.diagnosis.stuck import stuck
+from slurm_agent_tools.ledger.records import Submission
 from slurm_agent_tools.model import Job
-from slurm_agent_tools.replies import Alert, JobShown, RunningShown, WaitReply
+from slurm_agent_tools.replies import JobShown, RunningShown, WaitReply
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import alerts, endings, jobs, recover, reporting, show, vigil
 from slurm_agent_tools.toolbox.alerts import Seen
 from slurm_agent_tools.toolbox.desk import Caller, Desk, Progress
 from slurm_agent_tools.toolbox.drift import Look
 
-_STARTED = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
+_COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 
 
 async def wait_for_job(desk: Desk, ask: WaitForJob, caller: Caller, progress: Progress | None) -> WaitReply:
@@ -33,56 +34,55 @@ async def wait_for_job(desk: Desk, ask: WaitForJob, caller: Caller, progress: Pr
     view = await vigil.wait(desk, job_id, ask.timeout_seconds, tell if progress is not None else None)
     view = await reporting.settled(desk, view)
     await recover.notice(desk, [view.job, *view.tasks])
-    await jobs.remember(desk, view)
-    seen = await alerts.look(desk, view)
-    return await _answer(desk, view, seen, await Look(desk, caller, "wait_for_job").all_of_mine(view))
-
-
-async def _answer(desk: Desk, view: JobView, seen: Seen, drifted: list[Alert]) -> WaitReply:
-    now = desk.clock.now()
+    run = await jobs.remember(desk, view)
     managed = await jobs.managed(desk)
-    run = await desk.db(desk.store.by_job, desk.owner, view.job.job_id.base)
-    status = _status(view)
-    cause = endings.cause(desk, run, view.job)
-    shown = show.job(view.job, managed=view.job.job_id.base in managed, why=cause)
-    tasks = parts.shown(view.tasks)
+    seen = await alerts.look(desk, view, run)
+    drifted = await Look(desk, caller, "wait_for_job").all_of_mine(view, managed)
+    reply = _answer(desk, view, run, seen, managed=view.job.job_id.base in managed)
+    report = await reporting.report(desk, view, run) if reply.status == "finished" else None
+    return reply.model_copy(update={"alerts": [*seen.alerts, *drifted], "report": report})
+
+
+def _answer(desk: Desk, view: JobView, run: Submission | None, seen: Seen, *, managed: bool) -> WaitReply:
+    """All but the report and what drifted."""
+    status = jobs.status(view)
+    shown = show.job(view.job, managed=managed, why=endings.cause(desk, run, view.job))
+    tasks, never = parts.shown(view.tasks), _stuck(view, run)
     return WaitReply(
         status=status,
         summary=_ended(shown, view, analysed=endings.remembered(run, view.job) is not None)
         if status == "finished"
-        else _going(shown, view, seen.running),
-        as_of=now,
+        else _going(shown, view, never, seen.running),
+        as_of=desk.clock.now(),
         job=shown,
-        tasks=[show.job(task, managed=shown.managed, why=endings.cause(desk, run, task)) for task in tasks],
+        tasks=[show.part(task, shown, why=endings.cause(desk, run, task)) for task in tasks],
         tasks_by_state=parts.by_state(view.tasks),
         tasks_not_shown=len(view.tasks) - len(tasks),
-        next_poll_seconds=None if status == "finished" or _stuck(view) else desk.watcher.pause(view),
-        alerts=[*seen.alerts, *drifted],
+        next_poll_seconds=None if status == "finished" or never else desk.watcher.pause(view),
         running=seen.running,
         estimated_start=seen.estimated_start,
-        report=await reporting.report(desk, view) if status == "finished" else None,
     )
 
 
-def _status(view: JobView) -> str:
-    states = {part.state for part in (view.job, *view.tasks)}
-    if view.job.state == "UNKNOWN":
-        return "unknown"
-    if not any(part.active for part in (view.job, *view.tasks)):
-        return "finished"
-    return "running" if states & _STARTED else "pending"
+def _stuck(view: JobView, run: Submission | None) -> str | None:
+    """Why nothing of it starts by itself, and what has to change; None where something may go on."""
+    known = view.tasks or (view.job,)
+    left = [part for part in known if part.active]
+    if not left:
+        return None
+    told = stuck(left[0] if len(left) < len(known) else replace(left[0], job_id=view.job.job_id))
+    if told is None or not all(map(stuck, left)):
+        return None
+    if run is not None and run.phase == "held":  # by the guard itself: nobody is told to release that
+        return (
+            f"{called(view.job)} is held until its submission is done. If that broke off, submit_job with"
+            f" idempotency_key {run.idempotency_key} goes on with it."
+        )
+    return told.told
 
 
-def _stuck(view: JobView) -> str | None:
-    """Why nothing of it will ever start; None where something may go on."""
-    active = [part for part in (view.tasks or (view.job,)) if part.active]
-    told = [hopeless(part) for part in active]
-    return told[0] if told and all(told) else None
-
-
-def _going(job: JobShown, view: JobView, running: RunningShown | None) -> str:
-    """How a job stands that goes on, and what to do next."""
-    never = _stuck(view)
+def _going(job: JobShown, view: JobView, never: str | None, running: RunningShown | None) -> str:
+    """How a job stands that goes on, and what to do next; `never`: why it does not by itself."""
     if never is not None:
         return f"{never} cancel_job frees its slot." if job.managed else never
     told = f"Job {job.job_id} ({job.name}){standing(view, running)}."
@@ -97,11 +97,16 @@ def _ended(job: JobShown, view: JobView, *, analysed: bool) -> str:
     elif view.job.state == "COMPLETED":
         text = f"Job {job.job_id} ({job.name}){standing(view)}." + (f" {job.cause}" if job.cause else "")
     else:
-        ended = f": {job.cause[0].lower()}{job.cause[1:]}" if job.cause else "."
+        ended = f": {_inside(job.cause)}" if job.cause else "."
         text = f"Job {job.job_id} ({job.name}) ended in {job.state}{ended}"
     if jobs.failed(view) and not analysed:
         text += f' analyze_log with job_id="{job.job_id}" says why.'
     return text
+
+
+def _inside(sentence: str) -> str:
+    """A sentence behind a colon."""
+    return sentence if sentence.startswith("Slurm") else f"{sentence[0].lower()}{sentence[1:]}"
 
 
 def standing(view: JobView, running: RunningShown | None = None) -> str:
@@ -114,7 +119,8 @@ def describe(job: Job, running: RunningShown | None = None) -> str:
     if job.state == "PENDING":
         return f"PENDING ({job.reason})" if job.reason else "PENDING"
     if job.active:
-        so_far = "" if job.elapsed_seconds is None else f" for {span(job.elapsed_seconds)}"
+        since = "for" if job.state in _COUNTS else "after running"  # Slurm counts the time that it ran
+        so_far = "" if job.elapsed_seconds is None else f" {since} {span(job.elapsed_seconds)}"
         return ", ".join([f"{job.state}{so_far}", *([] if running is None else _use(running))])
     return words.outcome(replace(job, cancelled_by=None))
 

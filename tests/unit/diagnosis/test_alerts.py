@@ -11,6 +11,7 @@ import pytest
 
 from slurm_agent_tools.diagnosis import alerts, limits
 from slurm_agent_tools.diagnosis.kinds import KINDS, Estimate, Facts
+from slurm_agent_tools.diagnosis.stuck import stuck
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.model import Job, Node, Partition, Reservation, Resources, StepUse, Usage
 from slurm_agent_tools.replies import Alert
@@ -68,6 +69,10 @@ def test_an_end_that_is_a_failure_is_critical(state: str):
 def test_a_failure_is_told_with_its_code_and_never_with_the_code_of_a_success():
     failed = raised(running(state="FAILED", exit_code=3))["job-failed"]
     assert failed.message == "Job 7 (train) ended in FAILED (exit code 3)."
+    no_dir = raised(running(state="FAILED", exit_code=0, signal=53))["job-failed"]
+    assert no_dir.message == "Job 7 (train) ended in FAILED (could not be set up)."
+    late = raised(running(state="DEADLINE", exit_code=1))["job-failed"]
+    assert late.message == "Job 7 (train) ended in DEADLINE."
     for state, signal in (("OUT_OF_MEMORY", 125), ("TIMEOUT", 15), ("NODE_FAIL", None)):
         told = raised(running(state=state, exit_code=0, signal=signal))["job-failed"].message
         assert told == f"Job 7 (train) ended in {state}."
@@ -98,7 +103,9 @@ def test_a_task_that_failed_is_told_while_the_others_go_on():
 
 def test_preemption_and_a_second_start_are_told():
     assert set(raised(running(state="PREEMPTED"))) == {"preempted"}
-    assert set(raised(running(restarts=2))) == {"requeued"}
+    again = raised(running(restarts=2))
+    assert set(again) == {"requeued"}
+    assert again["requeued"].message == "Slurm started job 7 again (restarts so far: 2)."
     assert raised(running(state="COMPLETED", restarts=2)) == {}
 
 
@@ -137,6 +144,11 @@ def test_a_partition_that_starts_nothing_is_told(state: str, told: bool):
     assert ("partition-down" in raised(running(), partitions=parts)) is told
     assert ("partition-down" in raised(pending(partition="gpu,cpu"), partitions=parts)) is told
     assert raised(running(partition="gpu"), partitions=parts) == {}
+
+
+def test_a_job_that_was_requeued_and_waits_is_not_called_started():
+    told = raised(pending(restarts=1))["requeued"].message
+    assert told == "Slurm put job 7 back into the queue (restarts so far: 1)."
 
 
 def kept(start: float, hours: float = 1, flags: Sequence[str] = ("MAINT",), nodes: Sequence[str] = ("cpu02",)) -> Any:
@@ -292,8 +304,10 @@ def test_progress_tells_of_a_slow_run_early():
     "reason",
     [
         "PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "DependencyNeverSatisfied", "InvalidQOS",
-        "ReqNodeNotAvail, UnavailableNodes:cpu01", "QOSMaxWallDurationPerJobLimit", "AssocMaxCpuMinutesPerJobLimit",
+        "ReservationDeleted", "QOSMaxWallDurationPerJobLimit", "AssocMaxCpuMinutesPerJobLimit", "JobHoldMaxRequeue",
         "QOSMaxGRESPerJob", "QOSMinMemory", "launch failed requeued held", "PartitionConfig", "QOSMaxNodePerJobLimit",
+        "launch_failed_requeued_held", "MaxMemPerLimit", "InvalidAccount", "AccountNotAllowed", "QOSNotAllowed",
+        "Job's account not permitted to use this partition (special allows guest not lab)",
     ],
 )  # fmt: skip
 def test_a_reason_that_no_other_job_changes_is_critical(reason: str):
@@ -303,7 +317,8 @@ def test_a_reason_that_no_other_job_changes_is_critical(reason: str):
 @pytest.mark.parametrize(
     "reason",
     [
-        "Resources", "Priority", "Dependency", "QOSMaxJobsPerUserLimit", "AssocGrpCpuLimit", "QOSMaxGRESPerUser",
+        "ReqNodeNotAvail", "ReqNodeNotAvail, May be reserved for other job", "JobHeldUser", "JobHeldAdmin",
+        "ReqNodeNotAvail, UnavailableNodes:cpu01", "Resources", "Priority", "Dependency", "QOSMaxJobsPerUserLimit", "AssocGrpCpuLimit", "QOSMaxGRESPerUser",
         "ReqNodeNotAvail, Reserved for maintenance", "BeginTime", "Licenses", "NodeDown", "PartitionDown", None,
     ],
 )  # fmt: skip
@@ -358,4 +373,4 @@ def test_a_job_whose_dependency_can_no_longer_hold_is_told_with_it():
     part = pending(reason="DependencyNeverSatisfied", dependency="afterok:132(failed)")
     said = "it waits for afterok:132(failed), which can no longer come true (DependencyNeverSatisfied)"
     assert raised(part)["cannot-start"].message == f"Job 7 (train) can never start: {said}."
-    assert alerts.hopeless(replace(part, reason="Dependency")) is None
+    assert stuck(replace(part, reason="Dependency")) is None

@@ -107,6 +107,11 @@ def test_a_step_that_failed_in_the_moment_of_the_jobs_end_is_told_whoever_counte
     assert truth.view(JobId(5), *lists).job.derived_exit_code == 3
 
 
+def test_a_task_that_waits_in_a_range_is_one_job():
+    seen = view("9_5", [job("9_[3-5%2]", "PENDING", reason="JobArrayTaskLimit")])
+    assert (str(seen.job.job_id), seen.job.state, seen.tasks) == ("9_5", "PENDING", ())
+
+
 OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
 
 
@@ -115,8 +120,14 @@ OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
     [
         (job("5", "OUT_OF_MEMORY"), "more memory"),
         (job("5", "FAILED", exit_code=1, steps=(OOM,)), "step 0"),
-        (job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED"),)), "more memory"),
+        (
+            job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED", cancelled_by="64030"),)),
+            "more memory",
+        ),
+        (job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED"),)), "It ended by signal 9."),
         (job("5", "FAILED", exit_code=7), "exit code 7"),
+        (job("5", "FAILED", exit_code=1, elapsed_seconds=0), "It never ran"),
+        (job("5", "FAILED", exit_code=1, elapsed_seconds=0, nodes="cpu01"), "exit code 1"),
         (job("5", "FAILED", signal=11, exit_code=0), "signal 11"),
         (job("5", "FAILED", signal=53, exit_code=0), "working folder or an output file"),
         (job("5", "COMPLETED", exit_code=0, derived_exit_code=1), "step of it failed"),

@@ -36,6 +36,7 @@ def lately(median: int | None = None, *, maintenance: float | None = None) -> La
         (0, FREE, 4, None, "SUBMIT_NOW", "resources are free"),
         (5, FREE, 4, lately(9000), "SUBMIT_NOW", "resources are free"),
         (0, DOWN, 4, None, "WAIT", "no node is usable"),
+        (1, ("plnd", 0), 4, lately(9000), "SUBMIT_NOW", "resources are free"),
         (0, FREE, 0, lately(10), "WAIT", "all 4 of your slots are taken"),
         (21, FREE, 4, None, "ADJUST", "21 jobs are waiting: a smaller"),
         (21, FREE, 4, lately(300), "SUBMIT_NOW", "21 jobs are waiting, but jobs waited 00:05:00"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.diagnosis.records import job
-from tests.unit.toolbox.test_alerts import Cluster, submitted
+from tests.unit.toolbox.clusters import Cluster, submitted
 
 from slurm_agent_tools.catalogue import AnalyzeLog
 from slurm_agent_tools.model import Job

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio
@@ -15,6 +16,7 @@ from tests.unit.toolbox.desks import toolbox
 from slurm_agent_tools import faces
 from slurm_agent_tools.catalogue import GetStatus
 from slurm_agent_tools.ledger.records import Submission
+from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.slurm.runner import Completed
 
 CONFIG = b"ClusterName             = test\nSLURM_VERSION           = 22.05.8\n"
@@ -102,6 +104,16 @@ async def test_few_jobs_are_listed_in_the_order_of_the_queue(tmp_path):
     assert (reply.slurm.active_jobs, reply.slurm.not_shown) == (2, 0)
     assert set(reply.age_seconds) == {"gpu", "jobs", "partitions", "queue"}
     assert 0 <= max(reply.age_seconds.values()) < 5
+
+
+async def test_where_submissions_are_switched_off_nobody_is_told_to_submit(tmp_path):
+    cluster = Cluster(tmp_path, queued("9"))
+    desk = cluster.tools.desk
+    off = load(shipped(), [("policies/off.yaml", b'submissions: "off"\n')])
+    cluster.tools.desks.desk = replace(desk, policy=off)
+    reply = await cluster.status()
+    assert (reply.queue.recommendation, "switched all submissions off" in reply.queue.why) == ("WAIT", True)
+    assert reply.summary.endswith("Submissions are switched off in the policy.")
 
 
 async def test_simultaneous_calls_share_every_command(tmp_path):
