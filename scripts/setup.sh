@@ -40,7 +40,8 @@ find_python() {
     for name in ${PYTHON:-} python3 /usr/bin/python3 python3.14 python3.13 python3.12 python3.11; do
         path=$(command -v "$name") || continue
         as_anyone "$path" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
-        "$path" -c 'import sys; print(sys.executable)'
+        # An active environment may be .venv itself, which is taken away before it is made: take what it was made with.
+        "$path" -c 'import os, sys; print(os.path.realpath(sys._base_executable))'
         return
     done
     return 1
@@ -90,7 +91,9 @@ fi
 
 # shellcheck disable=SC2086 - a list of names
 wanted=$(find $sources -type f ! -name '*.pyc' -exec sha256sum {} + | sort | sum)
-if [ "$(cat "$venv/project" 2>/dev/null)" != "$wanted" ]; then
+# The second question: `uv run` puts a link to this folder in the place of our copy, which others cannot read here.
+if [ "$(cat "$venv/project" 2>/dev/null)" != "$wanted" ] ||
+    ! as_anyone "$venv/bin/python" -c 'import slurm_agent_tools.errors' 2>/dev/null; then
     install_project
     echo "$wanted" >"$venv/project"
 fi

@@ -107,7 +107,7 @@ def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
         value = getattr(part, name)
         if isinstance(value, BaseModel):
             yield from _leaves(value, f"{before}{name}.")
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and value:
             for key, inner in value.items():
                 path = f"{before}{name}.{key}"
                 yield from _leaves(inner, f"{path}.") if isinstance(inner, BaseModel) else [(path, inner)]

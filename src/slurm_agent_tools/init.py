@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -141,10 +142,15 @@ def _shadowed(folder: Path) -> Iterator[str]:
 
 
 def _not_on_path() -> Iterator[str]:
-    if shutil.which(SERVER) is None:
+    """Clients look on the PATH of the login: what `uv run` or an active environment adds to it does not count."""
+    here = Path(sys.executable).parent
+    own = here.resolve() if sys.prefix != sys.base_prefix else None
+    others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own]
+    if shutil.which(SERVER, path=os.pathsep.join(others)) is None:
         yield (
-            "slurm-agent-tools is not on your PATH, so clients will not find it. "
-            "Install it for your user (uv tool install slurm-agent-tools), or put its full path into the client files."
+            "slurm-agent-tools is not on your PATH, or only by its own environment, so clients may not find it. Put "
+            f"its full path into the client files as `command`: {here / SERVER}. Or install it for your user: "
+            "`uv tool install` or `pipx install`, with the folder of its sources."
         )
 
 
@@ -155,5 +161,5 @@ def _text(folder: Path, entries: list[Entry], notes: list[str]) -> Iterator[str]
     if notes:
         yield "\nPlease look at this:"
         yield from (f"  - {note}" for note in notes)
-    yield "\nNext:"
+    yield "\nNext, in this folder:"
     yield from (f"  {line}" for line in _NEXT)

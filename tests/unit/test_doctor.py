@@ -27,6 +27,7 @@ def test_each_setting_has_its_origin() -> None:
     assert found["slurm.read_timeout"] == "slurm-agent.toml"
     assert found["tool_prefix"] == "default"
     assert found["slurm.cache_seconds"] == "default"
+    assert found["rates.gpu_hour"] == found["clusters"] == "default"
 
 
 def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +41,23 @@ def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str
     assert body["settings"]["slurm.read_timeout"] == {"value": 3.0, "from": "slurm-agent.toml"}
     assert len(body["policy"]["sha256"]) == 64
     assert Path(body["ledger"]["folder"]).is_absolute()
+
+
+def test_the_line_that_ended_a_command_is_shown_and_where_to_mend_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project.parent / "bin"
+    folder.mkdir()
+    command = folder / "sinfo"
+    command.write_text(
+        "#!/bin/sh\necho 'sinfo: error: lookup failed' >&2\necho 'sinfo: fatal: no source' >&2\nexit 1\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(folder))
+    assert cli.main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "NO  slurm       sinfo: fatal: no source\n" in out
+    assert "slurm-agent.toml" in out.partition("no source")[2]
 
 
 def test_a_ledger_that_had_to_move_is_told_with_the_reason(

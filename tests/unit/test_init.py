@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 import tomllib
 from pathlib import Path
 
@@ -150,3 +152,26 @@ def test_the_agent_file_is_the_one_of_this_repository(tmp_path):
 
     ours = Path(__file__).parents[2] / ".github/agents/slurm-manager.agent.md"
     assert (tmp_path / ".github/agents/slurm-manager.agent.md").read_text() == ours.read_text()
+
+
+def test_a_command_that_only_this_environment_has_is_told_with_its_full_path(tmp_path, capsys, monkeypatch):
+    here = tmp_path / "environment" / "bin"
+    here.mkdir(parents=True)
+    for name in ("python", "slurm-agent-tools"):
+        (here / name).touch(0o755)
+    (tmp_path / "linked").symlink_to(here.parent)
+    monkeypatch.setattr(sys, "prefix", str(here.parent))
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "linked" / "bin"), "/usr/bin"]))
+
+    [note] = [note for note in told(tmp_path / "mine", capsys)["notes"] if "on your PATH" in note]
+
+    assert f"{here}/slurm-agent-tools" in note
+
+
+def test_a_command_that_the_login_finds_gets_no_note(tmp_path, capsys, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "slurm-agent-tools").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    assert not [note for note in told(tmp_path / "mine", capsys)["notes"] if "PATH" in note]

@@ -188,7 +188,7 @@ async def test_an_output_schema_refuses_an_answer_that_is_neither_a_reply_nor_an
         assert not checker.is_valid({**faces.document(ANSWERS[tool["name"]]), "surprise": 1})
 
 
-async def test_nothing_of_an_unforeseen_error_reaches_the_client(era: str, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_of_an_unforeseen_error_reaches_the_client(era: str) -> None:
     async def crash(_: object) -> None:
         raise RuntimeError("secret detail")
 
@@ -209,6 +209,7 @@ async def test_nothing_of_an_unforeseen_error_reaches_the_client(era: str, capfd
         ("wait_for_job", {"job_id": "7", "timeout_seconds": -1}, ["timeout_seconds", "-1"]),
         ("wait_for_job", {"job_id": ["7"]}, ["job_id", "['7']"]),
         ("get_status", {"sections": ["cheese"]}, ["sections.0", "cheese"]),
+        ("get_status", {"sections": ["cheese"] * 10_001}, ["sections", "10001 entries", "at most 10000"]),
         ("generate_script", {"name": "n", "command": "c", "checkpoint": {"folder": "x"}}, ["checkpoint.dir"]),
     ],
 )

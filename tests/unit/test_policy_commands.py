@@ -225,6 +225,16 @@ def test_the_log_is_filtered(
     assert len(capsys.readouterr().out.splitlines()) == len(jobs)
 
 
+def test_a_week_is_shown_whole_and_what_is_left_out_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logged(project, *({"job_id": number} for number in range(30)))
+    assert cli.main(["policy", "log", "--json", "--since", "2026-11-20T00:00:00+00:00"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 30
+    assert cli.main(["policy", "log", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["job_id"] for line in shown.out.splitlines()] == list(range(10, 30))
+    assert "the newest 20 of 30" in shown.err
+
+
 def test_a_time_that_is_none_is_an_error() -> None:
     assert cli.main(["policy", "log", "--since", "yesterday"]) == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -145,3 +146,17 @@ def test_the_imports_keep_the_rules_of_the_house():
     )
 
     assert checked.returncode == 0, checked.stdout
+
+
+def test_the_set_up_never_takes_the_python_of_the_environment_that_it_makes_anew():
+    """With .venv active, its own python3 is the first on PATH; `make` took .venv away and then had no Python."""
+    text = (ROOT / "scripts/setup.sh").read_text()
+    functions = text[text.index("as_anyone()") : text.index("make_venv()")]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-c", f"{functions}\nfind_python"], env={"PATH": path}, capture_output=True, text=True, timeout=30
+    )
+    found = Path(done.stdout.strip())
+    assert found.is_file(), done.stderr
+    assert not found.is_relative_to(Path(sys.prefix).resolve())
+    assert not found.is_symlink()

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from slurm_agent_tools.units import format_duration, human_memory
+
 
 class Tighter(Enum):
     """How a field gets tighter that is not a limit, where less is tighter."""
@@ -47,8 +49,17 @@ def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[
         elif not isinstance(old, str):
             update[name] = max(old, new) if Tighter.HIGHER in field.metadata else _lower(old, new)
             if update[name] != new:
-                notes.append(f"`{place}` cannot be loosened from {old} to {new}; ignored")
+                notes.append(f"`{place}` cannot be loosened from {_said(place, old)} to {_said(place, new)}; ignored")
     return base.model_copy(update=update), notes
+
+
+def _said(place: str, value: float | None) -> str:
+    """A limit as a policy file writes it; bytes and seconds are known by the field's name."""
+    if isinstance(value, int) and ("memory" in place or place.endswith("_bytes")):
+        return human_memory(value)
+    if isinstance(value, int) and "time_limit" in place:
+        return format_duration(value)
+    return "no limit" if value is None else str(value)
 
 
 def _lower(old: float | None, new: float | None) -> float | None:

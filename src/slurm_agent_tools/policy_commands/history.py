@@ -15,19 +15,20 @@ from slurm_agent_tools.units import parse_time_limit
 
 DONE = 0
 _PAUSE = 0.3
+_LAST = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `policy log`."""
     parser.add_argument(
-        "--last", type=int, default=20, metavar="N", help="the newest N (20); 0 for none before --follow"
+        "--last", type=int, metavar="N", help="the newest N (20; with --since all); 0 for none before --follow"
     )
     parser.add_argument("--verdict", choices=["allow", "justify", "approve", "deny"], help="only this verdict")
     parser.add_argument("--rule", metavar="RULE", help="only decisions in which this rule spoke")
     parser.add_argument("--event", metavar="EVENT", help="only this event, for example submitted or drift")
     parser.add_argument("--job", metavar="ID", help="only what concerns this job")
     parser.add_argument(
-        "--since", metavar="TIME", help="a time like 2027-01-31T08:00, or a duration back like 02:00:00"
+        "--since", metavar="TIME", help="a time like 2027-01-31T08:00, or a duration back like 02:00:00 or 7-00:00:00"
     )
     parser.add_argument("--follow", action="store_true", help="go on printing new ones until interrupted")
     parser.add_argument("--json", action="store_true", help="print one decision a line")
@@ -38,7 +39,7 @@ def show(path: Path, args: argparse.Namespace) -> int:
     since = _since(args.since)
     found, place = _entries(path, 0)
     kept = [entry for entry in found if _wanted(entry, args, since)]
-    _print(kept[-args.last :] if args.last > 0 else [], as_json=args.json)
+    _print(_newest(kept, args), as_json=args.json)
     while args.follow:
         time.sleep(_PAUSE)
         if path.exists() and path.stat().st_size < place:  # it was moved away, and a new one begun
@@ -46,6 +47,16 @@ def show(path: Path, args: argparse.Namespace) -> int:
         found, place = _entries(path, place)
         _print([entry for entry in found if _wanted(entry, args, since)], as_json=args.json)
     return DONE
+
+
+def _newest(kept: list[journal.Entry], args: argparse.Namespace) -> list[journal.Entry]:
+    """Those that are asked for; what is left out without having been asked for is told."""
+    if args.last is None and args.since is None and len(kept) > _LAST:
+        printing.note(f"the newest {_LAST} of {len(kept)}; --last N or --since TIME shows more")
+        return kept[-_LAST:]
+    if args.last is None:
+        return kept
+    return kept[-args.last :] if args.last > 0 else []
 
 
 def _print(entries: list[journal.Entry], *, as_json: bool) -> None:
@@ -70,12 +81,7 @@ def _since(text: str | None) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        try:
-            return datetime.now(UTC) - timedelta(seconds=parse_time_limit(text))
-        except ValueError as error:
-            raise InputError(
-                "since", text, "is no time and no duration", hint="2027-01-31T08:00 or 02:00:00"
-            ) from error
+        return datetime.now(UTC) - timedelta(seconds=_duration(text))
     return moment if moment.tzinfo else moment.astimezone()
 
 
@@ -83,7 +89,7 @@ def _duration(text: str) -> int:
     try:
         return parse_time_limit(text)
     except ValueError as error:
-        hint = "Write 2027-01-31T08:00 or 02:00:00."
+        hint = "Write 2027-01-31T08:00, 02:00:00 or, for a week, 7-00:00:00."
         raise InputError("since", text, "is no time and no duration", hint=hint) from error
 
 

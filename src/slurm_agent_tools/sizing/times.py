@@ -29,7 +29,7 @@ def seconds(ask: GenerateScript, runs: Advice, reasons: list[str]) -> int:
     field = min(given, key=lambda name: given[name])
     why = {
         "time_limit": "as asked",
-        "time_budget": "later than the time budget it is of no use",
+        "time_budget": "the time budget; a later result is of no use",
         "history": rests_on(runs.time, runs),
     }
     reasons.append(f"Time: {format_duration(given[field])}, {why[field]}.")

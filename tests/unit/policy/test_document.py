@@ -48,6 +48,18 @@ def test_a_layer_tightens_what_it_states_and_nothing_else():
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("limits: {memory_per_gpu: {free: 20G}}", "from 16G to 20G"),
+        ("limits: {time_limit: {free: '2-00:00:00'}}", "from 1-00:00:00 to 2-00:00:00"),
+        ("limits: {max_concurrent_jobs: 9}", "from 4 to 9"),
+    ],
+)
+def test_a_note_writes_sizes_and_times_as_the_file_does(text: str, words: str):
+    assert words in layered(text).notes[0]
+
+
+@pytest.mark.parametrize(
     ("text", "field"),
     [
         ("limits: {max_concurrent_jobs: 9}", "limits.max_concurrent_jobs"),
