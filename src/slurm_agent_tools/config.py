@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ _OUTSIDE = {  # what runs, and who is told what
     "gpu_metrics": ("url", "query"),
     "http": ("hosts", "proxy", "origins", "tls_cert", "tls_key"),  # who may come in, and who could listen in
 }
+_PLAIN = re.compile(r"[\w.:@%+\[\]][\w.:@%+\[\]-]*")
 _PREFIX = "SLURM_AGENT_"
 _BESIDE = ("devcluster", "test_")  # how names begin that are for the devcluster and the tests
 _TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory")  # may be given whole, as JSON
@@ -106,6 +108,14 @@ class ClusterSettings(BaseModel):
     connect_timeout: float = Field(10.0, gt=0, le=120, description="Time limit of opening the connection")
     idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)
+
+    @model_validator(mode="after")
+    def _plain(self) -> ClusterSettings:
+        """An agent may write these, and the person's `Match exec` and ProxyCommand put them into a shell's line."""
+        for name, value in (("host", self.host), ("user", self.user)):
+            if value is not None and _PLAIN.fullmatch(value) is None:
+                raise ValueError(f"{name} {value!r} is more than a name: letters, digits and ._:@%+[]- are taken")
+        return self
 
     @model_validator(mode="after")
     def _rooted(self) -> ClusterSettings:

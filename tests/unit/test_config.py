@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 from typing import get_origin
@@ -249,6 +250,23 @@ def test_the_project_does_not_say_who_may_call_the_server(project, monkeypatch, 
     write(project, "[http]\nper_minute = 60\n")
     monkeypatch.setenv(f"SLURM_AGENT_HTTP__{name.upper()}", value.strip('"'))
     assert config.load().http.per_minute == 60
+
+
+@pytest.mark.parametrize("name", ["host", "user"])
+@pytest.mark.parametrize(
+    "value", ["`touch x`", "a;b", "$(id)", "a b", "-oProxyCommand=id", "a|b", "a\\", "a'b", 'a"b', "a\nb", ""]
+)
+def test_a_host_and_a_user_are_names_and_nothing_that_a_shell_could_run(project, name, value):
+    names = {"host": "login.cluster.org", "user": "me@uni.edu", "remote_root": "work", name: value}
+    write(project, "[clusters.lab]\n" + "".join(f"{key} = {json.dumps(given)}\n" for key, given in names.items()))
+    with pytest.raises(ConfigError, match=f"{name} .* is more than a name"):
+        config.load()
+
+
+@pytest.mark.parametrize("host", ["lab", "login-1.cluster.org", "10.0.0.7", "fe80::1%eth0", "[::1]"])
+def test_hosts_are_taken_as_people_write_them(project, host):
+    write(project, f'[clusters.lab]\nhost = "{host}"\nuser = "ada.l+x@uni.edu"\nremote_root = "work"\n')
+    assert config.load().clusters["lab"].host == host
 
 
 def test_a_memory_server_is_a_command_or_an_address(project, monkeypatch):
