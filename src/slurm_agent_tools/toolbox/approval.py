@@ -149,11 +149,6 @@ async def consult(desk: Desk, case: Case, item: Approval, ask: Consult | None) -
     return Grant(item.plan_sha256, shown, item)
 
 
-async def give_back(desk: Desk, grant: Grant) -> None:
-    """Nothing was sent: a yes from a terminal or by signature can be used after all."""
-    await desk.db(desk.store.approvals.give_back, grant.approval.id)
-
-
 def _head(item: Approval) -> str:
     """The first lines of what is shown and signed: they bind it to one question, one plan and one time."""
     expires = item.expires.isoformat(timespec="seconds")

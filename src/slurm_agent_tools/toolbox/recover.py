@@ -106,8 +106,8 @@ async def complete(desk: Desk, queue: Sequence[Job]) -> list[Alert]:
         desk, [item for item, seen in rows if not _sure(seen) and (seen or now - item.updated > GRACE)]
     )
     alerts = []
-    for item in items:
-        found = _known(item, mine, past)
+    for item, seen in rows:
+        found = _known(item, seen, past)
         settled = item if not found and past is None else await _record(desk, item, found)
         if settled is not None and settled.phase == "held" and found and now - item.updated > _BUSY:
             alerts.append(_alert(settled))
@@ -130,10 +130,10 @@ async def settle(desk: Desk, *, keep: str | None = None) -> None:
     if not items:
         return
     mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
-    wanted = [item for item in items if item.phase not in GIVEN_UP]
-    past = await _accounted(desk, [item for item in wanted if not _sure(_match(item, mine))])
-    for item in items:
-        found = _known(item, mine, past)
+    rows = [(item, _match(item, mine)) for item in items]
+    past = await _accounted(desk, [item for item, seen in rows if item.phase not in GIVEN_UP and not _sure(seen)])
+    for item, seen in rows:
+        found = _known(item, seen, past)
         if found and _phase(found) == "held" and (_old(desk, item) or item.phase in GIVEN_UP):
             await _give_up(desk, item, found[0].job_id.base)
         elif found or past is not None:
@@ -184,16 +184,15 @@ async def _past(desk: Desk, items: Sequence[Submission]) -> tuple[Job, ...]:
 
 async def find(desk: Desk, item: Submission) -> tuple[Job, ...]:
     """The job of this submission with its parts, from queue or accounting. Raises SlurmError."""
-    mine = desk.slurm.mine(await desk.slurm.queue(fresh=True))
-    return _known(item, mine, () if _sure(_match(item, mine)) else await _past(desk, [item]))
+    queued = _match(item, desk.slurm.mine(await desk.slurm.queue(fresh=True)))
+    return queued if _sure(queued) else _known(item, queued, await _past(desk, [item]))
 
 
-def _known(item: Submission, mine: Iterable[Job], past: Iterable[Job] | None) -> tuple[Job, ...]:
-    """All that is known of its job; nothing where the accounting is needed and silent."""
-    queued = _match(item, mine)
-    if _sure(queued) or past is None:
-        return queued if _sure(queued) else ()
-    return (*queued, *_match(item, past))
+def _known(item: Submission, queued: tuple[Job, ...], past: Iterable[Job] | None) -> tuple[Job, ...]:
+    """All that is known of its job, with its rows in the queue; nothing where the accounting is needed and silent."""
+    if _sure(queued):
+        return queued
+    return () if past is None else (*queued, *_match(item, past))
 
 
 def _match(item: Submission, among: Iterable[Job]) -> tuple[Job, ...]:

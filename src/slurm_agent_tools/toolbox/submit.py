@@ -119,7 +119,7 @@ async def _send(desk: Desk, case: Case, grant: Grant | None) -> SubmitReply | Ca
         return await dispatch.send(desk, case) or case
     except (SlurmUnreachable, SlurmRefused) as error:
         if grant is not None:
-            await approval.give_back(desk, grant)
+            await desk.db(desk.store.approvals.give_back, grant.approval.id)
         if isinstance(error, SlurmRefused):
             raise
         return await _without_slurm(desk, case, error)
