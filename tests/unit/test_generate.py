@@ -11,10 +11,11 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.generate import Draft, compose, fallback
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.model import Partition, Plan, Resources, Usage
+from slurm_agent_tools.model import Partition, Resources, Usage
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.reader import read_script
 from slurm_agent_tools.replies import DecisionShown, PolicyRef, RuleResult
 from slurm_agent_tools.slurm.local import LocalFiles

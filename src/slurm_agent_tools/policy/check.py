@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from slurm_agent_tools.model import Pin, Plan, Resources, ScriptReading
+from slurm_agent_tools.model import Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.replies import DecisionShown
 
 

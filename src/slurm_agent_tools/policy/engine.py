@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from slurm_agent_tools.model import Pin, Plan
+from slurm_agent_tools.model import Pin
 from slurm_agent_tools.policy.document import Exemption, Policy
 from slurm_agent_tools.policy.expressions import Expression, facts
 from slurm_agent_tools.policy.levels import VIOLATIONS, Level, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.base import Rule, reason_for
 from slurm_agent_tools.policy.rules.remedies import without_reasons

@@ -12,8 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.document import SiteRule
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.units import UNLIMITED
 
 _MIB = 2**20

@@ -10,9 +10,10 @@ from slurm_agent_tools.catalogue import SubmitJob
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.jobscript.request import effective, pins_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.model import JobRequest, Live, Partition, Pin, Plan, Resources, ScriptReading
+from slurm_agent_tools.model import JobRequest, Partition, Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import offered, pins
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.replies import Advised, Blocker, DecisionShown, GrantShown, PinShown, SubmitReply
 from slurm_agent_tools.sizing import budget_seconds
 from slurm_agent_tools.slurm import comment

@@ -15,9 +15,10 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.ledger.records import Submission
-from slurm_agent_tools.model import Job, JobRequest, Plan, Resources, ScriptReading
+from slurm_agent_tools.model import Job, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.levels import VIOLATIONS
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.replies import Alert, ResourcesShown
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import decisions

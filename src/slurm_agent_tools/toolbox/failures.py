@@ -8,8 +8,8 @@ from slurm_agent_tools.diagnosis import modes
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.report import failure_name, failure_record
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.replies import DecisionShown, Diagnosis
 from slurm_agent_tools.slurm.client import JobView
 from slurm_agent_tools.toolbox import analyze, decisions, paths

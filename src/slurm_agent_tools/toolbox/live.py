@@ -9,8 +9,9 @@ from typing import Literal
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.ledger.records import Submission
-from slurm_agent_tools.model import Job, JobRequest, Live, Partition, PastRun
+from slurm_agent_tools.model import Job, JobRequest, Partition
 from slurm_agent_tools.policy import slots
+from slurm_agent_tools.policy.plan import Live, PastRun
 from slurm_agent_tools.replies import ResourcesShown
 from slurm_agent_tools.slurm import comment
 from slurm_agent_tools.toolbox import jobs

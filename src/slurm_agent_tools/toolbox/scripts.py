@@ -11,9 +11,10 @@ from slurm_agent_tools import configs
 from slurm_agent_tools.catalogue import GenerateScript, ValidateConfig
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.generate import Draft, check, compose
-from slurm_agent_tools.model import Partition, Plan
+from slurm_agent_tools.model import Partition
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.replies import Complaint, DecisionShown, GenerateReply, RuleResult, ValidateReply
 from slurm_agent_tools.toolbox import advice, decisions, paths, shape
 from slurm_agent_tools.toolbox.case import resolved

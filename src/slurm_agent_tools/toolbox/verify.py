@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from slurm_agent_tools.model import Plan, Resources
+from slurm_agent_tools.model import Resources
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.replies import ResourcesShown
 from slurm_agent_tools.slurm.client import Granted
 from slurm_agent_tools.toolbox.desk import Desk

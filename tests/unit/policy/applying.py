@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.model import Live
+from slurm_agent_tools.policy.plan import Live
 
 SCRIPT = "the script"
 STEP = re.compile(

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.model import Evidence, Finding, Live, Pin, Plan, Resources
+from slurm_agent_tools.model import Evidence, Finding, Pin, Resources
 from slurm_agent_tools.policy.check import check_text
 from slurm_agent_tools.policy.engine import decide, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.policy.reference import page
 from slurm_agent_tools.policy.rules.examples import FILE, GIB, HOUR, PROJECT, asks, live, past
 from slurm_agent_tools.units import parse_array

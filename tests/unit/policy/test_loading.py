@@ -13,11 +13,12 @@ import pytest
 import yaml
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.model import Evidence, Finding, Plan, Resources
+from slurm_agent_tools.model import Evidence, Finding, Resources
 from slurm_agent_tools.policy import expressions, files
 from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.levels import ORDER, SETTABLE
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, schema_text, shipped
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import asks, live
 

@@ -19,11 +19,11 @@ from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 
 from slurm_agent_tools.jobscript.request import effective, pins_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy import rules as room
 from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.base import Example, Rule, reason_for
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks

@@ -11,8 +11,8 @@ from tests.unit.policy.applying import Request, apply, ways
 from slurm_agent_tools.jobscript.directives import read_directives
 from slurm_agent_tools.jobscript.options import NAMES
 from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import directives
 from slurm_agent_tools.policy.rules.examples import FILE, asks
 from slurm_agent_tools.replies import RuleResult

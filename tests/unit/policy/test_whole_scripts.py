@@ -12,11 +12,11 @@ import yaml
 
 from slurm_agent_tools.jobscript.request import effective, pins_to_directives
 from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.check import check_text
 from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.base import Example, Rule
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT

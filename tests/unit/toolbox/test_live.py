@@ -9,7 +9,8 @@ import pytest
 from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import UnknownJob
-from slurm_agent_tools.model import Job, JobRequest, Live
+from slurm_agent_tools.model import Job, JobRequest
+from slurm_agent_tools.policy.plan import Live
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.truth import JobView
 from slurm_agent_tools.toolbox import live

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from slurm_agent_tools.model import Evidence, PastRun, Plan, ScriptReading
+from slurm_agent_tools.model import Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import PastRun, Plan
 from slurm_agent_tools.policy.rules import findings, mending, remedies
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, reason_for
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from slurm_agent_tools.model import Directive, Plan
+from slurm_agent_tools.model import Directive
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules.base import Verdict, proof, reason_for
 from slurm_agent_tools.policy.rules.remedies import WHY_NEEDED, call_again, replace, ways, with_reason
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from slurm_agent_tools.model import Directive, Evidence, JobRequest, Live, Plan, ScriptReading
+from slurm_agent_tools.model import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
 from slurm_agent_tools.replies import EvidenceLine, Outcome, RuleResult
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_agent_tools.model import Live, Plan, Resources
+from slurm_agent_tools.model import Resources
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, request_of
 from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
 from slurm_agent_tools.policy.rules.gpus import GPU_OPTIONS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Job, Live, Plan, Resources
+from slurm_agent_tools.model import Job, Resources
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.policy.rules.base import (
     SCRIPTS,
     Example,

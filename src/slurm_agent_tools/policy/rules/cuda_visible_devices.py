@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.model import Directive, Finding, Plan
+from slurm_agent_tools.model import Directive, Finding
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import findings
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, reading_of
 from slurm_agent_tools.policy.rules.examples import asks, does

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.model import Directive, Live, Plan
+from slurm_agent_tools.model import Directive
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Live, Plan
 from slurm_agent_tools.policy.rules.base import (
     SCRIPTS,
     Example,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.model import Directive, Evidence, Plan, ScriptReading
+from slurm_agent_tools.model import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import remedies, unread
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, request_of
 from slurm_agent_tools.policy.rules.examples import FILE, asks

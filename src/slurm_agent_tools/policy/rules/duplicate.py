@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.base import (
     SUBMIT,

@@ -12,13 +12,11 @@ from slurm_agent_tools.model import (
     Evidence,
     Finding,
     JobRequest,
-    Live,
     Partition,
-    PastRun,
-    Plan,
     Resources,
     ScriptReading,
 )
+from slurm_agent_tools.policy.plan import Live, PastRun, Plan
 
 GIB = 2**30
 HOUR = 3600

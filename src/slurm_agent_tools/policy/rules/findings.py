@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from slurm_agent_tools.model import Finding, Plan, ScriptReading
+from slurm_agent_tools.model import Finding, ScriptReading
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import mending, remedies
 from slurm_agent_tools.policy.rules.base import Verdict, passed, reading_of
 from slurm_agent_tools.replies import Outcome

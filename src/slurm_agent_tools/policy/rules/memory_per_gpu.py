@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import JobRequest, Plan, Resources
+from slurm_agent_tools.model import JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import bands
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, proof, request_of
 from slurm_agent_tools.policy.rules.examples import GIB, asks

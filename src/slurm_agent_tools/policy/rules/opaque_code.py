@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm_agent_tools.model import Evidence, Finding, Plan
+from slurm_agent_tools.model import Evidence, Finding
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import findings, mending
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, reading_of
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does

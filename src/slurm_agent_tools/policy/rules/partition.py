@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slurm_agent_tools.model import Partition, Plan, Resources
+from slurm_agent_tools.model import Partition, Resources
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules.base import (
     SCRIPTS,
     Example,

@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.model import Directive, Evidence, JobRequest, Plan
+from slurm_agent_tools.model import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
 from slurm_agent_tools.policy.rules.examples import PROJECT, asks

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.document import Policy, Sizes
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.units import human_memory

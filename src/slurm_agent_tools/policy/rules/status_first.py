@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from slurm_agent_tools.model import Plan
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.plan import Plan
 from slurm_agent_tools.policy.rules.base import SUBMIT, Example, Rule, Verdict, facts_of, passed
 from slurm_agent_tools.policy.rules.examples import NOW, asks, live
 
