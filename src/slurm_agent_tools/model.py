@@ -215,6 +215,7 @@ class Job:
     ended: datetime | None = None
     elapsed_seconds: int | None = None
     nodes: str | None = None  # Slurm's host list expression
+    required_nodes: str | None = None  # the same, of --nodelist: it runs on all of these or does not start
     resources: Resources = Resources()
     restarts: int | None = None
     requeue: bool | None = None

@@ -35,6 +35,7 @@ class Truth:
 TRUTHS = {
     "completed": Truth("COMPLETED", 0),
     "exit-7": Truth("FAILED", 7, cause="exit code 7"),
+    "exit-200": Truth("FAILED", 72, cause="200", live={"exit_code": 200}),  # 7 bits in the accounting
     "signal": Truth("FAILED", 0, 11, cause="signal 11"),
     "cancelled": Truth("CANCELLED", 0, cause="cancelled by 1001", live={"signal": 15}),
     "cancelled-pending": Truth("CANCELLED", 0, cause="cancelled by 1001"),
@@ -45,7 +46,7 @@ TRUTHS = {
     "array": Truth(
         "FAILED", 5, cause="exit code 5", tasks={"0": "COMPLETED", "1": "COMPLETED", "2": "FAILED", "3": "COMPLETED"}
     ),
-    "het": Truth("COMPLETED", 0, restarts=1, tasks={"0": "COMPLETED", "1": "COMPLETED"}),  # a node failed under it
+    "het": Truth("COMPLETED", 0, tasks={"0": "COMPLETED", "1": "COMPLETED"}),
     "odd-name": Truth("COMPLETED", 0, name='a|b "c"'),
     "odd-lines": Truth("COMPLETED", 0, name="x JobState=RUNNING\n   JobState=RUNNING"),
     "preempted": Truth("PREEMPTED", 0, cause="make room", live={"signal": 15}),
@@ -59,24 +60,23 @@ TRUTHS = {
     "suspended": Truth("SUSPENDED"),
     "running": Truth("RUNNING"),
 }
-# What 24.11 and 26.05 tell otherwise of the same jobs.
+# What later versions tell otherwise of the same jobs.
 LATER = TRUTHS | {
     "node-failure": Truth("NODE_FAIL", 1, cause="node", live={"reason": "NodeDown"}),
 }
-# The controller tells the signal that ended a cancelled job, TERM or the KILL after it: a matter of milliseconds.
-KILLED = {"22.05": 15, "24.11": 9, "26.05": 15}
-UNHARMED = {("24.11", "het")}  # over before the node failed
+NEWEST = LATER | {
+    "exit-200": Truth("FAILED", 200, cause="200"),
+}
+TOLD = {"22.05": TRUTHS, "24.11": LATER, "26.05": NEWEST}
 PLAIN = TRUTHS | {"cancelled": Truth("CANCELLED", 0, 15, cause="It was cancelled.")}
 ACTIVE = {"PENDING", "RUNNING", "SUSPENDED"}
 OVER = {name: known for name, known in TRUTHS.items() if known.state not in ACTIVE}
 VERSIONS = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
 ACCOUNTED = [
-    (path / "accounting" / f"{name}.json", replace(known, restarts=0) if (path.name, name) in UNHARMED else known)
-    for path in VERSIONS
-    for name, known in (TRUTHS if path.name == "22.05" else LATER).items()
+    (path / "accounting" / f"{name}.json", known) for path in VERSIONS for name, known in TOLD[path.name].items()
 ]
 ALONE = [
-    (path, replace(PLAIN[path.stem], signal=KILLED[version.name]) if path.stem == "cancelled" else PLAIN[path.stem])
+    (path, PLAIN[path.stem])
     for version in VERSIONS
     for path in sorted((version / "no-accounting").glob("*.json"))
     if path.stem != "cluster"
@@ -125,8 +125,8 @@ def caused(view: JobView, known: Truth) -> bool:
 async def test_the_recorded_truth_is_told(path, known):
     answers = load(path)
     view = await client(answers).job(job_id(answers))
-    live = {"signal": known.signal, "reason": known.reason} | known.live
-    assert told(view) == (known.state, known.exit_code, live["signal"], known.tasks)
+    live = {"exit_code": known.exit_code, "signal": known.signal, "reason": known.reason} | known.live
+    assert told(view) == (known.state, live["exit_code"], live["signal"], known.tasks)
     assert view.job.restarts == known.restarts
     assert view.job.name == (known.name or path.stem)
     assert caused(view, known), truth.cause(view.job)

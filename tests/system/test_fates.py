@@ -46,7 +46,14 @@ def running(place: Place, job_id: str) -> None:
 
 
 def cancel(place: Place, job_id: str) -> None:
-    running(place, job_id)
+    """Once its script runs: before, it may miss the first signal, and ends by the second."""
+    log = place.project / f"logs/slurm/cancelled-{job_id}.out"
+    for _ in range(300):
+        if log.exists() and "up" in log.read_text():
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(f"{job_id} never ran")
     place.slurm("scancel", job_id)
 
 
@@ -64,7 +71,7 @@ FATES = [
     Fate("exit-7", "echo boom >&2; exit 7", state="FAILED", exit_code=7),
     Fate("exit-200", "exit 200", state="FAILED", exit_code=200, category="unknown", fields={"cause": WHOLE}),
     Fate("signal", "kill -SEGV $$", state="FAILED", signal=11, category="segmentation-fault"),
-    Fate("cancelled", "sleep 600", state="CANCELLED", then=cancel, category="cancelled"),
+    Fate("cancelled", "echo up; sleep 600", state="CANCELLED", then=cancel, category="cancelled"),
     Fate("timeout", "sleep 600", ("--time=1",), state="TIMEOUT", category="time-limit"),
     Fate("memory", f"/usr/bin/python3 -c '{PYTHON_HOG}'", ("--mem=100",), state=("OUT_OF_MEMORY", "FAILED"),
          category="host-out-of-memory"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.kinds import KINDS, Facts, alert, called, crowded, span
+from slurm_agent_tools.diagnosis.kinds import KINDS, WAITS_FOR_OTHERS, Facts, alert, called, crowded, span
 from slurm_agent_tools.diagnosis.parts import bad
 from slurm_agent_tools.diagnosis.stuck import stuck
 from slurm_agent_tools.diagnosis.surroundings import maintenance, node_trouble, out_of_reach, partition_down
@@ -29,10 +29,6 @@ ENOUGH_RUNS = 3
 SLOWER = 2.0
 SLACK = 10
 """Seconds beyond its like before it that a run may take in any case."""
-
-_WAITS_FOR_OTHERS = frozenset(
-    {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
-)
 
 
 def alerts(facts: Facts) -> list[Alert]:
@@ -171,7 +167,7 @@ def _cannot_start(facts: Facts) -> Iterator[Alert]:
 
 def _long_wait(facts: Facts) -> Iterator[Alert]:
     estimate = facts.estimate
-    part = next((one for one in facts.waiting if one.reason not in _WAITS_FOR_OTHERS), None)
+    part = next((one for one in facts.waiting if one.reason not in WAITS_FOR_OTHERS), None)
     if part is None or estimate is None or len(facts.waiting) < len(facts.parts):
         return
     since = max((moment for moment in (part.submitted, part.eligible) if moment is not None), default=None)

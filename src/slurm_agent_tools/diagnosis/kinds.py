@@ -18,7 +18,10 @@ _LONGEST = 40  # of a name: an alert is a sentence
 KINDS: Mapping[str, tuple[Severity, str]] = {
     "job-failed": ("critical", "A job, or a part of it, failed: any end but COMPLETED, CANCELLED and PREEMPTED."),
     "node-trouble": ("critical", "A node that the job runs on is down, failing or does not answer, or it ended it."),
-    "cannot-start": ("critical", "The request can never be satisfied as it is: Slurm's reason says so."),
+    "cannot-start": (
+        "critical",
+        "No waiting starts the job: Slurm's reason says so, or nodes that it cannot do without take no jobs.",
+    ),
     "memory-high": ("high", "A running job has more than 95 % of the memory that it asked for."),
     "time-left": (
         "high",
@@ -35,6 +38,12 @@ KINDS: Mapping[str, tuple[Severity, str]] = {
 """Every alert about one job: how grave it is, and when it is raised."""
 
 
+WAITS_FOR_OTHERS = frozenset(
+    {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
+)
+"""Slurm's reasons of a job that waits for something other than nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """How long a job was expected to wait, in seconds, and who said so."""
@@ -48,15 +57,15 @@ class Facts:
     """What is known of one job and its surroundings. None: not asked, or no answer.
 
     `parts` are its array tasks or components, else the job itself. `hosts` are the names of nodes of each part, in
-    their order; `awaited` are nodes that its waiting parts named and that Slurm says they wait for. `like` are earlier
-    runs of the same job. `using` tells of the running part nearest to its memory limit.
+    their order, `needed` those of its --nodelist, else those that Slurm says it waits for. `like` are earlier runs of
+    the same job. `using` tells of the running part nearest to its memory limit.
     """
 
     job: Job
     parts: tuple[Job, ...]
     now: datetime
     hosts: tuple[frozenset[str], ...] = ()
-    awaited: frozenset[str] = frozenset()
+    needed: tuple[frozenset[str], ...] = ()
     nodes: Sequence[Node] | None = None
     partitions: Mapping[str, Partition] | None = None
     reservations: Sequence[Reservation] | None = None

@@ -130,6 +130,6 @@ def _never(part: Job) -> str:
 
 
 def unavailable(part: Job) -> str | None:
-    """Slurm's list of the nodes that a pending job named and that it waits for; they may just be busy, as measured."""
+    """The nodes that Slurm says a pending job waits for; it lists nodes that are only busy as well, as measured."""
     found = _UNAVAILABLE.search(part.reason or "") if part.state == "PENDING" else None
     return None if found is None else found[1]

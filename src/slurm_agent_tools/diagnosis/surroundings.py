@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.diagnosis.kinds import Facts, alert, called
+from slurm_agent_tools.diagnosis.kinds import WAITS_FOR_OTHERS, Facts, alert, called
 from slurm_agent_tools.diagnosis.nodes import drained, troubled
-from slurm_agent_tools.diagnosis.stuck import Stuck, unavailable
+from slurm_agent_tools.diagnosis.stuck import Stuck
 from slurm_agent_tools.diagnosis.words import flat, listed
 from slurm_agent_tools.model import Job, Node, Reservation
 from slurm_agent_tools.replies import Alert
@@ -36,14 +36,21 @@ def _taken(facts: Facts) -> frozenset[str]:
 
 
 def out_of_reach(facts: Facts, part: Job) -> Stuck | None:
-    """Nodes that a waiting part named and that take no job now; Slurm says the same of nodes that are only busy."""
-    if unavailable(part) is None:
+    """Nodes without which a waiting part does not start, and that take no job now.
+
+    Slurm's reason alone proves neither: it names nodes that are only busy, and it is gone as soon as another job of
+    the partition waits as well (both measured).
+    """
+    if part.reason in WAITS_FOR_OTHERS:
         return None
-    gone = [node for node in facts.nodes or () if node.name in facts.awaited and (troubled(node) or drained(node))]
-    if not gone:
+    needed = next((names for row, names in zip(facts.parts, facts.needed, strict=False) if row is part), frozenset())
+    gone = [node for node in facts.nodes or () if node.name in needed and (troubled(node) or drained(node))]
+    if not gone or (part.required_nodes is None and len(gone) < len(needed)):
         return None
-    told = f"{called(part)} cannot start: a node that it named takes no jobs, {_states(gone)} ({part.reason})."
-    return Stuck(f"{told} An administrator has to bring it back, or the job has to do without it.")
+    which = "a node that it named takes" if part.required_nodes else "the nodes that could run it take"
+    why = "" if part.reason is None else f" ({flat(part.reason)})"
+    told = f"{called(part)} cannot start: {which} no jobs, {_states(gone)}{why}."
+    return Stuck(f"{told} An administrator has to bring back what it needs, or the job has to do without.")
 
 
 def _states(nodes: Sequence[Node]) -> str:

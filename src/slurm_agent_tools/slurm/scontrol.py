@@ -121,6 +121,7 @@ def _job(block: str) -> Job:
         ended=None if going else parse_time(cell["EndTime"]),
         elapsed_seconds=None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0),
         nodes=cell.get("NodeList", "").replace("(null)", "") or None,
+        required_nodes=cell.get("ReqNodeList", "").replace("(null)", "") or None,
         resources=_resources(cell),
         restarts=int(cell["Restarts"]),
         requeue=cell["Requeue"] == "1",

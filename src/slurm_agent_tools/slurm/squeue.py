@@ -15,12 +15,12 @@ from slurm_agent_tools.slurm.runner import Completed
 from slurm_agent_tools.units import JobId, parse_elapsed, parse_job_id, parse_time
 
 # squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
-# %l limit, %M elapsed, %N nodes, %D node count, %C CPUs, %E dependency, %k comment, %j name. A name may hold a
-# newline, so an id comes behind it.
+# %l limit, %M elapsed, %N nodes, %n nodes of --nodelist, %D node count, %C CPUs, %E dependency, %k comment, %j name.
+# A name may hold a newline, so an id comes behind it.
 _HEAD = {
     "id": "%i", "raw": "%A", "user": "%u", "partition": "%P", "state": "%T", "reason": "%r", "submitted": "%V",
-    "start": "%S", "end": "%e", "limit": "%l", "elapsed": "%M", "nodes": "%N", "node_count": "%D", "cpus": "%C",
-    "dependency": "%E",
+    "start": "%S", "end": "%e", "limit": "%l", "elapsed": "%M", "nodes": "%N", "required_nodes": "%n",
+    "node_count": "%D", "cpus": "%C", "dependency": "%E",
 }  # fmt: skip
 _TAIL = {"comment": "%k", "name": "%j", "again": "%A"}
 COLUMNS = (*_HEAD, *_TAIL)
@@ -126,16 +126,21 @@ def _job(cell: dict[str, str]) -> Job:
         ended=_past(parse_time(cell["end"])) if state not in _GOING else None,
         elapsed_seconds=None if elapsed is None else round(elapsed),
         nodes=cell["nodes"] or None,
+        required_nodes=_stated(cell["required_nodes"]),
         resources=Resources(
             partition=cell["partition"],
             nodes=int(cell["node_count"].split("-")[0]),
             cpus=int(cell["cpus"]),
             time_limit_seconds=fields.time_limit(cell["limit"]),
         ),
-        dependency=None if cell["dependency"] in {"", "(null)"} else cell["dependency"],
-        comment=None if cell["comment"] in {"", "(null)"} else cell["comment"].strip(),
+        dependency=_stated(cell["dependency"]),
+        comment=_stated(cell["comment"].strip()),
         raw_id=int(cell["raw"]),
     )
+
+
+def _stated(text: str) -> str | None:
+    return None if text in {"", "(null)"} else text
 
 
 _GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}

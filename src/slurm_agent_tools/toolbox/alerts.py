@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -50,9 +50,16 @@ class Seen:
     estimated_start: datetime | None = None
 
 
+def _facts(desk: Desk, job: Job, rows: Iterable[Job]) -> Facts:
+    """What a job's own rows tell."""
+    found = tuple(rows)
+    needed = tuple(hosts.named(row.required_nodes or unavailable(row)) for row in found)
+    return Facts(job, found, desk.clock.now(), tuple(hosts.named(row.nodes) for row in found), needed)
+
+
 async def look(desk: Desk, view: JobView, run: Submission | None) -> Seen:
     """Look at one job, submitted by `run`, and around it, for a second at most. Raises StorageError for the ledger."""
-    found = Facts(view.job, tuple(parts(view)), desk.clock.now())
+    found = _facts(desk, view.job, parts(view))
     if view.over:
         return Seen(alerts.alerts(found))
     asked = _Asked(desk, found, run)
@@ -100,8 +107,6 @@ class _Asked:
         using = limits.measure(known.parts, self.use.answer)
         return replace(
             known,
-            hosts=tuple(hosts.named(part.nodes) for part in known.parts),
-            awaited=_awaited(known.waiting),
             nodes=self.nodes.answer,
             partitions=self.partitions.answer,
             reservations=self.reservations.answer,
@@ -110,11 +115,6 @@ class _Asked:
             estimate=self.estimate.answer,
             like=await _like(self.desk, self._run) if known.running else (),
         )
-
-
-def _awaited(waiting: Sequence[Job]) -> frozenset[str]:
-    """The nodes that Slurm says these wait for by name."""
-    return frozenset[str]().union(*(hosts.named(unavailable(part)) for part in waiting))
 
 
 async def _progress(desk: Desk, facts: Facts) -> float | None:
@@ -186,9 +186,9 @@ async def _brief(desk: Desk, rows: list[Job]) -> Facts:
     read = await desk.db(desk.store.last_read, desk.owner, f"job:{base}")
     told = [row for row in rows if row.active or read is None or row.ended is None or row.ended > read]
     whole = replace(next((row for row in rows if row.active), rows[0]), job_id=base)
-    facts = Facts(whole, tuple(told), desk.clock.now(), tuple(hosts.named(row.nodes) for row in told))
+    facts = _facts(desk, whole, told)
     waits_now = any(row.state == "PENDING" for row in told)
     if not waits_now:
         return facts
     run = await desk.db(desk.store.by_job, desk.owner, base.base)
-    return replace(facts, awaited=_awaited(facts.waiting), estimate=_promised(run))
+    return replace(facts, estimate=_promised(run))

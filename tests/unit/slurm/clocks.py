@@ -64,7 +64,7 @@ def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:
     cell = {
         "id": job_id, "raw": base, "user": "alice", "partition": "cpu", "state": state, "reason": "None",
         "submitted": START, "start": START if state != "PENDING" else "N/A", "end": "N/A", "limit": "1-00:00:00",
-        "elapsed": "0:01", "nodes": "cpu01", "node_count": 1, "cpus": 2, "dependency": "(null)", "comment": "(null)",
+        "elapsed": "0:01", "nodes": "cpu01", "required_nodes": "", "node_count": 1, "cpus": 2, "dependency": "(null)", "comment": "(null)",
         "name": "train", "again": base,
     }  # fmt: skip
     return squeue_row(cell | changes).encode() + b"\n"

@@ -15,7 +15,7 @@ def row(*, mark: str = "", **changes: str) -> bytes:
     cell = {
         "id": "7", "raw": "7", "user": "alice", "partition": "cpu", "state": "RUNNING", "reason": "None",
         "submitted": "100", "start": "160", "end": "N/A", "limit": "30:00", "elapsed": "1:05", "nodes": "cpu01",
-        "node_count": "1", "cpus": "2", "dependency": "(null)", "comment": "(null)", "name": "train", "again": "7",
+        "required_nodes": "", "node_count": "1", "cpus": "2", "dependency": "(null)", "comment": "(null)", "name": "train", "again": "7",
     }  # fmt: skip
     return squeue_row(cell | changes, mark).encode("utf-8", "surrogateescape") + b"\n"
 
@@ -25,7 +25,12 @@ def test_a_row_becomes_a_job():
     assert (str(job.job_id), job.name, job.state, job.elapsed_seconds) == ("7", "train", "RUNNING", 65)
     assert job.submitted == datetime.fromtimestamp(100, UTC)
     assert job.resources.time_limit_seconds == 1800
-    assert (job.reason, job.dependency, job.comment, job.ended) == (None, None, None, None)
+    assert (job.reason, job.dependency, job.comment, job.ended, job.required_nodes) == (None,) * 5
+
+
+def test_the_nodes_of_nodelist_are_told():
+    [job] = squeue.parse(done(row(required_nodes="cpu[01-02]")))
+    assert job.required_nodes == "cpu[01-02]"
 
 
 @pytest.mark.parametrize("name", ["a|b", 'x "y"', "two\nlines", "\n", "7\n7", "JobState=RUNNING", "é", " "])
