@@ -89,7 +89,8 @@ def waiting(cleared):
     }
     try:
         administer(cleared, "scontrol", "hold", jobs["kept"])
-        administer(cleared, "scontrol", "update", f"NodeName={broken}", "State=DOWN", "Reason=disk")
+        # Not DOWN: the devcluster's nodes return from that by themselves (ReturnToService=2).
+        administer(cleared, "scontrol", "update", f"NodeName={broken}", "State=DRAIN", "Reason=disk")
         jobs["behind"] = sent(cleared, "behind", "-pgpu", "-t5", "--exclusive", "-w", free)
         jobs["wants-broken"] = sent(cleared, "wants-broken", "-pgpu", "-t5", "-w", broken)
         until(cleared, "too-long", "PENDING PartitionTimeLimit")
@@ -141,7 +142,7 @@ async def test_a_job_that_nothing_starts_by_itself_says_who_has_to_act(waiting):
     alerts = {name: {alert["code"]: alert["message"] for alert in reply["alerts"]} for name, reply in told.items()}
     stuck = {name for name, found in alerts.items() if "cannot-start" in found}
     assert stuck == {"too-long", "too-wide", "too-long-for-qos", "wants-broken"}, alerts
-    assert "is down (disk)" in alerts["wants-broken"]["cannot-start"]
+    assert "is drain (disk)" in alerts["wants-broken"]["cannot-start"]
     assert alerts["too-long"]["partition-down"].endswith("What waits there may start, nothing new is taken.")
     assert "SUSPENDED after running " in said["sleeps"]
     for name in ("held", "held-array"):
