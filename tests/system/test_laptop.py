@@ -15,14 +15,15 @@ import anyio
 import pytest
 from tests.system.faces import Place, call, laptop
 from tests.system.test_resources import SCRIPT, completed, read, submitted
-from tests.unit.slurm.test_sshconfig import TARGETS, settled
+from tests.unit.slurm.ssh.test_config import TARGETS, settled
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.devcluster import services, sshd
 from slurm_agent_tools.devcluster.sshd import Door
 from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmError, StorageError
-from slurm_agent_tools.slurm import checkup, sshlink
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm import checkup
+from slurm_agent_tools.slurm.ssh import link
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 
 def far(place: Place, door: Door, config: Path | None = None, **more: object) -> SshPlace:
@@ -177,7 +178,7 @@ async def test_after_a_sleep_the_first_call_already_has_a_new_connection(
     place = far(fresh, door, connect_timeout=1)
     assert await place.files.list(str(fresh.project)) is not None
     await place.environ()
-    monkeypatch.setattr(sshlink, "_REST", 0)
+    monkeypatch.setattr(link, "_REST", 0)
     stopped = sshd.sessions(fresh.cluster)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)

@@ -21,7 +21,7 @@ from slurm_agent_tools.slurm import checkup, sbatch
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.local import LocalPlace, SystemClock
 from slurm_agent_tools.slurm.runner import Completed, Place
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 OUT = ["sh", "-c", "cat; pwd; echo err >&2; exit 127"]
 SHELLS = [shell for shell in ("sh", "bash", "zsh", "tcsh", "fish") if shutil.which(shell)]

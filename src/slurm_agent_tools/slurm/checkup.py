@@ -14,7 +14,7 @@ from slurm_agent_tools.config import FILE_NAME
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.slurm import sacct
 from slurm_agent_tools.slurm.runner import Completed, Place
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 _CLOCK = 30.0  # seconds; times in answers and the ages of caches are off by as much
 
@@ -57,13 +57,13 @@ class _Failed(Exception):
 
 
 async def _name_and_port(place: SshPlace) -> list[Step]:
-    from slurm_agent_tools.slurm import sshlogin, sshtarget  # noqa: PLC0415 - loads asyncssh
+    from slurm_agent_tools.slurm.ssh import login, target  # noqa: PLC0415 - loads asyncssh
 
-    hop, said = await sshlogin.whole(sshtarget.first(place.settings), place.settings)
-    goal = sshtarget.target(hop, place.settings, said)
-    for _ in range(sshtarget.JUMPS):  # the first one of all is reached from here
+    hop, said = await login.whole(target.first(place.settings), place.settings)
+    goal = target.target(hop, place.settings, said)
+    for _ in range(target.JUMPS):  # the first one of all is reached from here
         if goal.jumps:
-            goal = sshtarget.target(goal.jumps[0], place.settings)
+            goal = target.target(goal.jumps[0], place.settings)
     if goal.command:
         return [Step("name", ok=True, seen=f"{goal.spelled} through a ProxyCommand")]
     try:
@@ -84,12 +84,12 @@ async def _name_and_port(place: SshPlace) -> list[Step]:
 
 
 async def _key_and_login(place: SshPlace) -> list[Step]:
-    from slurm_agent_tools.slurm import sshrefusal, sshtarget  # noqa: PLC0415
+    from slurm_agent_tools.slurm.ssh import refusal, target  # noqa: PLC0415
 
-    goal = sshtarget.target(sshtarget.first(place.settings), place.settings)
+    goal = target.target(target.first(place.settings), place.settings)
     try:
         connection = await place.link.connect()
-    except sshrefusal.Distrusted as error:
+    except refusal.Distrusted as error:
         return [Step("host key", ok=False, seen=error.message, todo=error.hint)]
     except SlurmError as error:
         return [Step("login", ok=False, seen=error.message, todo=error.hint)]

@@ -203,7 +203,7 @@ def make_place(settings: Settings, name: str) -> Place:
     cluster = settings.clusters.get(name, ClusterSettings(slurm=settings.slurm))
     if cluster.host is None:
         return LocalPlace(settings, cluster.slurm)
-    from slurm_agent_tools.slurm.ssh import SshPlace  # noqa: PLC0415 - takes 290 ms to load
+    from slurm_agent_tools.slurm.ssh.place import SshPlace  # noqa: PLC0415 - takes 290 ms to load
 
     return SshPlace(name, cluster)
 

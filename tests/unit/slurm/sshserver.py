@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncssh
 
 from slurm_agent_tools.config import ClusterSettings
-from slurm_agent_tools.slurm.sshlink import Link
+from slurm_agent_tools.slurm.ssh.link import Link
 
 
 @dataclass

@@ -6,7 +6,7 @@ from tests.unit.slurm.sshserver import Node
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.slurm import checkup
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 WELL = {
     "sinfo": "echo slurm 22.05.8",

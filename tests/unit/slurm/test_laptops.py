@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "spwd", "syslog", "termios", "tty"}
-ROOTS = ("slurm.ssh", "slurm.sshlogin", "slurm.sshtarget", "slurm.sshlink", "slurm.sshsession", "slurm.sshfiles", "slurm.checkup", "slurm.sshconfig",
-         "slurm.sshkeys", "slurm.sshknown", "slurm.sshrefusal", "mcp", "serving", "cli", "tool_commands")  # fmt: skip
+SSH = ("config", "files", "keys", "known", "link", "login", "place", "refusal", "session", "target", "words")
+ROOTS = (*(f"slurm.ssh.{name}" for name in SSH), "slurm.checkup", "mcp", "serving", "cli", "tool_commands")
 
 
 @pytest.mark.proves("ssh-needs-no-posix")
@@ -31,7 +31,7 @@ async def test_a_login_and_its_commands_and_files_work_without_posix(node):
     code = f"""
 import anyio
 from slurm_agent_tools.config import ClusterSettings
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 async def main():
     place = SshPlace("there", ClusterSettings.model_validate_json({settings.model_dump_json()!r}))
     done = await place.runner.run(["echo", "it's"])

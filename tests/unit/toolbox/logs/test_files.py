@@ -16,7 +16,7 @@ from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.model import Job
 from slurm_agent_tools.slurm.local import LocalFiles, LocalRunner
-from slurm_agent_tools.slurm.ssh import SshPlace
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 from slurm_agent_tools.toolbox.logs import files, search
 from slurm_agent_tools.units import JobId
 

@@ -8,8 +8,8 @@ import pytest
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.slurm import sshtarget
-from slurm_agent_tools.slurm.sshtarget import Hop, Target
+from slurm_agent_tools.slurm.ssh import target as targets
+from slurm_agent_tools.slurm.ssh.target import Hop, Target
 
 ME = getpass.getuser()
 GLOBAL = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]
@@ -66,10 +66,10 @@ def target(folder: Path, text: str | bytes, host: str = "n", **more: object) -> 
     config.write_bytes(text if isinstance(text, bytes) else text.encode())
     plain = {"host": host, "remote_root": "x", "ssh_config": config}
     settings = ClusterSettings.model_validate(plain | more)
-    hop = sshtarget.first(settings)
-    said = sshtarget.found(hop, settings)
-    sshtarget.options(hop, settings, said)  # is taken by asyncssh, too
-    return sshtarget.target(hop, settings, said)
+    hop = targets.first(settings)
+    said = targets.found(hop, settings)
+    targets.options(hop, settings, said)  # is taken by asyncssh, too
+    return targets.target(hop, settings, said)
 
 
 @pytest.mark.proves("ssh-config-is-followed")
@@ -150,8 +150,8 @@ def test_algorithms_that_only_ssh_has_are_passed_over(tmp_path: Path) -> None:
         "Host n\n KexAlgorithms of-tomorrow,curve25519-sha256\n MACs ^of-tomorrow\n HostKeyAlgorithms +ssh-rsa\n"
     )
     settings = ClusterSettings(host="n", remote_root="x", ssh_config=config)
-    hop = sshtarget.first(settings)
-    found = sshtarget.options(hop, settings, sshtarget.found(hop, settings))
+    hop = targets.first(settings)
+    found = targets.options(hop, settings, targets.found(hop, settings))
     assert list(found.kex_algs) == [b"curve25519-sha256"]
     assert len(found.mac_algs) > 2
 
@@ -167,10 +167,10 @@ def test_a_name_gets_its_domain_only_where_the_configuration_wants_it(tmp_path: 
     for host, tried in names.items():
         found = target(tmp_path, wish, host=host)
         settings = ClusterSettings(host=host, remote_root="x", ssh_config=tmp_path / "config")
-        assert sshtarget.domains(sshtarget.found(Hop(host), settings)) == tried
+        assert targets.domains(targets.found(Hop(host), settings)) == tried
         assert found.host == host
     (tmp_path / "config").write_text(wish + "Host *.hpc.uni.edu\n User good\nMatch canonical all\n Port 44\n")
     settings = ClusterSettings(host="n", remote_root="x", ssh_config=tmp_path / "config")
-    assert sshtarget.target(Hop("n", whole="n.hpc.uni.edu"), settings).spelled == "good@n.hpc.uni.edu:44"
+    assert targets.target(Hop("n", whole="n.hpc.uni.edu"), settings).spelled == "good@n.hpc.uni.edu:44"
     (tmp_path / "config").write_text(wish + "ProxyJump gate\n")
-    assert sshtarget.domains(sshtarget.found(Hop("n"), settings)) == []
+    assert targets.domains(targets.found(Hop("n"), settings)) == []

@@ -18,8 +18,8 @@ from slurm_agent_tools.slurm.runner import asker
 if TYPE_CHECKING:
     import asyncssh
 
-    from slurm_agent_tools.slurm.sshlogin import Opened
-    from slurm_agent_tools.slurm.sshsession import Session
+    from slurm_agent_tools.slurm.ssh.login import Opened
+    from slurm_agent_tools.slurm.ssh.session import Session
 
 _SESSIONS = 8  # sshd allows ten on one connection unless told otherwise (sshd_config(5), MaxSessions); SFTP is one more
 _LONGEST = 60.0
@@ -64,7 +64,7 @@ class Link:
 
         Raises SlurmUnreachable, AccessRefused and ConfigError: then no byte of input was sent.
         """
-        from slurm_agent_tools.slurm.sshsession import Session  # noqa: PLC0415 - loads asyncssh
+        from slurm_agent_tools.slurm.ssh.session import Session  # noqa: PLC0415 - loads asyncssh
 
         async with self._using(), self._slots:
             session = await self._admitted(lambda connection: Session.open(connection, command, out, mark))
@@ -111,17 +111,17 @@ class Link:
             return self._opened.connection
 
     async def _open(self) -> Opened:
-        from slurm_agent_tools.slurm import sshlogin, sshrefusal  # noqa: PLC0415 - loads asyncssh
+        from slurm_agent_tools.slurm.ssh import login, refusal  # noqa: PLC0415 - loads asyncssh
 
         self._still_failed()
         begun = self._now()
         try:
-            found = await sshlogin.opened(self.settings, asker.get())
-        except sshrefusal.Unanswered:
+            found = await login.opened(self.settings, asker.get())
+        except refusal.Unanswered:
             raise  # the next caller may have somebody to ask
         except (SlurmUnreachable, AccessRefused) as error:
             # Whoever mends known_hosts tries at once; a login that fails often may be locked out.
-            self._failures = 1 if isinstance(error, sshrefusal.Distrusted) else self._failures + 1
+            self._failures = 1 if isinstance(error, refusal.Distrusted) else self._failures + 1
             self._failed = (self._now() + pause(self._failures), error)
             _log.info("ssh connection failed", host=self.host, failures=self._failures, error=error.message)
             raise

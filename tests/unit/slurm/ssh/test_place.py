@@ -13,10 +13,10 @@ from tests.unit.slurm.sshserver import Node, connects, running
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmMissing, SlurmUnreachable, StorageError
-from slurm_agent_tools.slurm import sshtarget
 from slurm_agent_tools.slurm.runner import asker
-from slurm_agent_tools.slurm.ssh import SshPlace
-from slurm_agent_tools.slurm.sshlink import Link, pause
+from slurm_agent_tools.slurm.ssh import target
+from slurm_agent_tools.slurm.ssh.link import Link, pause
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 SAY = ["sh", "-c", "echo out; echo err >&2; exit 127"]
 
@@ -389,4 +389,4 @@ async def test_the_key_is_known_without_a_connection(tmp_path):
 @pytest.mark.parametrize(("text", "host", "user", "port"), [("gate", "gate", None, None), ("a@gate:22", "gate", "a", 22),
                                                             ("ssh://a@[::1]:2", "::1", "a", 2), ("[::1]", "::1", None, None)])  # fmt: skip
 def test_jump_hosts_are_read(text, host, user, port):
-    assert sshtarget.read_hop(text) == sshtarget.Hop(host, user, port)
+    assert target.read_hop(text) == target.Hop(host, user, port)

@@ -18,8 +18,8 @@ from asyncssh import encryption, kex, mac, public_key
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.slurm import sshconfig
-from slurm_agent_tools.slurm.sshconfig import Found
+from slurm_agent_tools.slurm.ssh import config
+from slurm_agent_tools.slurm.ssh.config import Found
 
 JUMPS = 8  # that lead through each other
 _ALIVE, _MISSED = 15, 3  # seconds between questions whether the host is there, and how many may stay without answer
@@ -79,7 +79,7 @@ def found(hop: Hop, settings: ClusterSettings) -> Found:
     """What the SSH configuration says about a hop. Raises ConfigError."""
     path = settings.ssh_config.expanduser() if settings.ssh_config else None
     try:
-        return sshconfig.read(path, hop.host, hop.user, hop.port, hop.whole)
+        return config.read(path, hop.host, hop.user, hop.port, hop.whole)
     except (OSError, ValueError) as error:
         raise _unusable(error, hop, settings) from error
 
@@ -126,7 +126,7 @@ def options(hop: Hop, settings: ClusterSettings, said: Found) -> asyncssh.SSHCli
         more: dict[str, object] = {name: value for name, key in _FLAGS.items() if (value := said.flag(key)) is not None}
         more |= {name: chosen for name, key in _ALGORITHMS.items() if (chosen := _algorithms(said, *key)) is not None}
         if os.name != "posix" and (way := said.one("proxycommand")) is not None:
-            more["proxy_command"] = said.filled(way)  # elsewhere ours, by the shell: see sshlogin
+            more["proxy_command"] = said.filled(way)  # elsewhere ours, by the shell: see login
         if (order := said.one("preferredauthentications")) is not None:
             more["preferred_auth"] = order
         if said.flag("compression"):

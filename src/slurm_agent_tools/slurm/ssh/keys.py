@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncssh
 from asyncssh.sk import sk_available
 
-from slurm_agent_tools.slurm.sshconfig import Found
+from slurm_agent_tools.slurm.ssh.config import Found
 
 _USUAL = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
 

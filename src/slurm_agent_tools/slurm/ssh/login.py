@@ -17,11 +17,11 @@ from slurm_agent_tools import process, trust
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable
 from slurm_agent_tools.slurm.runner import AskPerson
-from slurm_agent_tools.slurm.sshconfig import Found
-from slurm_agent_tools.slurm.sshkeys import Keys
-from slurm_agent_tools.slurm.sshknown import Known
-from slurm_agent_tools.slurm.sshrefusal import Seen, told
-from slurm_agent_tools.slurm.sshtarget import JUMPS, Hop, Target, domains, first, found, options, target
+from slurm_agent_tools.slurm.ssh.config import Found
+from slurm_agent_tools.slurm.ssh.keys import Keys
+from slurm_agent_tools.slurm.ssh.known import Known
+from slurm_agent_tools.slurm.ssh.refusal import Seen, told
+from slurm_agent_tools.slurm.ssh.target import JUMPS, Hop, Target, domains, first, found, options, target
 
 _ASKED = 3  # times that one login may ask the person
 

@@ -9,7 +9,7 @@ from tests.unit.slurm.sshserver import Node, connects, running
 
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import AccessRefused
-from slurm_agent_tools.slurm.sshlink import Link
+from slurm_agent_tools.slurm.ssh.link import Link
 
 
 @pytest.mark.proves("host-keys-are-checked")

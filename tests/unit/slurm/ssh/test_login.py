@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.slurm.ssh import SshPlace
-from slurm_agent_tools.slurm.sshlink import Link
+from slurm_agent_tools.slurm.ssh.link import Link
+from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 
 async def test_a_condition_that_runs_a_command_runs_it_once_for_a_login(node):

@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncssh
 from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
-from slurm_agent_tools.slurm.sshtarget import Target
+from slurm_agent_tools.slurm.ssh.target import Target
 
 # The order in which ssh asks for them: a person who compares fingerprints has to see the same key.
 _ORDER = (

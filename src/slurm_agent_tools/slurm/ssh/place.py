@@ -19,11 +19,11 @@ from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import ConfigError, SlurmMissing, SlurmUnreachable
 from slurm_agent_tools.slurm import quoting
 from slurm_agent_tools.slurm.runner import FIXED, PASSED, SLURM_COMMANDS, Completed, Surroundings
-from slurm_agent_tools.slurm.sshfiles import SshFiles
-from slurm_agent_tools.slurm.sshlink import Link
+from slurm_agent_tools.slurm.ssh.files import SshFiles
+from slurm_agent_tools.slurm.ssh.link import Link
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.slurm.sshsession import Session
+    from slurm_agent_tools.slurm.ssh.session import Session
 
 _LOGIN_SECONDS = 30.0  # a site's profile may load modules from a slow file system
 _log = logs.get_logger()
@@ -123,9 +123,9 @@ class SshPlace:
     @property
     def key(self) -> str:
         """ssh:USER@HOST:PORT as the SSH configuration has them. Raises ConfigError."""
-        from slurm_agent_tools.slurm import sshtarget  # noqa: PLC0415 - loads asyncssh
+        from slurm_agent_tools.slurm.ssh import target  # noqa: PLC0415 - loads asyncssh
 
-        return f"ssh:{sshtarget.target(sshtarget.first(self.settings), self.settings).spelled}"
+        return f"ssh:{target.target(target.first(self.settings), self.settings).spelled}"
 
     async def surroundings(self) -> Surroundings:
         """Asked once, then remembered. Raises SlurmUnreachable, AccessRefused, StorageError and ConfigError."""

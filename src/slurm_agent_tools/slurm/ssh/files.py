@@ -17,7 +17,7 @@ import anyio
 from slurm_agent_tools.errors import SlurmUnreachable, StorageError
 from slurm_agent_tools.slurm.quoting import as_bytes, as_text
 from slurm_agent_tools.slurm.runner import Stat
-from slurm_agent_tools.slurm.sshlink import Link
+from slurm_agent_tools.slurm.ssh.link import Link
 
 if TYPE_CHECKING:
     import asyncssh

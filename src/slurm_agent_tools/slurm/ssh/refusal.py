@@ -12,9 +12,9 @@ import asyncssh
 from slurm_agent_tools import trust
 from slurm_agent_tools.config import ClusterSettings
 from slurm_agent_tools.errors import AccessRefused, AgentToolsError, ConfigError, SlurmUnreachable
-from slurm_agent_tools.slurm.sshkeys import Keys
-from slurm_agent_tools.slurm.sshknown import Known, Line
-from slurm_agent_tools.slurm.sshtarget import Target, by_hand
+from slurm_agent_tools.slurm.ssh.keys import Keys
+from slurm_agent_tools.slurm.ssh.known import Known, Line
+from slurm_agent_tools.slurm.ssh.target import Target, by_hand
 
 _TRIED = "Too many authentication failures"  # as sshd says when MaxAuthTries is reached
 

@@ -22,7 +22,7 @@ def lines(path: Path) -> Iterator[tuple[int, str, str]]:
             yield number, found[1].lower(), found[2]
 
 
-def words(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Split at blanks; quotes hold together, a backslash keeps a quote, a blank or itself, `#` ends. ValueError."""
     found: list[str] = []
     word: str | None = None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_agent_tools import process
-from slurm_agent_tools.slurm import sshwords
+from slurm_agent_tools.slurm.ssh import words
 
 _DEEPEST = 16  # files that include each other
 _KEPT = frozenset(
@@ -64,7 +64,7 @@ class Found:
 
     def path(self, text: str) -> str:
         """A path with its tokens, variables and home folder. ValueError."""
-        return sshwords.placed(self.filled(text))
+        return words.placed(self.filled(text))
 
     def filled(self, text: str) -> str:
         """A text with its tokens. ValueError."""
@@ -73,7 +73,7 @@ class Found:
         whole = hashlib.sha1(f"{here}{self.host}{port}{self.user}{jump}".encode(), usedforsecurity=False).hexdigest()
         tokens = {"C": whole, "L": here.partition(".")[0], "d": str(Path.home()), "h": self.host, "j": jump, "k": known,
                   "l": here, "n": self.name, "p": port, "r": self.user, "u": getpass.getuser()}  # fmt: skip
-        return sshwords.expanded(text, tokens | ({"i": str(os.getuid())} if hasattr(os, "getuid") else {}))
+        return words.expanded(text, tokens | ({"i": str(os.getuid())} if hasattr(os, "getuid") else {}))
 
 
 def read(path: Path | None, name: str, user: str | None, port: int | None, whole: str | None = None) -> Found:
@@ -112,7 +112,7 @@ class _Look:
         port = self._values.get("port", ["22"])[0]
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 2**16:
             raise ValueError(f"Port {port} is not a number from 1 to 65535")
-        host = sshwords.expanded(self._values.get("hostname", [self._name])[0], {"h": self._name})
+        host = words.expanded(self._values.get("hostname", [self._name])[0], {"h": self._name})
         user = self._values.get("user", [""])[0] or getpass.getuser()
         return Found(self._name, host, int(port), user, self._values)
 
@@ -121,14 +121,14 @@ class _Look:
         if depth > _DEEPEST:
             raise BadLine(f"{path}: files include each other")
         holds = True
-        for number, keyword, rest in sshwords.lines(path):
+        for number, keyword, rest in words.lines(path):
             try:
                 if keyword == "host":
-                    holds = sshwords.fits(sshwords.words(rest), self._looked)
+                    holds = words.fits(words.split(rest), self._looked)
                 elif keyword == "match":
-                    holds = self._match(sshwords.conditions(sshwords.words(rest)))
+                    holds = self._match(words.conditions(words.split(rest)))
                 elif holds and keyword == "include":
-                    self._include(sshwords.words(rest), depth)
+                    self._include(words.split(rest), depth)
                 elif holds and _OLD.get(keyword, keyword) in _KEPT:
                     self._keep(_OLD.get(keyword, keyword), rest)
             except BadLine:
@@ -137,7 +137,7 @@ class _Look:
                 raise BadLine(f"{path} line {number}: {error}") from error
 
     def _keep(self, keyword: str, rest: str) -> None:
-        given = [rest] if keyword == "proxycommand" else sshwords.words(rest)
+        given = [rest] if keyword == "proxycommand" else words.split(rest)
         if not given or not given[0]:
             raise ValueError(f"{keyword} has no value")
         if keyword in _ADDED:
@@ -148,7 +148,7 @@ class _Look:
 
     def _include(self, patterns: Sequence[str], depth: int) -> None:
         for pattern in patterns:
-            place = Path.home() / ".ssh" / sshwords.placed(pattern)
+            place = Path.home() / ".ssh" / words.placed(pattern)
             for path in sorted(glob.glob(str(place))):  # noqa: PTH207 - an absolute pattern has no folder to start from
                 if Path(path).is_file():
                     self.file(Path(path), depth + 1)
@@ -170,4 +170,4 @@ class _Look:
             return False
         small = name.endswith("host")
         text, patterns = (looked[name].lower(), value.lower()) if small else (looked[name], value)
-        return sshwords.fits(patterns.split(","), text) is not negated
+        return words.fits(patterns.split(","), text) is not negated
