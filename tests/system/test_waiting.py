@@ -169,6 +169,10 @@ async def test_the_tasks_of_an_array_tell_only_what_is_their_own(cleared):
     under_way(cleared, job_id, 40)
     async with cleared.client() as client:
         reply = await call(client, "wait_for_job", job_id=job_id, timeout_seconds=0)
+        number = cleared.slurm("squeue", "-h", "-r", "-j", f"{job_id}_5", "-o", "%A")
+        unknown = await call(client, "wait_for_job", job_id=number, timeout_seconds=0)
+    assert unknown["error"]["code"] == "unknown_job"
+    assert f"{number} is Slurm's own number of {job_id}_5" in unknown["error"]["hint"]
     tasks = reply["tasks"]
     assert (len(tasks), reply["tasks_by_state"]) == (20, {"FAILED": 1, "RUNNING": 39})
     assert (tasks[0]["job_id"], tasks[0]["state"], tasks[0]["exit_code"]) == (f"{job_id}_3", "FAILED", 3)

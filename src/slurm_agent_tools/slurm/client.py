@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import anyio
@@ -26,9 +27,19 @@ class SlurmClient(Questions):
         """The truth about one job. UnknownJob only when queue and accounting both say so, else SlurmError."""
         views = await self.jobs([job_id], fresh=fresh, max_age=max_age)
         if job_id not in views:
-            hint = "See get_status for your jobs. A task is named 123_4 and a component 123+1, not by its own number."
-            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job", hint=hint)
+            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job", hint=await self._instead(job_id))
         return views[job_id]
+
+    async def _instead(self, job_id: JobId) -> str:
+        """What to ask for in place of an id that no job has: tasks and components have numbers of their own, too."""
+        number, told = job_id.base, list[Job]()
+        with suppress(SlurmError):
+            told += await self._details_of([number], frozenset({number}), frozenset(), self.settings.cache_seconds)
+            told += await self._past_of([number], self.settings.cache_seconds)
+        part = next((job.job_id for job in told if job.raw_id == number and job.job_id.base != number), None)
+        if part is None or job_id != job_id.whole:
+            return "See get_status for your jobs. A task is named 123_4 and a component 123+1, not by its own number."
+        return f"{number} is Slurm's own number of {part}, a part of job {part.base}. Ask for one of these."
 
     async def jobs(
         self, ids: Sequence[JobId], *, fresh: bool = False, max_age: float | None = None

@@ -262,11 +262,15 @@ class Questions(Changes):
         return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
 
     async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
-        """What the accounting tells of all these at once; nothing on a cluster without one."""
+        """What the accounting tells of all these at once; nothing on a cluster without one.
+
+        Under the own number of a task or component stands that part.
+        """
         more = await self._columns.get(_CONFIG_AGE)
         done = await self._asker.run(sacct.argv(sorted(bases), more=more, mark=self._mark()))
         found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
-        return {base: found.get(base, ()) for base in bases}
+        parts = {job.raw_id: (job,) for jobs in found.values() for job in jobs}
+        return {base: found.get(base, ()) or parts.get(base, ()) for base in bases}
 
     async def _ask_columns(self) -> tuple[str, ...]:
         done = await self._asker.run(sacct.columns_argv())

@@ -109,6 +109,18 @@ async def test_a_job_is_unknown_when_queue_and_accounting_say_so(sacct):
     with pytest.raises(UnknownJob, match="no such job") as caught:
         await Told(sacct=sacct).job()
     assert (caught.value.field, caught.value.value) == ("job_id", "5")
+    assert "See get_status" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("squeue", [NOTHING, done(queued("4_1", raw="5", again="5"))])
+async def test_the_own_number_of_a_task_is_told_with_the_name_that_it_has(squeue):
+    told = Told(squeue=squeue, sacct=done(accounted("4_1", JobIDRaw="5") + accounted("4_1.batch", JobIDRaw="5.batch")))
+    with pytest.raises(UnknownJob) as caught:
+        await told.job("5")
+    assert (caught.value.hint or "").startswith("5 is Slurm's own number of 4_1, a part of job 4.")
+    with pytest.raises(UnknownJob) as other:
+        await told.job("5_1")
+    assert "See get_status" in (other.value.hint or "")
 
 
 @pytest.mark.proves("unknown-is-said-by-slurm")
