@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -77,10 +77,15 @@ def _site() -> bytes | None:
         raise ConfigError(
             "policy", str(SITE), f"cannot be read: {error.strerror}", hint="Ask an administrator."
         ) from error
-    if any(place.st_uid != 0 or (place.st_mode & _OTHERS and not stat.S_ISLNK(place.st_mode)) for place in places):
-        hint = f"An administrator runs: chown root {SITE.parent} {SITE}; chmod go-w {SITE.parent} {SITE}"
-        raise ConfigError("policy", str(SITE), "could be changed by others than root", hint=hint)
+    of_root_alone([(one.st_uid, 0 if stat.S_ISLNK(one.st_mode) else one.st_mode) for one in places], str(SITE))
     return _read(SITE)
+
+
+def of_root_alone(owners: Iterable[tuple[int | None, int | None]], site: str) -> None:
+    """Raises ConfigError where others than root may change the site's file: user id and mode of it and its folder."""
+    if any(uid != 0 or mode is None or mode & _OTHERS for uid, mode in owners):
+        hint = f"An administrator runs: chown root {SITE.parent} {SITE}; chmod go-w {SITE.parent} {SITE}"
+        raise ConfigError("policy", site, "could be changed by others than root", hint=hint)
 
 
 def _read(path: Path) -> bytes:

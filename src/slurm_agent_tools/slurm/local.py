@@ -176,7 +176,7 @@ def _stat(path: str) -> Stat | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     kind = "file" if modes.S_ISREG(found.st_mode) else "dir" if modes.S_ISDIR(found.st_mode) else "other"
-    return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC))
+    return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode)
 
 
 def _read(path: str, offset: int, size: int | None) -> bytes | None:

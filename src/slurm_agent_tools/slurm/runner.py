@@ -57,11 +57,13 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What a file is: size in bytes, `kind` one of file, dir, other."""
+    """What a file is: size in bytes, `kind` one of file, dir, other; `uid` its owner, `mode` with its permissions."""
 
     size: int
     kind: str
     modified: datetime
+    uid: int | None = None
+    mode: int | None = None
 
 
 class Files(Protocol):

@@ -218,11 +218,17 @@ def _elsewhere(settings: Settings, name: str) -> bool:
 
 
 async def _site(place: Place) -> tuple[str, bytes] | None:
-    """The site policy of a cluster elsewhere. Raises StorageError where there is one that cannot be read."""
+    """The site policy of a cluster elsewhere. Raises StorageError and ConfigError for one that cannot be used."""
     from slurm_agent_tools.policy import files  # noqa: PLC0415
 
-    content = await place.files.read(files.SITE.as_posix(), size=2**20)
-    return None if content is None else (f"{place.key}:{files.SITE.as_posix()}", content)
+    path = files.SITE.as_posix()
+    if (found := await place.files.stat(path)) is None:
+        return None
+    shown = f"{place.key}:{path}"
+    places = (found, await place.files.stat(files.SITE.parent.as_posix()))
+    files.of_root_alone([(None, None) if one is None else (one.uid, one.mode) for one in places], shown)
+    content = await place.files.read(path)
+    return None if content is None else (shown, content)
 
 
 def open_store(settings: Settings) -> Store:

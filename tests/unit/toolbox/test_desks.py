@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -11,7 +12,7 @@ from slurm_agent_tools.catalogue import GetStatus, SubmitJob, ValidateConfig
 from slurm_agent_tools.config import ClusterSettings, Settings
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
 from slurm_agent_tools.slurm.local import LocalFiles, LocalPlace
-from slurm_agent_tools.slurm.runner import Surroundings
+from slurm_agent_tools.slurm.runner import Stat, Surroundings
 from slurm_agent_tools.toolbox import Toolbox
 from slurm_agent_tools.toolbox.desks import Opened, chosen
 
@@ -181,17 +182,63 @@ async def test_a_script_that_is_only_on_the_cluster_is_read_there(far: Opened, t
     await far.close()
 
 
-async def test_the_site_policy_of_a_cluster_decides_there(far: Opened, tmp_path: Path):
-    site = tmp_path / "site.yaml"
-    site.write_text("name: lab\nversion: '7'\nlimits:\n  max_concurrent_jobs: 2\n")
+class Sited(LocalFiles):
+    """The files of a login node: a folder as its /etc, which belongs to root or to whom `uids` and `modes` say."""
+
+    def __init__(self, etc: Path) -> None:
+        self.etc, self.uids, self.modes = etc, dict[str, int | None](), dict[str, int]()
+
+    def _there(self, path: str) -> str:
+        return str(self.etc) + path.removeprefix("/etc") if path.startswith("/etc/") else path
+
+    async def stat(self, path: str) -> Stat | None:
+        found = await super().stat(self._there(path))
+        mode = self.modes.get(path, 0o644)
+        return None if found is None else replace(found, uid=self.uids.get(path, 0), mode=mode)
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+        return await super().read(self._there(path), offset=offset, size=size)
+
+
+@pytest.fixture
+def sited(far: Opened, tmp_path: Path) -> Sited:
+    (tmp_path / "etc/slurm-agent-tools").mkdir(parents=True)
+    (tmp_path / "etc/slurm-agent-tools/policy.yaml").write_text(
+        "name: lab\nversion: '7'\nlimits:\n  max_concurrent_jobs: 2\n"
+    )
     place = far.place("far")
+    place.files, place.failures = Sited(tmp_path / "etc"), 0
+    return place.files
 
-    class Files(LocalFiles):
-        async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
-            wanted = str(site) if path == "/etc/slurm-agent-tools/policy.yaml" else path
-            return await super().read(wanted, offset=offset, size=size)
 
-    place.files, place.failures = Files(), 0
+@pytest.mark.parametrize(
+    ("path", "uid", "mode"),
+    [
+        ("/etc/slurm-agent-tools/policy.yaml", 1000, 0o644),
+        ("/etc/slurm-agent-tools/policy.yaml", None, 0o644),
+        ("/etc/slurm-agent-tools/policy.yaml", 0, 0o664),
+        ("/etc/slurm-agent-tools", 1000, 0o755),
+        ("/etc/slurm-agent-tools", 0, 0o757),
+    ],
+)
+async def test_a_site_policy_elsewhere_must_be_roots_there(
+    far: Opened, sited: Sited, path: str, uid: int | None, mode: int
+):
+    sited.uids[path], sited.modes[path] = uid, mode
+    with pytest.raises(ConfigError, match="changed by others than root") as caught:
+        await far.at(None)
+    assert caught.value.value == "ssh:ada@login:22:/etc/slurm-agent-tools/policy.yaml"
+    sited.uids, sited.modes = {}, {}
+    assert (await far.at(None)).policy.policy.limits.max_concurrent_jobs == 2
+    sited.uids[path], sited.modes[path] = uid, mode
+    far._site_read["far"] -= 61
+    with pytest.raises(ConfigError):
+        await far.at(None)
+    await far.close()
+
+
+async def test_the_site_policy_of_a_cluster_decides_there(far: Opened, sited: Sited):
+    site = sited.etc / "slurm-agent-tools/policy.yaml"
     desk = await far.at(None)
     assert desk.policy.policy.limits.max_concurrent_jobs == 2
     assert "ssh:ada@login:22:/etc/slurm-agent-tools/policy.yaml" in str(desk.policy.layers)

@@ -105,7 +105,8 @@ async def _stat(sftp: asyncssh.SFTPClient, path: str) -> Stat | None:
     except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath):
         return None
     kinds = {asyncssh.FILEXFER_TYPE_REGULAR: "file", asyncssh.FILEXFER_TYPE_DIRECTORY: "dir"}
-    return Stat(found.size or 0, kinds.get(found.type, "other"), datetime.fromtimestamp(found.mtime or 0, UTC))
+    kind, modified = kinds.get(found.type, "other"), datetime.fromtimestamp(found.mtime or 0, UTC)
+    return Stat(found.size or 0, kind, modified, found.uid, found.permissions)
 
 
 async def _read(sftp: asyncssh.SFTPClient, path: str, offset: int, size: int | None) -> bytes | None:

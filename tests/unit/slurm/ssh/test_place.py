@@ -1,7 +1,5 @@
 import asyncio
-import itertools
 import logging
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +10,10 @@ import pytest
 from tests.unit.slurm.sshserver import Node, connects, running
 
 from slurm_agent_tools.config import ClusterSettings
-from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmMissing, SlurmUnreachable, StorageError
+from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmMissing, SlurmUnreachable
 from slurm_agent_tools.slurm.runner import asker
 from slurm_agent_tools.slurm.ssh import target
-from slurm_agent_tools.slurm.ssh.link import Link, pause
+from slurm_agent_tools.slurm.ssh.link import Link
 from slurm_agent_tools.slurm.ssh.place import SshPlace
 
 SAY = ["sh", "-c", "echo out; echo err >&2; exit 127"]
@@ -282,51 +280,6 @@ async def test_a_wrong_code_ends_after_a_few_questions(tmp_path):
 # --- what is away ------------------------------------------------------------------------------------------------
 
 
-def test_the_pause_doubles_up_to_a_minute():
-    assert [pause(number) for number in (0, 1, 2, 3, 6, 7, 8, 5000)] == [0, 1, 2, 4, 32, 60, 60, 60]
-
-
-async def test_fifty_callers_of_a_host_that_is_away_wait_once(tmp_path):
-    tried = []
-
-    async def silent(reader, writer):
-        tried.append(1)
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    link = Link(ClusterSettings(host="127.0.0.1", port=port, user="me", remote_root="x", connect_timeout=0.3,
-                                known_hosts=tmp_path / "none"))  # fmt: skip
-    errors = []
-
-    async def use():
-        try:
-            await link.connect()
-        except SlurmUnreachable as error:
-            errors.append(error)
-
-    start = time.monotonic()
-    async with anyio.create_task_group() as group:
-        for _ in range(50):
-            group.start_soon(use)
-    assert (len(errors), len(tried), time.monotonic() - start < 2) == (50, 1, True)
-    server.close()
-
-
-async def test_after_the_pause_it_is_tried_again(tmp_path):
-    clock = itertools.count(0, 0.4)
-    link = Link(_closed_port(tmp_path), now=lambda: next(clock))
-    for _ in range(2):
-        with pytest.raises(SlurmUnreachable, match="cannot be reached"):
-            await link.connect()
-    assert link._failures == 1
-    for _ in range(6):
-        with pytest.raises(SlurmUnreachable):
-            await link.connect()
-    assert link._failures > 1
-
-
 def _closed_port(tmp_path: Path) -> ClusterSettings:
     return ClusterSettings(host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none")
 
@@ -358,15 +311,6 @@ async def test_a_broken_configuration_is_named(tmp_path):
 
 
 # --- files, surroundings, doctor ---------------------------------------------------------------------------------
-
-
-async def test_where_sftp_is_off_the_error_says_so(tmp_path):
-    async with running(Node(tmp_path, sftp=False)) as node:
-        place = SshPlace("there", node.settings())
-        with pytest.raises(StorageError, match="SFTP is switched off"):
-            await place.files.read(str(tmp_path / "x"))
-        assert (await place.runner.run(SAY)).exit_code == 127
-        await place.close()
 
 
 async def test_a_project_folder_that_is_not_there_is_named_with_its_mend(node):
