@@ -124,6 +124,10 @@ def run(place: Place) -> Run:
     while any("RUNNING" in row["State"] for name in known for row in made.rows(name)):
         assert time.monotonic() < end + 10, "the accounting was not told the end"
         time.sleep(0.3)
+    for name in known:
+        log = place.project / f"{name}.out"
+        states = {row["State"] for row in made.rows(name)}
+        assert states == {"COMPLETED"}, (made.rows(name), log.read_text() if log.exists() else "")
     return made
 
 
@@ -138,7 +142,8 @@ def note(place: Place, job_id: str) -> None:
 
 
 def submit(place: Place, known: Known) -> str:
-    words = ["sbatch", "--parsable", "-t5", "-o/dev/null", "-J", known.name, *known.options]
+    log = f"-o{place.project}/{known.name}.out"
+    words = ["sbatch", "--parsable", "-t5", log, "--open-mode=append", "-J", known.name, *known.options]
     return place.slurm(*words, stdin=f"#!/bin/bash\n{known.script}\n".encode())
 
 

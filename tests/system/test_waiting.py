@@ -171,7 +171,7 @@ async def test_the_tasks_of_an_array_tell_only_what_is_their_own(cleared):
         reply = await call(client, "wait_for_job", job_id=job_id, timeout_seconds=0)
         number = cleared.slurm("squeue", "-h", "-r", "-j", f"{job_id}_5", "-o", "%A")
         unknown = await call(client, "wait_for_job", job_id=number, timeout_seconds=0)
-    assert unknown["error"]["code"] == "unknown_job"
+    assert unknown.get("error", {}).get("code") == "unknown_job", (number, unknown)
     assert f"{number} is Slurm's own number of {job_id}_5" in unknown["error"]["hint"]
     tasks = reply["tasks"]
     assert (len(tasks), reply["tasks_by_state"]) == (20, {"FAILED": 1, "RUNNING": 39})

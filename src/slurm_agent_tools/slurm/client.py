@@ -73,7 +73,10 @@ class SlurmClient(Questions):
         cut = frozenset(job.job_id.base for job in past if job.other_code is not None) & known & over
         details = await self._details_of(bases, over - told, cut, age) if silent is None else ()
         self._codes.keep(details)
-        return self._views(ids, (live, details, past), silent)
+        # For a moment the accounting may hold a task that just began as a job of its own (measured).
+        parts = {job.raw_id for job in details if job.raw_id != job.job_id.base}
+        whole = [job for job in past if job.job_id != job.job_id.whole or job.job_id.base not in parts]
+        return self._views(ids, (live, details, whole), silent)
 
     async def _past(
         self, over: frozenset[int], parted: frozenset[int], max_age: float, silent: SlurmError | None

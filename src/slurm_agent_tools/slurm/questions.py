@@ -262,15 +262,11 @@ class Questions(Changes):
         return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
 
     async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
-        """What the accounting tells of all these at once; nothing on a cluster without one.
-
-        Under the own number of a task or component stands that part.
-        """
+        """What the accounting tells of all these at once; nothing on a cluster without one."""
         more = await self._columns.get(_CONFIG_AGE)
         done = await self._asker.run(sacct.argv(sorted(bases), more=more, mark=self._mark()))
         found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
-        parts = {job.raw_id: (job,) for jobs in found.values() for job in jobs}
-        return {base: found.get(base, ()) or parts.get(base, ()) for base in bases}
+        return {base: found.get(base, ()) for base in bases}
 
     async def _ask_columns(self) -> tuple[str, ...]:
         done = await self._asker.run(sacct.columns_argv())
@@ -283,11 +279,14 @@ class Questions(Changes):
 
 
 def _sorted_out(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
-    """Records by the number of their job."""
+    """Records by the number of their job; by the own number of a task or component that part."""
     found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
+    parts: dict[int, tuple[Job, ...]] = {}
     for job in jobs:
         found[job.job_id.base] += (job,)
-    return found
+        if job.raw_id is not None:
+            parts[job.raw_id] = (job,)
+    return parts | found
 
 
 def _furnished(part: Partition, nodes: Sequence[Node]) -> Partition:

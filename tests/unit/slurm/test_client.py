@@ -3,8 +3,9 @@ from datetime import timedelta
 import anyio
 import pytest
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import FakeClock, accounted, queued
+from tests.unit.slurm.clocks import START, FakeClock, accounted, queued
 from tests.unit.slurm.told import DISABLED, NO_DATABASE, NOTHING, SILENT, Told
+from tests.unit.toolbox.clusters import ABOUT
 
 from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
@@ -110,6 +111,15 @@ async def test_a_job_is_unknown_when_queue_and_accounting_say_so(sacct):
         await Told(sacct=sacct).job()
     assert (caught.value.field, caught.value.value) == ("job_id", "5")
     assert "See get_status" in (caught.value.hint or "")
+
+
+async def test_a_task_that_the_accounting_shows_as_a_job_for_a_moment_is_none():
+    about = ABOUT.replace("JobId=5 ", "JobId=5 ArrayJobId=4 ArrayTaskId=1 ").format(START, "/x").encode()
+    row = accounted("5", "RUNNING", JobName="allocation", End="Unknown")
+    told = Told(squeue=done(queued("4_1", raw="5", again="5")), sacct=done(row), scontrol=done(about))
+    with pytest.raises(UnknownJob) as caught:
+        await told.job("5")
+    assert (caught.value.hint or "").startswith("5 is Slurm's own number of 4_1, a part of job 4.")
 
 
 @pytest.mark.parametrize("squeue", [NOTHING, done(queued("4_1", raw="5", again="5"))])
