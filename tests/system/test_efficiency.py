@@ -121,14 +121,20 @@ def run(place: Place) -> Run:
         assert time.monotonic() < end, "the jobs did not end"
         time.sleep(0.3)
     made = Run(place, known, ids)
-    while any("RUNNING" in row["State"] for name in known for row in made.rows(name)):
-        assert time.monotonic() < end + 10, "the accounting was not told the end"
-        time.sleep(0.3)
+    before: list[dict[str, str]] = []  # a step may be told after the end of its job
+    while (rows := [row for name in known for row in made.rows(name)]) != before or running_still(rows):
+        assert time.monotonic() < end + 30, "the accounting was not told the end"
+        before = rows
+        time.sleep(1.5)
     for name in known:
         log = place.project / f"{name}.out"
         states = {row["State"] for row in made.rows(name)}
         assert states == {"COMPLETED"}, (made.rows(name), log.read_text() if log.exists() else "")
     return made
+
+
+def running_still(rows: list[dict[str, str]]) -> bool:
+    return any("RUNNING" in row["State"] for row in rows)
 
 
 def note(place: Place, job_id: str) -> None:
