@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_agent_tools.diagnosis.limits import Using
@@ -11,7 +11,7 @@ from slurm_agent_tools.diagnosis.words import flat
 from slurm_agent_tools.history.records import JobRecord
 from slurm_agent_tools.model import Job, Node, Partition, Reservation
 from slurm_agent_tools.replies import Alert, Severity
-from slurm_agent_tools.units import format_duration
+from slurm_agent_tools.units import JobId, format_duration
 
 CROWDED = 20
 _LONGEST = 40  # of a name: an alert is a sentence
@@ -36,8 +36,6 @@ KINDS: Mapping[str, tuple[Severity, str]] = {
     "requeued": ("medium", "Slurm put the job back into the queue, or started it again."),
 }
 """Every alert about one job: how grave it is, and when it is raised."""
-
-
 WAITS_FOR_OTHERS = frozenset(
     {"Dependency", "BeginTime", "JobHeldUser", "JobHeldAdmin", "JobArrayTaskLimit", "DependencyNeverSatisfied"}
 )
@@ -57,15 +55,15 @@ class Facts:
     """What is known of one job and its surroundings. None: not asked, or no answer.
 
     `parts` are its array tasks or components, else the job itself. `hosts` are the names of nodes of each part, in
-    their order, `needed` those of its --nodelist, else those that Slurm says it waits for. `like` are earlier runs of
-    the same job. `using` tells of the running part nearest to its memory limit.
+    their order; `needed` of a waiting part by its id those of its --nodelist, else those that Slurm says it waits for.
+    `like` are earlier runs of the same job. `using` tells of the running part nearest to its memory limit.
     """
 
     job: Job
     parts: tuple[Job, ...]
     now: datetime
     hosts: tuple[frozenset[str], ...] = ()
-    needed: tuple[frozenset[str], ...] = ()
+    needed: Mapping[JobId, frozenset[str]] = field(default_factory=dict)
     nodes: Sequence[Node] | None = None
     partitions: Mapping[str, Partition] | None = None
     reservations: Sequence[Reservation] | None = None

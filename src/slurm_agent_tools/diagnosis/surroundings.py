@@ -43,7 +43,7 @@ def out_of_reach(facts: Facts, part: Job) -> Stuck | None:
     """
     if part.reason in WAITS_FOR_OTHERS:
         return None
-    needed = next((names for row, names in zip(facts.parts, facts.needed, strict=False) if row is part), frozenset())
+    needed = facts.needed.get(part.job_id, frozenset())
     gone = [node for node in facts.nodes or () if node.name in needed and (troubled(node) or drained(node))]
     if not gone or (part.required_nodes is None and len(gone) < len(needed)):
         return None

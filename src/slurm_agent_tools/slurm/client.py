@@ -75,8 +75,7 @@ class SlurmClient(Questions):
         self._codes.keep(details)
         # For a moment the accounting may hold a task that just began as a job of its own (measured).
         parts = {job.raw_id for job in details if job.raw_id != job.job_id.base}
-        whole = [job for job in past if job.job_id != job.job_id.whole or job.job_id.base not in parts]
-        return self._views(ids, (live, details, whole), silent)
+        return self._views([wanted for wanted in ids if wanted.base not in parts], (live, details, past), silent)
 
     async def _past(
         self, over: frozenset[int], parted: frozenset[int], max_age: float, silent: SlurmError | None

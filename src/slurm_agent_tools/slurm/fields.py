@@ -107,6 +107,11 @@ def reason(raw: str, state: str, *, started: bool) -> str | None:
     return raw if state in ACTIVE_STATES or not started or end_reason(raw) else None
 
 
+def stated(raw: str) -> str | None:
+    """A text of Slurm's; None for what it shows where there is none."""
+    return None if raw in {"", "(null)"} else raw
+
+
 def exit_status(raw: str) -> tuple[int | None, int | None]:
     """`7:0` as (exit code, signal or None); an empty value is (None, None)."""
     if not raw or raw in {"N/A", "(null)"}:

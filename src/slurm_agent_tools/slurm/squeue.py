@@ -126,21 +126,17 @@ def _job(cell: dict[str, str]) -> Job:
         ended=_past(parse_time(cell["end"])) if state not in _GOING else None,
         elapsed_seconds=None if elapsed is None else round(elapsed),
         nodes=cell["nodes"] or None,
-        required_nodes=_stated(cell["required_nodes"]),
+        required_nodes=fields.stated(cell["required_nodes"]),
         resources=Resources(
             partition=cell["partition"],
             nodes=int(cell["node_count"].split("-")[0]),
             cpus=int(cell["cpus"]),
             time_limit_seconds=fields.time_limit(cell["limit"]),
         ),
-        dependency=_stated(cell["dependency"]),
-        comment=_stated(cell["comment"].strip()),
+        dependency=fields.stated(cell["dependency"]),
+        comment=fields.stated(cell["comment"].strip()),
         raw_id=int(cell["raw"]),
     )
-
-
-def _stated(text: str) -> str | None:
-    return None if text in {"", "(null)"} else text
 
 
 _GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}

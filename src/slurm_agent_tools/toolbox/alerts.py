@@ -53,7 +53,8 @@ class Seen:
 def _facts(desk: Desk, job: Job, rows: Iterable[Job]) -> Facts:
     """What a job's own rows tell."""
     found = tuple(rows)
-    needed = tuple(hosts.named(row.required_nodes or unavailable(row)) for row in found)
+    waiting = [row for row in found if row.state == "PENDING"]
+    needed = {row.job_id: hosts.named(row.required_nodes or unavailable(row)) for row in waiting}
     return Facts(job, found, desk.clock.now(), tuple(hosts.named(row.nodes) for row in found), needed)
 
 

@@ -34,7 +34,7 @@ def test_a_node_that_a_job_named_keeps_it_waiting_for_ever_only_where_it_takes_n
 ):
     part = pending(reason=reason, required_nodes="cpu01")
     nodes = [node("cpu01", state, "bad disk"), node("cpu02", "down")]
-    found = raised(part, nodes=nodes, needed=(CPU01,))
+    found = raised(part, nodes=nodes, needed={part.job_id: CPU01})
     assert ("cannot-start" in found) is told
     if told:
         message = found["cannot-start"].message
@@ -46,21 +46,22 @@ def test_a_node_that_a_job_named_keeps_it_waiting_for_ever_only_where_it_takes_n
 def test_a_job_that_named_no_node_is_kept_only_where_all_that_slurm_lists_take_no_jobs():
     part = pending(reason=LISTED)
     down = [node("cpu01", "down", "bad disk"), node("cpu02", "drain")]
-    message = raised(part, nodes=down, needed=(BOTH,))["cannot-start"].message
+    message = raised(part, nodes=down, needed={part.job_id: BOTH})["cannot-start"].message
     assert f"the nodes that could run it take no jobs, cpu01 is down (bad disk), cpu02 is drain ({LISTED})" in message
     assert "named" not in message
     busy = [down[0], node("cpu02", "alloc")]
-    assert "cannot-start" not in raised(part, nodes=busy, needed=(BOTH,))
+    assert "cannot-start" not in raised(part, nodes=busy, needed={part.job_id: BOTH})
 
 
 @pytest.mark.parametrize("reason", ["BeginTime", "Dependency", "JobHeldUser"])
 def test_a_node_may_be_back_when_a_job_that_waits_for_something_else_needs_it(reason: str):
     part = pending(reason=reason, required_nodes="cpu01")
-    assert "cannot-start" not in raised(part, nodes=[node("cpu01", "down")], needed=(CPU01,))
+    assert "cannot-start" not in raised(part, nodes=[node("cpu01", "down")], needed={part.job_id: CPU01})
 
 
 def test_each_part_needs_its_own_nodes():
-    parts = [pending(job_id=JobId(7, component=number), required_nodes=f"cpu0{number + 1}") for number in range(2)]
+    ids = [JobId(7, component=number) for number in range(2)]
+    parts = [pending(job_id=one, required_nodes=f"cpu0{number}") for number, one in enumerate(ids, 1)]
     nodes = [node("cpu01", "idle"), node("cpu02", "down")]
-    found = raised(*parts, nodes=nodes, needed=(CPU01, frozenset({"cpu02"})))
+    found = raised(*parts, nodes=nodes, needed=dict(zip(ids, (CPU01, frozenset({"cpu02"})), strict=True)))
     assert found["cannot-start"].job_id == "7+1"
