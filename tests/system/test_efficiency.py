@@ -121,15 +121,14 @@ def run(place: Place) -> Run:
         assert time.monotonic() < end, "the jobs did not end"
         time.sleep(0.3)
     made = Run(place, known, ids)
-    before: list[dict[str, str]] = []  # a step may be told after the end of its job
-    while (rows := [row for name in known for row in made.rows(name)]) != before or running_still(rows):
+    before: dict[str, list[dict[str, str]]] = {}  # a step may be told after the end of its job
+    while (told := {name: made.rows(name) for name in known}) != before or any(map(running_still, told.values())):
         assert time.monotonic() < end + 30, "the accounting was not told the end"
-        before = rows
+        before = told
         time.sleep(1.5)
-    for name in known:
+    for name, rows in told.items():
         log = place.project / f"{name}.out"
-        states = {row["State"] for row in made.rows(name)}
-        assert states == {"COMPLETED"}, (made.rows(name), log.read_text() if log.exists() else "")
+        assert {row["State"] for row in rows} == {"COMPLETED"}, (rows, log.read_text() if log.exists() else "")
     return made
 
 

@@ -28,5 +28,5 @@ async def test_where_sftp_is_off_the_error_says_so(tmp_path):
         place = SshPlace("there", node.settings())
         with pytest.raises(StorageError, match="SFTP is switched off"):
             await place.files.read(str(tmp_path / "x"))
-        assert (await place.runner.run(["true"])).exit_code == 0
+        assert (await place.runner.run(["sh", "-c", "exit 127"])).exit_code == 127
         await place.close()
