@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import anyio
 from benchmarks.table import Row
 
-from slurm_agent_tools import reader
+from slurm_agent_tools.cli.commands.policy_check import check_bytes
+from slurm_agent_tools.models.decision import DecisionShown
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy_commands.judging import check_bytes
-from slurm_agent_tools.replies import DecisionShown
+from slurm_agent_tools.scripts import reader
 
 HEAD = """#!/bin/bash
 #SBATCH --job-name=train

@@ -56,7 +56,7 @@ _COUNT = 'grep -c -E -e "$1" -- "$2" | cat'
 _TOLD = """
 import sys
 from pathlib import Path
-from slurm_agent_tools.cli import tool_main
+from slurm_agent_tools.cli.main import tool_main
 code = tool_main("analyze_log", sys.argv[1:])
 sys.stderr.write(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 sys.exit(code)

@@ -16,9 +16,9 @@ import anyio
 import pytest
 from tests.system.faces import Place
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import Cluster, sshd
-from slurm_agent_tools.devcluster.sshd import Door
+from slurm_agent_tools.devcluster import lifecycle, login_node
+from slurm_agent_tools.devcluster.definition import Cluster
+from slurm_agent_tools.devcluster.login_node import LoginNode
 
 SLURM = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
 
@@ -28,17 +28,17 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        yield anyio.run(partial(devcluster.up, folder, slurm=SLURM, yes=True))
+        yield anyio.run(partial(lifecycle.up, folder, slurm=SLURM, yes=True))
     finally:
-        anyio.run(partial(devcluster.down, folder, wipe=True))
+        anyio.run(partial(lifecycle.down, folder, wipe=True))
         if folder.is_dir():  # nothing was recorded in it
             folder.rmdir()
 
 
 @pytest.fixture(scope="session")
-def door(cluster: Cluster) -> Door:
+def door(cluster: Cluster) -> LoginNode:
     """The cluster's login node."""
-    return anyio.run(sshd.up, cluster)
+    return anyio.run(login_node.up, cluster)
 
 
 _COUNT = itertools.count(1)

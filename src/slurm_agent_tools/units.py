@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 UNLIMITED = -1
+
 _MEMORY = re.compile(r"\s*\+?(\d+)\s{0}([KMGT]?)B?\s*", re.IGNORECASE)
+
 _MEMORY_FACTOR = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
 _MEMORY_MAX = 2**40
+
 _ABSENT_TIMES = frozenset({"", "Unknown", "None", "N/A", "(null)"})
 
 

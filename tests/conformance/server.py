@@ -15,23 +15,23 @@ import asking
 import plain
 import resuming
 
-from slurm_agent_tools import logs
-from slurm_agent_tools.config import Settings, SlurmSettings
-from slurm_agent_tools.http import app, listen
-from slurm_agent_tools.http.gate import Gate
-from slurm_agent_tools.http.tokens import Tokens
-from slurm_agent_tools.mcp import build_server
+from slurm_agent_tools.server.http import app, listener
+from slurm_agent_tools.server.http.scope_check import ScopedToolbox
+from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.server.mcp_server import build_server
+from slurm_agent_tools.settings import Settings, SlurmSettings
+from slurm_agent_tools.text import log_events
 
 
 def main(port: int, folder: Path) -> None:
-    logs.configure("warning")
+    log_events.configure("warning")
     settings = Settings(project_root=folder, state_dir=folder, slurm=SlurmSettings(bin_dir=folder / "no-slurm"))
-    gate, tokens = Gate.open(settings), Tokens(folder)
+    gate, tokens = ScopedToolbox.open(settings), Tokens(folder)
     token = tokens.new("runner", "write")
     server = build_server(gate, settings)
     for part in (plain, asking, resuming):
         part.add(server)
-    address = listen.Address(host="127.0.0.1", port=port, ip="127.0.0.1")
+    address = listener.Address(host="127.0.0.1", port=port, ip="127.0.0.1")
     guard = app.assemble(server, gate, tokens, address, settings, resuming.Events(), 200)
 
     async def signed(scope: Any, receive: Any, send: Any) -> None:
@@ -39,7 +39,7 @@ def main(port: int, folder: Path) -> None:
             scope["headers"].append((b"authorization", f"Bearer {token}".encode()))
         await guard(scope, receive, send)
 
-    with listen.listening(address) as made:
+    with listener.listening(address) as made:
         anyio.run(app.run, signed, guard, gate, made, settings)
 
 

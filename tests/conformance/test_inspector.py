@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slurm_agent_tools.catalogue import TOOLS
+from slurm_agent_tools.api.catalogue import TOOLS
 
 pytestmark = pytest.mark.conformance
 ERAS = ["legacy", "modern"]

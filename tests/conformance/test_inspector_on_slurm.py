@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.system.faces import Place
 
-from slurm_agent_tools.catalogue import TOOLS
+from slurm_agent_tools.api.catalogue import TOOLS
 
 pytestmark = [pytest.mark.conformance, pytest.mark.system, pytest.mark.proves("conformance")]
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\necho loss: 0.5; sleep 60\n"

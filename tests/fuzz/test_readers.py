@@ -14,16 +14,16 @@ from pathlib import Path
 from benchmarks.check_script import everyday
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from tests.unit.jobscript.project import ROOT, MemoryFiles
+from tests.unit.scripts.project import ROOT, MemoryFiles
 
-from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.jobscript.python import read_python
-from slurm_agent_tools.jobscript.scan import scan
-from slurm_agent_tools.policy.check import check_text
+from slurm_agent_tools.policy.decide import check_text
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.reader import read_script
-from slurm_agent_tools.toolbox.case import resolved
+from slurm_agent_tools.scripts.directive_lines import read_directives
+from slurm_agent_tools.scripts.python_program import read_python
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.scripts.reading_state import scan
+from slurm_agent_tools.services.submission_request import resolved
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "15"))
 LONGEST = 5.0  # of one script, on a machine that is busy with something else

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
-from tests.unit.toolbox.test_remembering import NOW, submitted
+from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.unit.services.test_remembering import NOW, submitted
 
-from slurm_agent_tools import doctor
-from slurm_agent_tools.config import MemorySettings
-from slurm_agent_tools.history import export
-from slurm_agent_tools.toolbox.remembering import Remembering
+from slurm_agent_tools.cli.commands import doctor_command
+from slurm_agent_tools.insights import memory_server
+from slurm_agent_tools.services.memory_sync import MemorySync
+from slurm_agent_tools.settings import MemorySettings
 
 pytestmark = pytest.mark.proves("memory-server-is-told")
 
@@ -47,13 +47,13 @@ async def ask(program: Path, env: dict[str, str], tool: str, **arguments: Any) -
 async def test_jobs_are_stored_and_found_by_tag_with_their_type(
     box: Any, memory_program: Path, memory_env: dict[str, str]
 ):
-    memory = Remembering(MemorySettings(command=(str(memory_program),), env=tuple(memory_env)))
+    memory = MemorySync(MemorySettings(command=(str(memory_program),), env=tuple(memory_env)))
     run = submitted(box, 7, run_id="sweep-3")
     submitted(box, 8)
-    assert await memory.hand_over(box.desk) == 2
-    box.desk.store.update(run, outcome="COMPLETED", exit_code=0, started=NOW, ended=NOW + timedelta(seconds=61))
-    assert await memory.hand_over(box.desk) == 1
-    assert await memory.hand_over(box.desk) == 0
+    assert await memory.hand_over(box.context) == 2
+    box.context.store.update(run, outcome="COMPLETED", exit_code=0, started=NOW, ended=NOW + timedelta(seconds=61))
+    assert await memory.hand_over(box.context) == 1
+    assert await memory.hand_over(box.context) == 0
 
     found = await ask(memory_program, memory_env, "memory_search", tags=["sweep-3"], tag_match="all")
     assert found.count("SLURM JOB 7: train (train.sh).") == 2
@@ -65,8 +65,8 @@ async def test_jobs_are_stored_and_found_by_tag_with_their_type(
 
 async def test_an_agent_can_hand_a_record_on_unchanged(box: Any, memory_program: Path, memory_env: dict[str, str]):
     submitted(box, 7, outcome="FAILED", category="time-limit")
-    (record,) = box.desk.store.history(box.desk.owner)
-    await ask(memory_program, memory_env, "memory_store", **export.memory(record))
+    (record,) = box.context.store.history(box.context.owner)
+    await ask(memory_program, memory_env, "memory_store", **memory_server.memory(record))
 
     found = await ask(memory_program, memory_env, "memory_search", tags=["time-limit", "failed"], tag_match="all")
     assert "SLURM JOB 7: train (train.sh). Status: FAILED." in found
@@ -107,11 +107,11 @@ async def test_over_http_it_is_told_with_a_token_from_the_environment(
 ):
     submitted(box, 7)
     with listening(memory_program, memory_env) as url:
-        without = await doctor._memory(MemorySettings(url=url))
+        without = await doctor_command._memory(MemorySettings(url=url))
         monkeypatch.setenv("MEMORY_KEY", "key-of-the-test")
         known = MemorySettings(url=url, token_env="MEMORY_KEY")
-        step = await doctor._memory(known)
-        assert await Remembering(known).hand_over(box.desk) == 1
+        step = await doctor_command._memory(known)
+        assert await MemorySync(known).hand_over(box.context) == 1
 
     assert (without["ok"], step["ok"]) == (False, True)
     assert "key-of-the-test" not in str(without)

@@ -23,13 +23,13 @@ from tests.system import test_fates
 from tests.system.faces import Place
 from tests.system.test_fates import FATES, Fate, running
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.config import Settings, SlurmSettings
-from slurm_agent_tools.devcluster import Cluster
+from slurm_agent_tools.devcluster import lifecycle
+from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.errors import SlurmRefused, UnknownJob
+from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import LocalRunner, SystemClock
-from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.transport.local import LocalRunner, SystemClock
 from slurm_agent_tools.units import JobId
 
 _PORTS = {None: 34000, "24.11": 35000, "26.05": 36000}
@@ -202,7 +202,7 @@ def settled_place(cluster: Cluster) -> Place:
 
 async def session(folder: Path, version: str | None, *, accounting: bool) -> None:
     """One cluster, its jobs, its recordings; down and away at the end."""
-    up = partial(devcluster.up, base_port=_PORTS[version], slurm=version, yes=True, accounting=accounting)
+    up = partial(lifecycle.up, base_port=_PORTS[version], slurm=version, yes=True, accounting=accounting)
     target = RECORDINGS / (version or "22.05") / ("accounting" if accounting else "no-accounting")
     try:
         cluster = await up(folder)
@@ -215,7 +215,7 @@ async def session(folder: Path, version: str | None, *, accounting: bool) -> Non
         if accounting:
             await record(cluster, target.parent / "changes.json", partial(changes, place.project))
     finally:
-        await devcluster.down(folder, wipe=True)
+        await lifecycle.down(folder, wipe=True)
 
 
 async def main(folder: Path, version: str | None = None) -> None:

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from slurm_agent_tools.config import SlurmSettings
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.transport.base import Completed
 
 RECORDINGS = Path(__file__).parent / "recordings"
 USER = "researcher"

@@ -10,8 +10,8 @@ import pytest
 from tests.replay.replaying import RECORDINGS, Answer, ReplayRunner, client, load
 
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
-from slurm_agent_tools.slurm import truth
-from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.slurm import merge
+from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import JobId, parse_job_id
 
 BY_MEMORY = "more memory than it asked for"
@@ -117,7 +117,7 @@ def told(view: JobView) -> tuple[object, ...]:
 
 
 def caused(view: JobView, known: Truth) -> bool:
-    cause = truth.cause(view.job)
+    cause = merge.cause(view.job)
     return cause is None if known.cause is None else known.cause in (cause or "")
 
 
@@ -129,7 +129,7 @@ async def test_the_recorded_truth_is_told(path, known):
     assert told(view) == (known.state, live["exit_code"], live["signal"], known.tasks)
     assert view.job.restarts == known.restarts
     assert view.job.name == (known.name or path.stem)
-    assert caused(view, known), truth.cause(view.job)
+    assert caused(view, known), merge.cause(view.job)
     if known.reason is not None or "reason" in known.live:
         assert view.job.reason == live["reason"]
     assert (view.job.ended is None) == (known.state in ACTIVE)
@@ -142,7 +142,7 @@ async def test_the_accounting_alone_tells_how_a_job_ended(path, known, change):
     answers = load(path)
     view = await client(answers, change).job(job_id(answers))
     assert told(view) == (known.state, known.exit_code, known.signal, known.tasks)
-    assert caused(view, known), truth.cause(view.job)
+    assert caused(view, known), merge.cause(view.job)
     assert view.job.sources == ("sacct",)
     # Slurm's accounting keeps a double quote as a backtick.
     assert view.job.name == (known.name or path.stem).replace('"', "`")
@@ -153,7 +153,7 @@ async def test_the_accounting_alone_calls_no_job_active_and_none_over(path, know
     answers = load(path)
     view = await client(answers, forgotten).job(job_id(answers))
     assert view.job.state == "UNKNOWN"
-    assert (view.job.exit_code, view.job.ended, truth.cause(view.job)) == (None, None, None)
+    assert (view.job.exit_code, view.job.ended, merge.cause(view.job)) == (None, None, None)
     with pytest.raises(SlurmUnreachable):
         await client(answers, silent).job(job_id(answers))
 

@@ -89,16 +89,16 @@ def wrap_command(runner: type, name: str, when: str) -> None:
 
 def main() -> int:
     name, _, when = sys.argv[1].partition(":")
-    from slurm_agent_tools import cli  # noqa: PLC0415 - this file is also imported for its names
-    from slurm_agent_tools.ledger.store import Store  # noqa: PLC0415
-    from slurm_agent_tools.slurm.local import LocalRunner  # noqa: PLC0415
+    from slurm_agent_tools.cli import main as main_module  # noqa: PLC0415 - this file is also imported for its names
+    from slurm_agent_tools.store.ledger import Store  # noqa: PLC0415
+    from slurm_agent_tools.transport.local import LocalRunner  # noqa: PLC0415
 
     if name in STEPS:
         wrap_command(LocalRunner, name, when)
     else:
         wrap_record(Store, name, when)
     words = sys.argv[2:]
-    return cli.main(words) if words == ["serve"] else cli.tool_main(words[0], words[1:])
+    return main_module.main(words) if words == ["serve"] else main_module.tool_main(words[0], words[1:])
 
 
 if __name__ == "__main__":

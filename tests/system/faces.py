@@ -19,8 +19,8 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from slurm_agent_tools.devcluster import Cluster
-from slurm_agent_tools.devcluster.sshd import Door
+from slurm_agent_tools.devcluster.definition import Cluster
+from slurm_agent_tools.devcluster.login_node import LoginNode
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Laptop(Place):
         return [shutil.which(program) or program, *words]  # PATH there has nothing of the system
 
 
-def laptop(place: Place, door: Door) -> Laptop:
+def laptop(place: Place, door: LoginNode) -> Laptop:
     """A laptop whose settings name the devcluster's login node as the cluster `lab`."""
     project = place.project.parent / "laptop"
     project.mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from functools import partial
 import anyio
 from tests.system.faces import Place
 
-from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import lifecycle
 
 SMALL = "small"  # the folder of the project that holds next to nothing
 PYTHON = "/usr/bin/python3"
@@ -161,8 +161,8 @@ def kill_node(place: Place, job_id: str, after: ExitStack) -> None:
     """Its slurmd dies, and comes back when the test is over."""
     has_state(place, job_id, "RUNNING")
     daemon = f"slurmd.{place.slurm('squeue', '-h', '-j', job_id, '-o', '%N')}"
-    after.callback(anyio.run, partial(devcluster.start_daemon, place.cluster, daemon))
-    anyio.run(partial(devcluster.signal_daemon, place.cluster, daemon, signal.SIGKILL))
+    after.callback(anyio.run, partial(lifecycle.start_daemon, place.cluster, daemon))
+    anyio.run(partial(lifecycle.signal_daemon, place.cluster, daemon, signal.SIGKILL))
 
 
 LONG = "echo working; sleep 600"

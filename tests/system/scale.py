@@ -19,7 +19,7 @@ import anyio
 from mcp import Client
 from tests.system.faces import Place, call
 
-from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import lifecycle
 from slurm_agent_tools.slurm.watcher import offset
 
 TICK = 10
@@ -80,7 +80,7 @@ async def private() -> AsyncIterator[Place]:
     """A place on a cluster of its own, which is taken down and deleted whatever happens."""
     folder = _folder()
     try:
-        cluster = await devcluster.up(folder, yes=True, say=lambda _: None)
+        cluster = await lifecycle.up(folder, yes=True, say=lambda _: None)
         project = cluster.project.parent / "place" / "project"
         project.mkdir(parents=True)
         place = Place(cluster, project)
@@ -88,7 +88,7 @@ async def private() -> AsyncIterator[Place]:
         yield place
     finally:
         with anyio.CancelScope(shield=True):
-            await devcluster.down(folder, wipe=True, say=lambda _: None)
+            await lifecycle.down(folder, wipe=True, say=lambda _: None)
 
 
 async def fill(place: Place, queued: int) -> None:

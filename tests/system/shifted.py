@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 
 def main() -> int:
-    from slurm_agent_tools import cli  # noqa: PLC0415 - this file is also imported for its place
-    from slurm_agent_tools.slurm.local import SystemClock  # noqa: PLC0415
-    from slurm_agent_tools.toolbox import submit  # noqa: PLC0415
+    from slurm_agent_tools.cli import main as main_module  # noqa: PLC0415 - this file is also imported for its place
+    from slurm_agent_tools.services import submit  # noqa: PLC0415
+    from slurm_agent_tools.transport.local import SystemClock  # noqa: PLC0415
 
     hasty = sys.argv[1] == "--hasty"
     words = sys.argv[2:] if hasty else sys.argv[1:]
@@ -24,7 +24,7 @@ def main() -> int:
         return datetime.now(UTC) + off
 
     SystemClock.now = now  # type: ignore[method-assign]
-    return cli.tool_main(words[1], words[2:])
+    return main_module.tool_main(words[1], words[2:])
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import LoggingMessageNotificationParams
 from tests.system.faces import Place, call, laptop
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster.sshd import Door
-from slurm_agent_tools.diagnosis.kinds import KINDS
-from slurm_agent_tools.notices import LEVELS
-from slurm_agent_tools.replies.shapes import ESCALATION
+from slurm_agent_tools.devcluster import lifecycle
+from slurm_agent_tools.devcluster.login_node import LoginNode
+from slurm_agent_tools.diagnosis.alert_types import KINDS
+from slurm_agent_tools.models.shapes import ESCALATION
+from slurm_agent_tools.server.mcp_server import LEVELS
 
 HUNGRY = "exec python3 -c 'import time; held = bytearray(190 * 2**20); time.sleep(200)'"
 WORK = '#!/bin/bash\n#SBATCH --partition=cpu --time=30 --mem=100M\n#SBATCH --output=/dev/null\nsleep "${1:-1}"\n'
@@ -96,7 +96,7 @@ def restore(place: Place, failing: str, killed: str) -> None:
         ["update", f"NodeName={failing}", "State=RESUME"],
     ):  # fmt: skip
         subprocess.run(["scontrol", *argv], env=os.environ | place.cluster.environment(), capture_output=True)
-    anyio.run(devcluster.start_daemon, place.cluster, f"slurmd.{killed}")
+    anyio.run(lifecycle.start_daemon, place.cluster, f"slurmd.{killed}")
     idle(place, failing, killed)
 
 
@@ -145,7 +145,7 @@ def trouble(scene: Scene, cpu: list[str], gpu: list[str], special: list[str]) ->
     scene.send("first", "-pspecial", "-c90", "--mem=50M", "-t1", "--qos=high", body="true")
     place.slurm("scontrol", "requeue", scene.jobs["requeued"])
     administer(place, "scontrol", "update", f"NodeName={cpu[1]}", "State=FAIL", "Reason=disk is dying")
-    anyio.run(partial(devcluster.signal_daemon, place.cluster, f"slurmd.{gpu[0]}", signal.SIGKILL))
+    anyio.run(partial(lifecycle.signal_daemon, place.cluster, f"slurmd.{gpu[0]}", signal.SIGKILL))
     administer(place, "scontrol", "update", f"NodeName={gpu[0]}", "State=DOWN", "Reason=killed")
     administer(
         place, "scontrol", "create", "reservation", "ReservationName=works", "StartTime=now+600", "Duration=60",
@@ -256,7 +256,7 @@ def test_get_status_tells_of_jobs_that_nobody_waits_for(scene: Scene):
     assert "nodes-down" in told
 
 
-def test_over_ssh_the_memory_is_measured_as_well(scene: Scene, door: Door):
+def test_over_ssh_the_memory_is_measured_as_well(scene: Scene, door: LoginNode):
     far = laptop(scene.place, door)
     reply = far.cli("wait_for_job", f"--job-id={scene.jobs['hungry']}", "--timeout=0")[1]
     assert "memory-high" in {alert["code"] for alert in reply["alerts"]}, reply

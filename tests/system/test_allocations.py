@@ -18,8 +18,7 @@ import pytest
 from tests.system.faces import Place
 from tests.system.test_guard import rules
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import config
+from slurm_agent_tools.devcluster import config_files, definition, lifecycle
 
 GIB = 1024
 """Slurm counts in MB."""
@@ -101,19 +100,19 @@ def threads(cluster) -> Iterator[Place]:
     """A cluster of its own whose cores have two threads each."""
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
-    plain = config._nodes
+    plain = config_files._nodes
     with pytest.MonkeyPatch.context() as patch:
         two = [("CoresPerSocket=16", "CoresPerSocket=8"), ("CoresPerSocket=32", "CoresPerSocket=16")]
         two += [("CoresPerSocket=48", "CoresPerSocket=24"), ("ThreadsPerCore=1", "ThreadsPerCore=2")]
 
-        def changed(one: devcluster.Cluster) -> list[str]:
+        def changed(one: definition.Cluster) -> list[str]:
             lines = "\n".join(plain(one))
             for old, new in two:
                 lines = lines.replace(old, new)
             return lines.split("\n")
 
-        patch.setattr(config, "_nodes", changed)
-        made = anyio.run(partial(devcluster.up, folder, slurm=cluster.release, yes=True))
+        patch.setattr(config_files, "_nodes", changed)
+        made = anyio.run(partial(lifecycle.up, folder, slurm=cluster.release, yes=True))
     place = Place(made, made.project)
     place.project.mkdir(parents=True, exist_ok=True)
     place.own()
@@ -121,7 +120,7 @@ def threads(cluster) -> Iterator[Place]:
         place.cli("get_status")
         yield place
     finally:
-        anyio.run(partial(devcluster.down, folder, wipe=True))
+        anyio.run(partial(lifecycle.down, folder, wipe=True))
 
 
 def empty(place: Place) -> None:

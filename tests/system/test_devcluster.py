@@ -19,13 +19,12 @@ import anyio
 import pytest
 from tests.system.faces import Place
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import releases
+from slurm_agent_tools.devcluster import definition, lifecycle, packages
 
 CLI = [sys.executable, "-m", "slurm_agent_tools", "devcluster"]
 SYSTEM = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 VERSION = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
-UP = partial(devcluster.up, slurm=VERSION, yes=True)
+UP = partial(lifecycle.up, slurm=VERSION, yes=True)
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     path.chmod(0o755)
     yield path
-    anyio.run(partial(devcluster.down, path, wipe=True))
+    anyio.run(partial(lifecycle.down, path, wipe=True))
     subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
@@ -124,9 +123,9 @@ def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(clus
     subprocess.run(sleeper, input=b"#!/bin/bash\nsleep 500\n", env={"PATH": os.environ["PATH"], **second.environment()},
                    cwd="/", timeout=30, check=True, capture_output=True)  # fmt: skip
     assert strangers.answer()
-    anyio.run(partial(devcluster.down, folder))
+    anyio.run(partial(lifecycle.down, folder))
     assert remains(folder) == []
-    assert anyio.run(devcluster.status, cluster.folder).up
+    assert anyio.run(lifecycle.status, cluster.folder).up
     assert strangers.answer()
 
 
@@ -144,15 +143,15 @@ def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
         time.sleep(0.1)
     kill_daemons(crashed)
     assert naps(nap) == 2
-    assert anyio.run(devcluster.status, folder).up is False
+    assert anyio.run(lifecycle.status, folder).up is False
     again = anyio.run(partial(UP, folder))
-    assert (again, anyio.run(devcluster.status, folder).up) == (crashed, True)
+    assert (again, anyio.run(lifecycle.status, folder).up) == (crashed, True)
     assert naps(nap) == 0
     # Whether the first job is remembered is Slurm's affair: slurmctld writes its state every few seconds.
     subprocess.run(again.as_user(["srun", "-pgpu", "true"]), env=env, cwd="/", timeout=30, check=True)
     assert "COMPLETED" in accounted(again)
     kill_daemons(again)
-    anyio.run(partial(devcluster.down, folder))
+    anyio.run(partial(lifecycle.down, folder))
     assert remains(folder) == []
 
 
@@ -161,9 +160,9 @@ def naps(nap: str) -> int:
     return int(done.stdout)
 
 
-def kill_daemons(cluster: devcluster.Cluster) -> None:
+def kill_daemons(cluster: definition.Cluster) -> None:
     for name in cluster.daemons:
-        anyio.run(devcluster.signal_daemon, cluster, name, signal.SIGKILL)
+        anyio.run(lifecycle.signal_daemon, cluster, name, signal.SIGKILL)
 
 
 @pytest.mark.proves("devcluster-leaves-nothing")
@@ -173,11 +172,11 @@ def test_an_up_that_is_killed_half_way_is_cleaned_by_down(folder, seconds):
     time.sleep(seconds)
     started.send_signal(signal.SIGKILL)
     started.communicate()
-    anyio.run(partial(devcluster.down, folder))
+    anyio.run(partial(lifecycle.down, folder))
     assert remains(folder) == []
 
 
-def listening(cluster: devcluster.Cluster) -> list[str]:
+def listening(cluster: definition.Cluster) -> list[str]:
     """The addresses on which somebody listens at the cluster's ports; the kernel shows them byte by byte, last first."""
     found = []
     for line in (Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()).splitlines():
@@ -199,12 +198,12 @@ def test_an_ordinary_user_brings_up_a_cluster_and_a_memory_kill_is_named(cluster
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "USER": cluster.user, "LOGNAME": cluster.user}
     as_user = partial(subprocess.run, capture_output=True, env=env, cwd="/", timeout=60)
     mine = folder / "cluster"
-    env |= {"SLURM_AGENT_DEVCLUSTER_RELEASES": str(releases.default_cache())}  # those that root unpacked will do
+    env |= {"SLURM_AGENT_DEVCLUSTER_RELEASES": str(packages.default_cache())}  # those that root unpacked will do
     version = [f"--slurm={VERSION}"] if VERSION else []
     done = as_user(cluster.as_user([*CLI, "up", "--yes", *version, "--folder", str(mine)]))
     try:
         assert done.returncode == 0, done.stderr
-        found = devcluster.find(mine)
+        found = lifecycle.find(mine)
         assert found is not None
         place = Place(found, found.project)
         hold = "import time; held = bytearray(400 << 20); time.sleep(40)"  # polling looks every two seconds
@@ -239,7 +238,7 @@ def test_a_memory_limit_ends_a_job_out_of_memory_with_cgroups_and_by_a_signal_wi
     assert told == wanted
 
 
-def accounted(cluster: devcluster.Cluster) -> str:
+def accounted(cluster: definition.Cluster) -> str:
     """The states that sacct tells; a record follows its job within seconds."""
     env = {"PATH": os.environ["PATH"], **cluster.environment()}
     for _ in range(50):
@@ -274,7 +273,7 @@ def test_the_cluster_is_of_the_version_that_was_asked_for(cluster):
         number = re.search(r"(?:slurm\S* |SLURM_VERSION\s+= )(\d+\.\d+)\.", told)
         assert number is not None
         if VERSION is None:
-            assert number[1] not in releases.RELEASES
+            assert number[1] not in packages.RELEASES
         else:
             assert number[1] == VERSION
 

@@ -16,8 +16,8 @@ from datetime import datetime
 import pytest
 from tests.system.faces import Place, call
 from tests.system.test_fates import running
-from tests.unit.history.test_gpus import comment
-from tests.unit.toolbox.metrics import prometheus, vector
+from tests.unit.insights.test_gpus import comment
+from tests.unit.services.metrics import prometheus, vector
 
 MIB = 2**20
 # work.py MIB CPU_SECONDS SECONDS: holds memory, burns CPU time, then sleeps until its seconds are over.

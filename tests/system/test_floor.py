@@ -20,8 +20,8 @@ import anyio
 import pytest
 from tests.system.faces import Place
 
-from slurm_agent_tools import devcluster
-from slurm_agent_tools.devcluster import Cluster
+from slurm_agent_tools.devcluster import lifecycle
+from slurm_agent_tools.devcluster.definition import Cluster
 
 pytestmark = pytest.mark.proves("floor-holds")
 
@@ -34,12 +34,12 @@ def floored() -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        cluster = anyio.run(partial(devcluster.up, folder, yes=True))
+        cluster = anyio.run(partial(lifecycle.up, folder, yes=True))
         place = Place(cluster, cluster.project)
         install(place)
         yield place
     finally:
-        anyio.run(partial(devcluster.down, folder, wipe=True))
+        anyio.run(partial(lifecycle.down, folder, wipe=True))
 
 
 def install(place: Place) -> None:

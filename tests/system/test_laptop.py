@@ -15,32 +15,32 @@ import anyio
 import pytest
 from tests.system.faces import Place, call, laptop
 from tests.system.test_resources import SCRIPT, completed, read, submitted
-from tests.unit.slurm.ssh.test_config import TARGETS, settled
+from tests.unit.transport.ssh.test_config import TARGETS, settled
 
-from slurm_agent_tools.config import ClusterSettings
-from slurm_agent_tools.devcluster import services, sshd
-from slurm_agent_tools.devcluster.sshd import Door
+from slurm_agent_tools.cli.commands import doctor_steps
+from slurm_agent_tools.devcluster import login_node, slurm_daemons
+from slurm_agent_tools.devcluster.login_node import LoginNode
 from slurm_agent_tools.errors import AccessRefused, ConfigError, SlurmError, StorageError
-from slurm_agent_tools.slurm import checkup
-from slurm_agent_tools.slurm.ssh import link
-from slurm_agent_tools.slurm.ssh.place import SshPlace
+from slurm_agent_tools.settings import ClusterSettings
+from slurm_agent_tools.transport.ssh import connection
+from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 
-def far(place: Place, door: Door, config: Path | None = None, **more: object) -> SshPlace:
+def far(place: Place, door: LoginNode, config: Path | None = None, **more: object) -> SshTransport:
     plain = {"host": door.host, "ssh_config": config or door.config, "remote_root": str(place.project)}
-    return SshPlace("far", ClusterSettings.model_validate(plain | more))
+    return SshTransport("far", ClusterSettings.model_validate(plain | more))
 
 
-async def runs(place: SshPlace) -> bool:
+async def runs(place: SshTransport) -> bool:
     """Whether a command runs there."""
     done = await place.runner.run(["true"])
     await place.close()
     return done.exit_code == 0
 
 
-async def looked(place: SshPlace) -> list[checkup.Step]:
+async def looked(place: SshTransport) -> list[doctor_steps.CheckStep]:
     """What doctor sees."""
-    steps = [step async for step in checkup.steps(place)]
+    steps = [step async for step in doctor_steps.check_steps(place)]
     await place.close()
     return steps
 
@@ -62,7 +62,7 @@ def test_ssh_itself_understands_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.proves("ssh-config-is-followed", "host-keys-are-checked")
 @pytest.mark.parametrize("written", ["ProxyJump a,b", "ProxyJump b", "ProxyCommand"])
-async def test_two_jumps_are_gone_and_each_key_is_checked(fresh: Place, door: Door, written: str) -> None:
+async def test_two_jumps_are_gone_and_each_key_is_checked(fresh: Place, door: LoginNode, written: str) -> None:
     home = fresh.project.parent
     config, known = home / "config", home / "known"
     key = door.known_hosts.read_text().partition(" ")[2]
@@ -85,7 +85,7 @@ async def test_two_jumps_are_gone_and_each_key_is_checked(fresh: Place, door: Do
         await runs(far(fresh, door, config, host="c"))
 
 
-async def test_doctor_looks_at_the_first_jump_of_all(fresh: Place, door: Door) -> None:
+async def test_doctor_looks_at_the_first_jump_of_all(fresh: Place, door: LoginNode) -> None:
     config = fresh.project.parent / "config"
     hidden = "Host b\n  HostName 192.0.2.1\n  ProxyJump a\nHost c\n  ProxyJump b\n"
     config.write_text(door.config.read_text().replace(f"Host {door.host}", "Host a") + hidden)
@@ -125,7 +125,7 @@ def loaded(path: Path, passphrase: str = "") -> None:
 
 
 async def test_a_key_with_a_passphrase_is_found_in_the_agent_among_many(
-    fresh: Place, door: Door, monkeypatch: pytest.MonkeyPatch
+    fresh: Place, door: LoginNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = fresh.project.parent
     locked, allowed = keyed(home / "locked", "long"), door.key.parent / "authorized_keys"
@@ -157,7 +157,7 @@ async def test_a_key_with_a_passphrase_is_found_in_the_agent_among_many(
 # --- the login node ----------------------------------------------------------------------------------------------
 
 
-async def test_what_start_up_files_leave_running_holds_nobody_up(fresh: Place, door: Door) -> None:
+async def test_what_start_up_files_leave_running_holds_nobody_up(fresh: Place, door: LoginNode) -> None:
     allowed = door.key.parent / "authorized_keys"
     before = allowed.read_text()
     allowed.write_text(f'command="sleep 20 & exec -a -bash bash" {before}')
@@ -172,20 +172,20 @@ async def test_what_start_up_files_leave_running_holds_nobody_up(fresh: Place, d
 
 @pytest.mark.parametrize("what", ["surroundings", "a command", "files"])
 async def test_after_a_sleep_the_first_call_already_has_a_new_connection(
-    fresh: Place, door: Door, monkeypatch: pytest.MonkeyPatch, what: str
+    fresh: Place, door: LoginNode, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Nothing comes back and nobody says so, as when a laptop wakes up in another network."""
     place = far(fresh, door, connect_timeout=1)
     assert await place.files.list(str(fresh.project)) is not None
     await place.environ()
-    monkeypatch.setattr(link, "_REST", 0)
-    stopped = sshd.sessions(fresh.cluster)
+    monkeypatch.setattr(connection, "_REST", 0)
+    stopped = login_node.sessions(fresh.cluster)
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     try:
         with anyio.fail_after(15):
             if what == "surroundings":
-                assert (await place.surroundings()).root == str(fresh.project)
+                assert (await place.login_environment()).root == str(fresh.project)
             elif what == "files":
                 assert await place.files.list(str(fresh.project)) is not None
             else:
@@ -196,25 +196,25 @@ async def test_after_a_sleep_the_first_call_already_has_a_new_connection(
     await place.close()
 
 
-async def test_where_sshd_has_no_sftp_the_error_says_so(fresh: Place, door: Door) -> None:
+async def test_where_sshd_has_no_sftp_the_error_says_so(fresh: Place, door: LoginNode) -> None:
     config = fresh.cluster.folder / "ssh" / "sshd_config"
     text = config.read_text()
-    await sshd.stop(fresh.cluster)
+    await login_node.stop(fresh.cluster)
     try:
         config.write_text(text.replace("Subsystem sftp internal-sftp\n", ""))
-        await services.start(fresh.cluster, "sshd")
-        await services.ready(fresh.cluster, "sshd")
+        await slurm_daemons.start(fresh.cluster, "sshd")
+        await slurm_daemons.ready(fresh.cluster, "sshd")
         place = far(fresh, door)
         with pytest.raises(StorageError, match="SFTP is switched off"):
             await place.files.read(str(fresh.project / "x"))
-        last = [step async for step in checkup.steps(place)][-1]
+        last = [step async for step in doctor_steps.check_steps(place)][-1]
         await place.close()
     finally:
-        await sshd.restart(fresh.cluster)
+        await login_node.restart(fresh.cluster)
     assert (last.name, last.ok, "Subsystem sftp" in last.todo) == ("project", False, True)
 
 
-async def test_a_big_log_is_read_in_parts(fresh: Place, door: Door) -> None:
+async def test_a_big_log_is_read_in_parts(fresh: Place, door: LoginNode) -> None:
     log = fresh.project / "logs/slurm/it's \udcff\nbig.out"
     with log.open("wb") as file:
         file.truncate(6 * 2**30)
@@ -229,19 +229,19 @@ async def test_a_big_log_is_read_in_parts(fresh: Place, door: Door) -> None:
 
 
 @pytest.mark.parametrize("name", ['it\'s "here"', "two\nlines", "$HOME `id`", "\udcff\udcfe", "-n", "a=b"])
-async def test_the_project_folder_may_have_any_name(fresh: Place, door: Door, name: str) -> None:
+async def test_the_project_folder_may_have_any_name(fresh: Place, door: LoginNode, name: str) -> None:
     folder = fresh.project / name
     folder.mkdir()
     fresh.own()
     place = far(fresh, door, remote_root=str(folder))
-    root = (await place.surroundings()).root
+    root = (await place.login_environment()).root
     done = await place.runner.run(["pwd"], cwd=root)
     written = await place.files.write_new(f"{root}/{name}.sh", b"x")
     await place.close()
     assert (root, done.stdout, written) == (str(folder), os.fsencode(folder) + b"\n", True)
     missing = far(fresh, door, remote_root=str(folder / "not here"))
     with pytest.raises(ConfigError, match="is not a folder") as caught:
-        await missing.surroundings()
+        await missing.login_environment()
     await missing.close()
     make = caught.value.hint.removeprefix("Make it: ").replace("ssh ", f"ssh -F {door.config} ", 1)
     await anyio.run_process(["sh", "-c", make])
@@ -252,7 +252,7 @@ async def test_the_project_folder_may_have_any_name(fresh: Place, door: Door, na
 
 
 @pytest.mark.proves("ssh-is-no-different", "offers-only-read")
-async def test_resources_prompts_and_completions_are_there_from_a_laptop(fresh: Place, door: Door) -> None:
+async def test_resources_prompts_and_completions_are_there_from_a_laptop(fresh: Place, door: LoginNode) -> None:
     shutil.rmtree(fresh.project.parent / "laptop", ignore_errors=True)
     mine = laptop(fresh, door)
     mine.extra["SLURM_AGENT_CLUSTERS__LAB__SLURM__POLL_SCALE"] = "0.1"

@@ -15,7 +15,7 @@ import anyio
 import pytest
 from tests.system.faces import Place, call
 
-from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import lifecycle
 
 READING = [
     ("get_status", {}),
@@ -37,9 +37,9 @@ def script(place: Place) -> str:
 async def change(place: Place, outage: str, *, begin: bool) -> None:
     """Take the controller away, or give it back and wait until it answers."""
     if outage == "down":
-        await (devcluster.stop_daemon if begin else devcluster.start_daemon)(place.cluster, "slurmctld")
+        await (lifecycle.stop_daemon if begin else lifecycle.start_daemon)(place.cluster, "slurmctld")
     else:
-        await devcluster.signal_daemon(place.cluster, "slurmctld", signal.SIGSTOP if begin else signal.SIGCONT)
+        await lifecycle.signal_daemon(place.cluster, "slurmctld", signal.SIGSTOP if begin else signal.SIGCONT)
     for _ in range(0 if begin else 100):
         if place.run(["sinfo"]).returncode == 0:
             return
@@ -219,10 +219,10 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
             break
         time.sleep(0.05)
     assert here.exists(), answers
-    anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
+    anyio.run(lifecycle.signal_daemon, place.cluster, "slurmctld", signal.SIGSTOP)
     go.touch()
     caller.join(80)
-    anyio.run(devcluster.signal_daemon, place.cluster, "slurmctld", signal.SIGCONT)
+    anyio.run(lifecycle.signal_daemon, place.cluster, "slurmctld", signal.SIGCONT)
     assert not caller.is_alive()
     code, reply = answers[0]
     assert (code, reply["status"]) == (4, "unconfirmed"), reply

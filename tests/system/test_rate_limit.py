@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import SLURM, make_place
 from tests.system.faces import Place, call
 
-from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import lifecycle
 
 LIMITS = "SlurmctldParameters=rl_enable,rl_bucket_size=4,rl_refill_rate=1,rl_refill_period=1"
 
@@ -25,9 +25,9 @@ def limited() -> Iterator[Place]:
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        yield make_place(anyio.run(partial(devcluster.up, folder, slurm=SLURM, extra_conf=LIMITS, yes=True)))
+        yield make_place(anyio.run(partial(lifecycle.up, folder, slurm=SLURM, extra_conf=LIMITS, yes=True)))
     finally:
-        anyio.run(partial(devcluster.down, folder, wipe=True))
+        anyio.run(partial(lifecycle.down, folder, wipe=True))
 
 
 async def test_a_rate_limit_is_named_and_the_controller_asked_less(limited: Place) -> None:

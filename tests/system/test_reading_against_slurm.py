@@ -20,17 +20,18 @@ from hypothesis import strategies as st
 from tests.system.faces import Place
 from tests.system.spelling import Asked, requests, sized
 
-from slurm_agent_tools.config import Settings, SlurmSettings
-from slurm_agent_tools.jobscript import opinion
-from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.jobscript.geometry import geometry, layout, listed_nodes
-from slurm_agent_tools.jobscript.request import effective, words_to_directives
-from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.model import Evidence, JobRequest, Partition, Resources
-from slurm_agent_tools.slurm import sbatch, scontrol
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Evidence, JobRequest, Resources
+from slurm_agent_tools.scripts import sbatch_crosscheck
+from slurm_agent_tools.scripts.directive_lines import read_directives
+from slurm_agent_tools.scripts.effective_request import effective, words_to_directives
+from slurm_agent_tools.scripts.geometry import geometry, layout, listed_nodes
+from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import LocalRunner, SystemClock
-from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.slurm.commands import sbatch, scontrol
+from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.transport.local import LocalRunner, SystemClock
 from slurm_agent_tools.units import JobId
 
 SOAK = float(os.environ.get("SOAK_SECONDS") or 600 * int(os.environ.get("SOAK") or 0))
@@ -106,7 +107,7 @@ def test_sbatch_reads_every_option_as_the_guard_does_and_both_refuse_the_same(sl
     elif request.problems:
         assert stricter(request), told
     else:
-        told_apart = opinion.differences(request, trial.shown)
+        told_apart = sbatch_crosscheck.differences(request, trial.shown)
         # Later versions read `--gres=gres:gpu` as a resource of the name gres, and refuse it.
         assert told_apart == [] or (slurm.place.cluster.release is not None and not trial.accepted), told
 
@@ -293,8 +294,8 @@ VARIABLES = {
 def test_a_variable_that_reaches_sbatch_is_seen_as_a_difference(slurm, name):
     words = ("-pcpu", "-n1")
     request = effective(words_to_directives(words, "argument"))
-    assert opinion.differences(request, slurm.trial(SCRIPT, words).shown) == []
-    [told] = opinion.differences(request, slurm.trial(SCRIPT, words, **{name: VARIABLES[name]}).shown)
+    assert sbatch_crosscheck.differences(request, slurm.trial(SCRIPT, words).shown) == []
+    [told] = sbatch_crosscheck.differences(request, slurm.trial(SCRIPT, words, **{name: VARIABLES[name]}).shown)
     assert "the guard does not see it" in told
 
 
@@ -302,7 +303,7 @@ def test_the_command_line_beats_a_variable_but_for_another_option_of_the_same_ki
     words = ("-pcpu", "-n1", "--time=9", "--mem=1G", "--gpus=0", "--no-requeue")
     request = effective(words_to_directives(words, "argument"))
     both = VARIABLES | {"SBATCH_NO_REQUEUE": "", "SBATCH_MEM_PER_CPU": "2G"}
-    told = opinion.differences(request, slurm.trial(SCRIPT, words, **both).shown)
+    told = sbatch_crosscheck.differences(request, slurm.trial(SCRIPT, words, **both).shown)
     assert sorted(text.split(":")[0] for text in told) == [
         "--array",
         "--exclusive",

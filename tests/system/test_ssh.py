@@ -13,43 +13,44 @@ import anyio
 import pytest
 from tests.system.faces import Place as Home
 
-from slurm_agent_tools.config import ClusterSettings, Settings, SlurmSettings
-from slurm_agent_tools.devcluster import sshd
-from slurm_agent_tools.devcluster.sshd import Door
+from slurm_agent_tools.cli.commands import doctor_steps
+from slurm_agent_tools.devcluster import login_node, slurm_daemons
+from slurm_agent_tools.devcluster.login_node import LoginNode
 from slurm_agent_tools.errors import AccessRefused, SlurmMissing, SlurmUncertain, SlurmUnreachable, StorageError
-from slurm_agent_tools.slurm import checkup, sbatch
+from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import LocalPlace, SystemClock
-from slurm_agent_tools.slurm.runner import Completed, Place
-from slurm_agent_tools.slurm.ssh.place import SshPlace
+from slurm_agent_tools.slurm.commands import sbatch
+from slurm_agent_tools.transport.base import Completed, Transport
+from slurm_agent_tools.transport.local import LocalTransport, SystemClock
+from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 OUT = ["sh", "-c", "cat; pwd; echo err >&2; exit 127"]
 SHELLS = [shell for shell in ("sh", "bash", "zsh", "tcsh", "fish") if shutil.which(shell)]
 
 
 @pytest.fixture
-def home(place: Home, door: Door) -> Home:
+def home(place: Home, door: LoginNode) -> Home:
     made = place.another()
     made.own()
     return made
 
 
-def far(home: Home, door: Door, **more: object) -> SshPlace:
+def far(home: Home, door: LoginNode, **more: object) -> SshTransport:
     plain = {"host": door.host, "ssh_config": door.config, "remote_root": str(home.project)}
-    return SshPlace("far", ClusterSettings.model_validate(plain | more))
+    return SshTransport("far", ClusterSettings.model_validate(plain | more))
 
 
 @pytest.fixture(params=["here", "over ssh"])
-async def either(home: Home, door: Door, request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+async def either(home: Home, door: LoginNode, request: pytest.FixtureRequest) -> AsyncIterator[Transport]:
     slurm = SlurmSettings(conf=home.cluster.conf)
-    near = LocalPlace(Settings(project_root=home.project, slurm=slurm), slurm)
-    made: Place = near if request.param == "here" else far(home, door)
+    near = LocalTransport(Settings(project_root=home.project, slurm=slurm), slurm)
+    made: Transport = near if request.param == "here" else far(home, door)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def there(home: Home, door: Door) -> AsyncIterator[SshPlace]:
+async def there(home: Home, door: LoginNode) -> AsyncIterator[SshTransport]:
     made = far(home, door)
     yield made
     await made.close()
@@ -59,14 +60,14 @@ async def there(home: Home, door: Door) -> AsyncIterator[SshPlace]:
 
 
 @pytest.mark.proves("ssh-is-no-different")
-async def test_a_command_is_the_same_on_both_ways(either: Place, home: Home) -> None:
+async def test_a_command_is_the_same_on_both_ways(either: Transport, home: Home) -> None:
     done = await either.runner.run(OUT, stdin=b"in\0\xff\n", cwd=str(home.project))
     assert (done.exit_code, done.stdout, done.stderr) == (127, b"in\0\xff\n%s\n" % os.fsencode(home.project), b"err\n")
     words = ["printf", "%s|", "a b", "", "!x", "'\"\\", "two\nlines", "\udcff", "$HOME", "-n"]
     assert (await either.runner.run(words)).stdout == b"a b||!x|'\"\\|two\nlines|\xff|$HOME|-n|"
 
 
-async def test_the_environment_is_the_same_list_on_both_ways(either: Place) -> None:
+async def test_the_environment_is_the_same_list_on_both_ways(either: Transport) -> None:
     done = await either.runner.run(["env", "-0"], env={"WANTED": "x\ny"})
     found = dict(part.split("=", 1) for part in done.stdout.decode().split("\0") if part)
     assert found.keys() <= {"PATH", "HOME", "USER", "LOGNAME", "TZ", "SLURM_CONF", "LC_ALL", "SLURM_TIME_FORMAT",
@@ -74,7 +75,7 @@ async def test_the_environment_is_the_same_list_on_both_ways(either: Place) -> N
     assert (found["WANTED"], found["LC_ALL"], "SLURM_CONF" in found) == ("x\ny", "C.UTF-8", True)
 
 
-async def test_output_and_time_are_bounded_on_both_ways(either: Place) -> None:
+async def test_output_and_time_are_bounded_on_both_ways(either: Transport) -> None:
     done = await either.runner.run(["sh", "-c", "yes | head -c 3000000"], max_output=1_000_000)
     assert (len(done.stdout), done.truncated, done.exit_code) == (1_000_000, True, 0)
     done = await either.runner.run(["sh", "-c", "echo begun; exec sleep 77.7"], timeout=0.5)
@@ -103,7 +104,7 @@ def mode(path: str) -> int:
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
-async def test_a_cancelled_command_is_ended_on_both_ways(either: Place) -> None:
+async def test_a_cancelled_command_is_ended_on_both_ways(either: Transport) -> None:
     await either.runner.run(["true"])
     with anyio.move_on_after(0.3):
         await either.runner.run(["sleep", "77.7"], timeout=60)
@@ -111,7 +112,7 @@ async def test_a_cancelled_command_is_ended_on_both_ways(either: Place) -> None:
 
 
 @pytest.mark.parametrize("how", ["absent", "no interpreter", "not executable", "no folder"])
-async def test_what_cannot_run_is_missing_on_both_ways(either: Place, home: Home, how: str) -> None:
+async def test_what_cannot_run_is_missing_on_both_ways(either: Transport, home: Home, how: str) -> None:
     odd = home.project / "odd"
     odd.write_text("#!/no/such/interpreter\n")
     odd.chmod(0o644 if how == "not executable" else 0o755)
@@ -120,7 +121,7 @@ async def test_what_cannot_run_is_missing_on_both_ways(either: Place, home: Home
         await either.runner.run([name], cwd="/no/such" if how == "no folder" else None)
 
 
-async def test_files_are_the_same_on_both_ways(either: Place, home: Home) -> None:
+async def test_files_are_the_same_on_both_ways(either: Transport, home: Home) -> None:
     files, base = either.files, str(home.project)
     name = f"{base}/new/deep/\udcff\n x"
     assert [await files.write_new(name, b"0123456789"), await files.write_new(name, b"other")] == [True, False]
@@ -142,7 +143,7 @@ async def test_files_are_the_same_on_both_ways(either: Place, home: Home) -> Non
     shutil.rmtree(f"{base}/new")
 
 
-async def test_what_is_no_plain_file_is_the_same_on_both_ways(either: Place, home: Home) -> None:
+async def test_what_is_no_plain_file_is_the_same_on_both_ways(either: Transport, home: Home) -> None:
     files, base = either.files, home.project
     (base / "folder").mkdir()
     (base / "folder/file").write_text("x")
@@ -177,12 +178,12 @@ async def test_what_is_no_plain_file_is_the_same_on_both_ways(either: Place, hom
     assert not list(base.glob("*.tmp")) + list(base.glob(".*.tmp"))
 
 
-async def test_surroundings_are_the_same_on_both_ways(either: Place, home: Home) -> None:
-    around = await either.surroundings()
-    assert (around.root, "PATH" in around.environ) == (str(home.project), True)
+async def test_surroundings_are_the_same_on_both_ways(either: Transport, home: Home) -> None:
+    environment = await either.login_environment()
+    assert (environment.root, "PATH" in environment.environ) == (str(home.project), True)
 
 
-async def test_slurm_answers_the_same_on_both_ways(either: Place, home: Home) -> None:
+async def test_slurm_answers_the_same_on_both_ways(either: Transport, home: Home) -> None:
     slurm = SlurmClient(either.runner, SystemClock(), SlurmSettings(), user=home.cluster.user)
     assert (await slurm.info()).accounting
     assert len(await slurm.nodes()) == len(home.cluster.nodes)
@@ -193,7 +194,9 @@ async def test_slurm_answers_the_same_on_both_ways(either: Place, home: Home) ->
 
 @pytest.mark.proves("login-shell-does-not-matter")
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_every_login_shell_and_its_start_up_files_disturb_nothing(home: Home, door: Door, shell: str) -> None:
+async def test_every_login_shell_and_its_start_up_files_disturb_nothing(
+    home: Home, door: LoginNode, shell: str
+) -> None:
     own = home.project.parent
     noise = 'echo "WELCOME to the cluster!"\necho trouble >&2\nalias squeue false\nalias printf false\n'
     for name in (".bashrc", ".profile", ".zshenv", ".zprofile", ".tcshrc", ".login", ".config/fish/config.fish"):
@@ -204,11 +207,11 @@ async def test_every_login_shell_and_its_start_up_files_disturb_nothing(home: Ho
     home.own()
     with Pretended(home, door, shell) as key:
         place = far(home, door, ssh_config=key)
-        around = await place.surroundings()
+        environment = await place.login_environment()
         done = await place.runner.run(["squeue", "--version"])
         odd = await place.runner.run(["printf", "%s|", "!", "'", "\n", "\udcff", ""])
         await place.close()
-    assert (around.user, around.environ["HOME"], done.exit_code) == (home.cluster.user, str(own), 0)
+    assert (environment.user, environment.environ["HOME"], done.exit_code) == (home.cluster.user, str(own), 0)
     assert (done.stderr, odd.stdout) == (b"", b"!|'|\n|\xff||")
     assert done.stdout.startswith(b"slurm")
 
@@ -216,7 +219,7 @@ async def test_every_login_shell_and_its_start_up_files_disturb_nothing(home: Ho
 class Pretended:
     """A key with which sshd starts another login shell, as if the user had it."""
 
-    def __init__(self, home: Home, door: Door, shell: str) -> None:
+    def __init__(self, home: Home, door: LoginNode, shell: str) -> None:
         self._allowed, self._config = door.key.parent / "authorized_keys", home.project.parent / "config"
         self._before = self._allowed.read_text()
         own = shlex.quote(str(home.project.parent))
@@ -239,20 +242,20 @@ class Pretended:
 # --- what breaks -------------------------------------------------------------------------------------------------
 
 
-async def test_sshd_restarted_is_no_trouble(home: Home, there: SshPlace) -> None:
-    root = (await there.surroundings()).root
+async def test_sshd_restarted_is_no_trouble(home: Home, there: SshTransport) -> None:
+    root = (await there.login_environment()).root
     for _ in range(2):
-        await sshd.restart(home.cluster)
+        await login_node.restart(home.cluster)
         assert (await there.runner.run(["true"])).exit_code == 0
         assert await there.files.list(root) == []
 
 
-async def test_while_sshd_is_down_nothing_is_sent_and_it_recovers(home: Home, there: SshPlace) -> None:
-    await there.surroundings()
-    await sshd.stop(home.cluster)
+async def test_while_sshd_is_down_nothing_is_sent_and_it_recovers(home: Home, there: SshTransport) -> None:
+    await there.login_environment()
+    await login_node.stop(home.cluster)
     with pytest.raises(SlurmUnreachable):
         await there.runner.run(["true"])
-    await sshd.up(home.cluster)
+    await login_node.up(home.cluster)
     with anyio.fail_after(10):
         while True:
             try:
@@ -264,7 +267,7 @@ async def test_while_sshd_is_down_nothing_is_sent_and_it_recovers(home: Home, th
 
 @pytest.mark.proves("ssh-sends-once")
 async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its_mark(
-    home: Home, there: SshPlace
+    home: Home, there: SshTransport
 ) -> None:
     bin_dir = home.project.parent / "bin"
     bin_dir.mkdir()
@@ -273,8 +276,8 @@ async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its
     (bin_dir / "sbatch").chmod(0o755)
     (bin_dir / "squeue").symlink_to(str(shutil.which("squeue")))
     home.own()
-    place = SshPlace("far", there.settings.model_copy(update={"slurm": SlurmSettings(bin_dir=bin_dir)}))
-    await place.surroundings()
+    place = SshTransport("far", there.settings.model_copy(update={"slurm": SlurmSettings(bin_dir=bin_dir)}))
+    await place.login_environment()
     argv = ["sbatch", "--hold", "--comment=mark-4711", "--output=/dev/null"]
     ended: list[Completed] = []
 
@@ -286,7 +289,7 @@ async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its
         with anyio.fail_after(15):
             while not (bin_dir / "sent").exists():  # noqa: ASYNC110
                 await anyio.sleep(0.02)
-        for pid in sshd.sessions(home.cluster):
+        for pid in login_node.sessions(home.cluster):
             os.kill(pid, 9)
     with pytest.raises(SlurmUncertain):
         sbatch.parse(ended[0])
@@ -296,26 +299,26 @@ async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its
     await place.close()
 
 
-async def test_few_sessions_are_enough(home: Home, there: SshPlace) -> None:
+async def test_few_sessions_are_enough(home: Home, there: SshTransport) -> None:
     config = home.cluster.folder / "ssh" / "sshd_config"
     text = config.read_text()
-    await sshd.stop(home.cluster)
+    await login_node.stop(home.cluster)
     try:
         with config.open("w") as file:
             file.write("MaxSessions 2\n" + text)
-        await sshd.services.start(home.cluster, "sshd")
-        await sshd.services.ready(home.cluster, "sshd")
+        await slurm_daemons.start(home.cluster, "sshd")
+        await slurm_daemons.ready(home.cluster, "sshd")
         done: list[int | None] = []
 
         async def run() -> None:
             done.append((await there.runner.run(["true"])).exit_code)
 
-        await there.surroundings()
+        await there.login_environment()
         async with anyio.create_task_group() as group:
             for _ in range(10):
                 group.start_soon(run)
     finally:
-        await sshd.restart(home.cluster)
+        await login_node.restart(home.cluster)
     assert done == [0] * 10
 
 
@@ -323,7 +326,7 @@ async def test_few_sessions_are_enough(home: Home, there: SshPlace) -> None:
 
 
 @pytest.mark.proves("host-keys-are-checked")
-async def test_through_a_jump_host_each_key_is_checked(home: Home, door: Door) -> None:
+async def test_through_a_jump_host_each_key_is_checked(home: Home, door: LoginNode) -> None:
     config = home.project.parent / "config"
     plain = door.config.read_text()
     config.write_text(plain + plain.replace(f"Host {door.host}", "Host behind") + f"  ProxyJump {door.host}\n")
@@ -342,7 +345,7 @@ async def test_through_a_jump_host_each_key_is_checked(home: Home, door: Door) -
 
 
 @pytest.mark.proves("host-keys-are-checked")
-async def test_a_host_key_that_changes_is_not_taken(home: Home, door: Door) -> None:
+async def test_a_host_key_that_changes_is_not_taken(home: Home, door: LoginNode) -> None:
     known = home.project.parent / "known_hosts"
     label, kind, key = door.known_hosts.read_text().split()
     other = (door.key.parent / "id_ed25519.pub").read_text().split()[1]
@@ -358,11 +361,11 @@ async def test_a_host_key_that_changes_is_not_taken(home: Home, door: Door) -> N
     await place.close()
 
 
-async def test_doctor_walks_the_whole_way(home: Home, there: SshPlace) -> None:
-    found = [step async for step in checkup.steps(there)]
+async def test_doctor_walks_the_whole_way(home: Home, there: SshTransport) -> None:
+    found = [step async for step in doctor_steps.check_steps(there)]
     names = ["name", "tcp", "host key", "login", "slurm", "controller", "accounting", "project", "clock"]
     assert [(step.name, step.ok) for step in found] == [(name, True) for name in names]
-    gone = SshPlace("far", there.settings.model_copy(update={"remote_root": "nowhere"}))
-    last = [step async for step in checkup.steps(gone)][-1]
+    gone = SshTransport("far", there.settings.model_copy(update={"remote_root": "nowhere"}))
+    last = [step async for step in doctor_steps.check_steps(gone)][-1]
     await gone.close()
     assert (last.name, last.ok, "mkdir -p" in last.todo) == ("project", False, True)

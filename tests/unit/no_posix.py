@@ -33,7 +33,7 @@ LOADED = (
 )  # fmt: skip
 PACKAGE = "slurm_agent_tools"
 OURS = frozenset(
-    f"{PACKAGE}.{room}" for room in ("devcluster", "demo", "assets")
+    f"{PACKAGE}.{room}" for room in ("devcluster", "demo", "assets", "cli.commands.devcluster_command")
 )  # they bring up a Slurm of their own: Linux
 
 

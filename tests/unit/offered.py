@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client
-from tests.unit.toolbox.desks import NothingReachesSlurm, toolbox
+from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
-from slurm_agent_tools.config import Settings
 from slurm_agent_tools.errors import UnknownJob
-from slurm_agent_tools.ledger.records import Submission
-from slurm_agent_tools.mcp import build_server
-from slurm_agent_tools.model import Job, Partition
-from slurm_agent_tools.slurm.client import JobView
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.server.mcp_server import build_server
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 
 NOW = datetime.now(UTC)
@@ -85,9 +86,9 @@ class Scene:
     project: Path
 
     def submitted(self, number: int, *, name: str = "train", **more: Any) -> None:
-        desk = self.box.desk
-        desk.store.add(
-            desk.owner,
+        context = self.box.context
+        context.store.add(
+            context.owner,
             Submission(
                 token=f"t{number}", idempotency_key=f"k{number}", phase="released", created=NOW + timedelta(seconds=number),
                 updated=NOW, script_path=f"{name}.sh", script_sha256="0" * 64, request_sha256="1" * 64, job_name=name,
@@ -111,7 +112,7 @@ class Scene:
 @asynccontextmanager
 async def scenes(folder: Path) -> AsyncIterator[Scene]:
     box, slurm = toolbox(folder, NothingReachesSlurm()), Slurm()
-    box.desk = replace(box.desk, slurm=slurm)
-    box.desks.desk = box.desk
-    yield Scene(box, slurm, Path(box.desk.project))
+    box.context = replace(box.context, slurm=slurm)
+    box.registry.context = box.context
+    yield Scene(box, slurm, Path(box.context.project))
     await box.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from slurm_agent_tools.diagnosis import alerts, limits
-from slurm_agent_tools.diagnosis.kinds import CROWDED, KINDS
-from slurm_agent_tools.notices import LEVELS
-from slurm_agent_tools.replies.shapes import ESCALATION, Alert
+from slurm_agent_tools.diagnosis import alert_types, alerts
+from slurm_agent_tools.diagnosis.alert_types import CROWDED, KINDS
+from slurm_agent_tools.models.shapes import ESCALATION, Alert
+from slurm_agent_tools.server.mcp_server import LEVELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/alerts.md").read_text()
@@ -38,7 +38,7 @@ def test_an_alert_that_was_kept_without_an_escalation_gets_that_of_its_severity(
 def test_the_figures_are_those_of_the_code():
     assert (alerts.MEMORY_SHARE, alerts.TIME_LEFT, CROWDED) == (0.95, 300, 20)
     assert (alerts.PATIENCE, alerts.SLOWER, alerts.ENOUGH_RUNS) == (30, 2, 3)
-    assert (alerts.SLACK, limits.KNOWN) == (10, 0.05)
+    assert (alerts.SLACK, alert_types.KNOWN) == (10, 0.05)
     assert (alerts.LEAST_LEFT, alerts.AT_ONCE) == (0.2, 60)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_agent_tools.cli.main import Parser
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.parser import Parser
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 POORER = str(Path(__file__).with_name("no_posix.py"))
-RUN = "from slurm_agent_tools.cli import main; raise SystemExit(main(sys.argv[1:]))"
+RUN = "from slurm_agent_tools.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
 
 
 def poorer(code, *words, **more):

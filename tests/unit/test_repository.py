@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from slurm_agent_tools.catalogue import TOOLS
+from slurm_agent_tools.api.catalogue import TOOLS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -12,14 +12,14 @@ from benchmarks import cli, start
 from benchmarks.check_script import check, everyday, measure, plain
 from tests.unit.slow import SLOW
 
-from slurm_agent_tools.jobscript.effort import Effort, cost
 from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.scripts.program import Effort, cost
 
 LOADED = load(shipped())
 HEAVY = {
-    "asyncssh", "mcp", "structlog", "argparse", "tomllib", "slurm_agent_tools.reader",
-    "slurm_agent_tools.policy.engine", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.toolbox.submit",
-    "slurm_agent_tools.toolbox.records", "slurm_agent_tools.toolbox.approval",
+    "asyncssh", "mcp", "structlog", "argparse", "tomllib", "slurm_agent_tools.scripts.reader",
+    "slurm_agent_tools.policy.decide", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.services.submit",
+    "slurm_agent_tools.services.results", "slurm_agent_tools.services.approval",
 }  # fmt: skip
 LOADS = """
 import sys

@@ -1,5 +1,1 @@
-"""The subcommand `demo`: the whole way on a private Slurm, each step checked against what Slurm itself says."""
-
-from slurm_agent_tools.demo.main import add_arguments, run
-
-__all__ = ["add_arguments", "run"]
+"""The demo: the whole way on a private Slurm, each step checked against what Slurm itself says."""

@@ -1,1 +1,1 @@
-"""Why a job ended as it did, from Slurm's records and its log. Pure: bytes and records in, replies out."""
+"""Why a job ended as it did, from Slurm's records and its log. Pure: bytes and records in, answers out."""

@@ -6,25 +6,72 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.diagnosis import propose, ranks, undecided
+from slurm_agent_tools.diagnosis import proposals, root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
-from slurm_agent_tools.diagnosis.extract import errors, metrics, stderr_first, warnings
-from slurm_agent_tools.diagnosis.facts import among, evidence, facts, failed
-from slurm_agent_tools.diagnosis.match import Hit, hits
-from slurm_agent_tools.diagnosis.root import Root, root
+from slurm_agent_tools.diagnosis.job_facts import among, broken, evidence, facts, failed
+from slurm_agent_tools.diagnosis.log_figures import errors, stderr_first
+from slurm_agent_tools.diagnosis.root_cause import RootCause, root
+from slurm_agent_tools.diagnosis.signature_match import Hit, hits
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
-from slurm_agent_tools.model import Job, Node
-from slurm_agent_tools.replies import Diagnosis, EvidenceLine
+from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Node
+from slurm_agent_tools.models.shapes import EvidenceLine
 
-__all__ = ["diagnose", "errors", "metrics", "warnings"]
+_READ = "Read the lines shown, and let the program say more (set -x in the script, verbose logging)."
+
+_UNREAD = "Read the job's log where it still is; let the program say more (set -x in the script, verbose logging)."
+
+
+def told(part: Job | None, texts: Sequence[LogText]) -> str:
+    """What is known, with the exit code. No texts: no log was read; a text without lines: nothing was written."""
+    if part is None:
+        return "No line of the log shows a known failure, and Slurm's records were not asked."
+    if part.state == "COMPLETED":
+        return f"{len(broken(part))} step(s) failed behind the exit code 0; the log does not say why."
+    if _silent(texts) and part.state == "FAILED" and _end(part):
+        return f"The script ended with {_end(part)} and wrote nothing to its log."
+    end = f" with {_end(part)}" if _end(part) else ""
+    why = "the log is empty" if _silent(texts) else "neither Slurm nor the log says why"
+    return f"The job ended in {part.state}{end}; {why if texts else 'Slurm does not say why, and no log was read'}."
+
+
+def advice(part: Job | None, texts: Sequence[LogText]) -> list[str]:
+    """What to do so that the next run tells more."""
+    if not _silent(texts):
+        return [_READ if texts or part is None else _UNREAD]
+    end = f" with {_end(part)}" if part is not None and _end(part) else ""
+    return [f"Put `set -x` at the top of the script, or let the program print why it ends{end}."]
+
+
+def _silent(texts: Sequence[LogText]) -> bool:
+    return bool(texts) and not any(text.lines for text in texts)
+
+
+def _end(part: Job) -> str:
+    """The signal or the exit code; empty where Slurm tells of none."""
+    if part.signal:
+        return f"signal {part.signal}"
+    return f"exit code {part.code_text}" if part.exit_code else ""
+
+
+# --- Why a job ended as it did: Slurm's records and the log's lines, joined. Where they do not decide: unknown --------
+
 
 NONE, UNKNOWN = "none", "unknown"
+
 _SHOWN = 8
+
 _QUOTED = 200
+
 _OWN = "Nothing is wrong with the script as far as Slurm knows."
+
 _QUOTES = "'\"`\u2018\u2019.,;"
+
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
+
 _ANEW = 10  # lines of progress after Slurm's own words: those are of a run before, which this one's log was added to
+
 _TRUST = {"certain": 0.95, "cause": 0.8, "generic": 0.7, "weak": 0.45, "effect": 0.5, "last": 0.4}
 
 
@@ -102,7 +149,7 @@ def _named(hit: Hit) -> str:
     return f"{hit.signature.id}: {_quote(hit.line.text)}"
 
 
-def _other(chosen: Signature, found: Sequence[Hit]) -> Root | None:
+def _other(chosen: Signature, found: Sequence[Hit]) -> RootCause | None:
     """What the log shows beside a time limit or a cancellation: it may be why there was nothing more to wait for."""
     outside = {"time-limit", "cancelled"}
     if chosen.id not in outside:
@@ -110,7 +157,7 @@ def _other(chosen: Signature, found: Sequence[Hit]) -> Root | None:
     return root([hit for hit in found if hit.signature.id not in outside], frozenset())
 
 
-def _from_log(case: _Case, best: Root) -> Diagnosis:
+def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     """How much a line of the log tells, by its kind and by what stands around it and behind it."""
     hit = best.hit
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
@@ -122,13 +169,13 @@ def _from_log(case: _Case, best: Root) -> Diagnosis:
         confidence = min(confidence, 0.35)
     rivals = {rival.signature.id: rival for rival in best.rivals}
     case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}." for rival in rivals.values()))
-    begun = ranks.first(case.texts)
+    begun = root_cause.first_rank(case.texts)
     if begun is not None:
         case = replace(case, more=f" {begun.text}{case.more}")
     return _answer(case, hit.signature, confidence, [*_lines(hit, case.found, begun), *case.proof], hit)
 
 
-def _lines(hit: Hit, found: Sequence[Hit], begun: ranks.First | None) -> list[EvidenceLine]:
+def _lines(hit: Hit, found: Sequence[Hit], begun: root_cause.FirstRank | None) -> list[EvidenceLine]:
     """The deciding line first, the frame of the user's file behind it, srun's of its task, then what else matched."""
     origin = hit.raised.origin if hit.raised is not None else None
     frame = [origin.shown] if origin is not None else []
@@ -143,7 +190,9 @@ def _answer(
 ) -> Diagnosis:
     change = None
     if case.part is not None and signature.change is not None:
-        change = (propose.memory if signature.change == "memory" else propose.time)(case.part, case.texts)
+        change = (proposals.larger_memory if signature.change == "memory" else proposals.longer_time)(
+            case.part, case.texts
+        )
     ground = "" if change is None else f" {change.ground}"
     return Diagnosis(
         category=signature.id,
@@ -187,10 +236,10 @@ def _several(parts: Sequence[Job]) -> str:
 def _unknown(case: _Case) -> Diagnosis:
     part, lines = case.part, [*case.proof, *errors(case.texts)]
     last = [line for text in case.texts for line in text.lines[-3:]]
-    text = undecided.told(part, case.texts)
+    text = told(part, case.texts)
     if part is not None and part.state != "COMPLETED" and among(case.known, ("signal=9", "step_signal=9")):
         text += " It was killed (SIGKILL), which is often, but not surely, for memory."
-    begun = ranks.first(case.texts)
+    begun = root_cause.first_rank(case.texts)
     if begun is not None:
         text += f" {begun.text}"
         lines = [begun.line, *lines]
@@ -200,7 +249,7 @@ def _unknown(case: _Case) -> Diagnosis:
         escalation="medium" if part is not None else "none",
         explanation=text + case.more,
         evidence=_unique([*lines[: _SHOWN - len(last[:3])], *last]),
-        suggestions=undecided.advice(part, case.texts),
+        suggestions=advice(part, case.texts),
     )
 
 

@@ -5,70 +5,247 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.diagnosis import markdown, words
-from slurm_agent_tools.diagnosis.advice import Ending, Wanted, advise, shares
-from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.cost import cost
-from slurm_agent_tools.diagnosis.facts import failed, peak
-from slurm_agent_tools.history import given
-from slurm_agent_tools.history.gpus import GpuUse, measured
-from slurm_agent_tools.history.usage import memory, usage
-from slurm_agent_tools.model import Job, Step, Usage
-from slurm_agent_tools.replies import Diagnosis, ResourcesShown
-from slurm_agent_tools.replies.report import (
-    CompletionReport,
-    GpuUseShown,
-    QueueSeen,
-    StepShown,
-    UsageShown,
-)
+from slurm_agent_tools.diagnosis import phrases
+from slurm_agent_tools.diagnosis.classify import UNKNOWN, diagnose
+from slurm_agent_tools.diagnosis.job_facts import failed, peak
+from slurm_agent_tools.diagnosis.job_parts import by_state
+from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets, RunEnding, advise, shares
+from slurm_agent_tools.diagnosis.phrases import code, duration, inert, percent, size
+from slurm_agent_tools.insights.usage import GPUS, GpuUse, gpu_kinds, measured, memory, ran, seconds, total, usage
+from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.job import Job, Step, Usage
+from slurm_agent_tools.models.report import CompletionReport, Cost, GpuUseShown, QueueSeen, StepShown, UsageShown
+from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.settings import RateSettings
 from slurm_agent_tools.units import human_memory
 
+_HOUR = 3600
+
+_OTHER = "other"
+
+
+def cost(parts: Sequence[Job], rates: RateSettings) -> Cost:
+    """Allocated hours of all parts that ran, and their price where every kind of them has a rate."""
+    cpus = total(seconds(part, "cpu") for part in parts)
+    gpus = total(seconds(part, GPUS) for part in parts)
+    kinds: dict[str, float] = {}
+    for part in parts:
+        for kind, count in gpu_kinds(part).items():
+            kinds[kind or _OTHER] = kinds.get(kind or _OTHER, 0.0) + count * (part.elapsed_seconds or 0) / _HOUR
+    hours = None if cpus is None else cpus / _HOUR
+    amount, note = _price(hours, kinds, rates) if gpus is not None else (None, "the GPUs of this job are not known")
+    return Cost(
+        cpu_hours=_rounded(hours),
+        gpu_hours=None if gpus is None else _rounded(gpus / _HOUR),
+        gpu_hours_by_type={kind: round(value, 4) for kind, value in kinds.items()},
+        amount=None if amount is None else round(amount, 4),
+        currency=rates.currency,
+        note=note,
+    )
+
+
+def _price(cpu_hours: float | None, kinds: dict[str, float], rates: RateSettings) -> tuple[float | None, str | None]:
+    """The price, or why there is none. Without a rate for CPUs a job with GPUs is priced by its GPUs alone."""
+    if rates.cpu_hour is None and not rates.gpu_hour:
+        return None, "no rates are set"
+    prices = {kind: rates.gpu_hour.get(kind, rates.gpu_hour.get(_OTHER)) for kind in kinds}
+    missing = [kind for kind, price in prices.items() if price is None]
+    if missing:
+        return None, f"no rate is set for GPUs of type {', '.join(missing)}"
+    amount = sum(hours * (prices[kind] or 0.0) for kind, hours in kinds.items())
+    if rates.cpu_hour is None:
+        return (amount, "GPUs alone: no rate is set for CPUs") if kinds else (None, "no rate is set for CPUs")
+    if cpu_hours is None:
+        return None, "the CPU time is not known"
+    return amount + cpu_hours * rates.cpu_hour, None
+
+
+def _rounded(hours: float | None) -> float | None:
+    return None if hours is None else round(hours, 4)
+
+
+# --- The completion report as Markdown: five sections, always the same, one line a fact -------------------------------
+
+
+_RETRY = "Retry? no: a person or the orchestrator decides"
+
+
+def text(report: CompletionReport, job: Job, tasks: Sequence[Job], ending: RunEnding | None) -> str:
+    """The whole report; `ending` is of a job that failed."""
+    sections = {
+        "JOB SUBMISSION SUMMARY": _summary(report, job, tasks),
+        "QUEUE ANALYSIS": _queue(report),
+        "MONITORING": _monitoring(report, job),
+        "COMPLETION METRICS": _completion(report),
+        "ERROR HANDLING": _errors(job, ending),
+    }
+    return "\n\n".join(f"## {title}\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items())
+
+
+def _summary(report: CompletionReport, job: Job, tasks: Sequence[Job]) -> list[str]:
+    asked = report.requested
+    amounts = [
+        f"{number} {name if number == 1 else f'{name}s'}"
+        for number, name in ((asked.gpus, "GPU"), (asked.cpus, "CPU"))
+        if number
+    ]
+    amounts += [f"{asked.memory} memory"] if asked.memory is not None else []
+    lines = [
+        f"Job ID: {job.job_id}",
+        f"Job name: {inert(job.name)}",
+        f"Status: {job.state}",
+        f"Partition: {inert(asked.partition or job.partition or 'not known')}",
+        f"Resources: {', '.join(amounts) or 'not known'}",
+        f"Time limit: {asked.time_limit or 'not known'}",
+    ]
+    return [*lines, f"Array tasks: {_count(tasks)}"] if tasks else lines
+
+
+def _count(tasks: Sequence[Job]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in by_state(tasks).items())
+
+
+def _queue(report: CompletionReport) -> list[str]:
+    seen = report.queue
+    return [
+        f"Time in the queue: {duration(report.queue_seconds)}",
+        f"Estimated wait at submission: {duration(seen.estimated_wait_seconds)}",
+        f"Queue depth now: {'not measured' if seen.depth is None else f'{seen.depth} pending jobs'}",
+        f"Cluster utilization now: {percent(seen.utilization)}",
+    ]
+
+
+def _monitoring(report: CompletionReport, job: Job) -> list[str]:
+    got = report.efficiency
+    lines = [
+        f"Elapsed time: {duration(report.run_seconds)}",
+        f"Job state: {job.state}" + (f" by {job.cancelled_by}" if job.cancelled_by else ""),
+        f"Exit code: {code(job)}",
+        f"Resource utilization: GPU {_gpu(report.gpu)}, memory {percent(got.memory)}, CPU {percent(got.cpu)}",
+        f"Peak memory of one task: {size(report.max_rss_bytes)}",
+    ]
+    if job.nodes:
+        lines.append(f"Nodes: {inert(job.nodes)}")
+    return [*lines, f"Restarts: {job.restarts}, only the last run is counted"] if job.restarts else lines
+
+
+def _gpu(gpu: GpuUseShown) -> str:
+    if gpu.utilization is None:
+        return percent(None) + (f" ({inert(gpu.note)})" if gpu.note else "")
+    memory = "" if gpu.memory is None else f", {gpu.memory} of its memory"
+    return f"{percent(gpu.utilization)}{memory} (by {gpu.source})"
+
+
+def _completion(report: CompletionReport) -> list[str]:
+    used, got = report.usage, report.efficiency
+    time = f"{duration(used.cpu_seconds)} of {duration(used.cpu_allocated_seconds)} CPU time"
+    held = f"{size(used.memory_peak_bytes)} of {size(used.memory_allocated_bytes)}"
+    lines = [
+        f"Total runtime: {duration(report.run_seconds)} ({percent(got.time)} of the time limit)",
+        f"CPU efficiency: {percent(got.cpu)}" + (f" ({time})" if got.cpu is not None else ""),
+        f"Memory efficiency: {percent(got.memory)}" + (f" ({held})" if got.memory is not None else ""),
+        f"GPU efficiency: {_gpu(report.gpu)}",
+        f"Estimated cost: {_markdown_price(report.cost)}",
+    ]
+    if len(report.steps) > 1:
+        lines += [_markdown_step(step) for step in report.steps]
+        lines += [f"Steps not shown here: {report.steps_not_shown}"] if report.steps_not_shown else []
+    advice = report.recommendation
+    if advice is not None:
+        lines.append(f"Recommendation: {advice.verdict}. {advice.text.removeprefix('EFFICIENT: ')}")
+        lines += [
+            f"Proposed, not sent: `{change.directive}` ({inert(change.why)})"
+            + (f", saves {change.saves}" if change.saves else "")
+            for change in advice.changes
+        ]
+    return lines
+
+
+def _markdown_price(cost: Cost) -> str:
+    taken = f"{_hours(cost.gpu_hours)} GPU-hours, {_hours(cost.cpu_hours)} CPU-hours"
+    if cost.amount is None:
+        return f"{cost.note or 'not known'} ({taken})"
+    return f"{cost.amount:.2f} {cost.currency} ({taken}{f'; {cost.note}' if cost.note else ''})"
+
+
+def _hours(hours: float | None) -> str:
+    return "unknown" if hours is None else f"{hours:.4g}"
+
+
+def _markdown_step(step: StepShown) -> str:
+    memory = f"{size(step.memory_bytes)} of {size(step.memory_allocated_bytes)}"
+    return f"Step {step.step_id} ({inert(step.name)}): CPU {percent(step.cpu_efficiency)}, memory {memory}"
+
+
+def _errors(job: Job, ending: RunEnding | None) -> list[str]:
+    if ending is None:
+        return ["Error type: none", "Suggested fix: none is needed", _RETRY]
+    found = ending.found
+    told, fix = found.explanation, f"analyze_log on {job.job_id} reads the log; then decide"
+    if ending.read:
+        kind = f"{found.category} (from analyze_log)"
+        fix = found.suggestions[0] if found.suggestions else "decide by what analyze_log told"
+    elif found.category == UNKNOWN:
+        kind = "not known yet: the log was not read for this report"
+        told = ending.cause or f"The job ended {job.state}."
+    else:
+        kind = f"{found.category} (from Slurm's records; the log was not read for this report)"
+    return [f"Error type: {kind}", f"Explanation: {inert(told)}", f"Suggested fix: {inert(fix)}", _RETRY]
+
+
+# --- The completion report: what a finished job was, used and cost, as data and as Markdown ---------------------------
+
+
 _MOST_STEPS = 10
+
 _GOOD = frozenset({"COMPLETED", "RUNNING", "PENDING", "CANCELLED"})
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ReportContext:
     """What the records do not hold: the request, the settings, who else measured the GPUs, the queue.
 
     `found`: what analyze_log found; None where it did not look at the job. `cause`: one sentence on its end.
     """
 
     requested: ResourcesShown = field(default_factory=ResourcesShown)
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: EfficiencyTargets = field(default_factory=EfficiencyTargets)
     gpus: GpuUse | None = None
     queue: QueueSeen = field(default_factory=QueueSeen)
     found: Diagnosis | None = None
     cause: str | None = None
 
 
-def report(job: Job, tasks: Sequence[Job], around: Around) -> CompletionReport:
+def report(job: Job, tasks: Sequence[Job], environment: ReportContext) -> CompletionReport:
     """The report. A figure that nobody measured is None, and `not measured` in the text."""
-    parts, used, largest = given.ran(job, tasks), usage(job, tasks), peak([job, *tasks])
+    parts, used, largest = ran(job, tasks), usage(job, tasks), peak([job, *tasks])
     bad = any(failed(part) for part in (job, *tasks))
-    ending = Ending(around.found or diagnose(job, tasks, ()), around.found is not None, around.cause) if bad else None
+    ending = (
+        RunEnding(environment.found or diagnose(job, tasks, ()), environment.found is not None, environment.cause)
+        if bad
+        else None
+    )
     steps = _chosen(list(_steps(parts)))
     count = sum(len(part.steps) for part in parts)
     plain = CompletionReport(
         job_id=str(job.job_id),
-        outcome=words.outcome(job),
-        queue_seconds=words.queued(job),
+        outcome=phrases.outcome(job),
+        queue_seconds=phrases.queued(job),
         run_seconds=used.elapsed_seconds if tasks else job.elapsed_seconds,
         max_rss_bytes=largest,
         max_rss=None if largest is None else human_memory(largest),
-        requested=around.requested,
+        requested=environment.requested,
         text="",
         efficiency=shares(used),
         usage=_used(used),
-        gpu=_gpus(parts, around.gpus),
+        gpu=_gpus(parts, environment.gpus),
         steps=steps,
         steps_not_shown=count - len(steps),
-        cost=cost(parts, around.wanted.rates),
-        recommendation=advise(job, tasks, used, ending, around.wanted),
-        queue=around.queue,
+        cost=cost(parts, environment.wanted.rates),
+        recommendation=advise(job, tasks, used, ending, environment.wanted),
+        queue=environment.queue,
     )
-    return plain.model_copy(update={"text": markdown.text(plain, job, tasks, ending)})
+    return plain.model_copy(update={"text": text(plain, job, tasks, ending)})
 
 
 def _used(used: Usage) -> UsageShown:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from slurm_agent_tools.masking import mask
-from slurm_agent_tools.replies import EvidenceLine
-from slurm_agent_tools.trust import stripped
+from slurm_agent_tools.models.shapes import EvidenceLine
+from slurm_agent_tools.text.masking import mask
+from slurm_agent_tools.text.sanitize import stripped
 
 MAX_LINE = 2000
+
 _KEPT_HEAD, _KEPT_TAIL = 500, 300
+
 _BEFORE_SIGN, _BEHIND_SIGN = 150, 350
+
 _SIGN = re.compile(
     r"error|exception|out of memory|fault|fatal|fail|kill|denied|not found|no such|cannot|abort|cancel|exceeded",
     re.IGNORECASE,
@@ -27,9 +31,13 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
+
 _KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+
 _GAP = re.compile(r"\[\.\.\. \d+ bytes (?:were not read|are not shown) \.\.\.\]")
+
 _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
+
 _RANK = re.compile(
     r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):|\(\w+ pid=\d+\))\s?"
 )
@@ -54,7 +62,7 @@ class LogText:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePiece:
     """A part of a file from byte `offset` on, before byte `end`. `number`: of its first line, 0 where not known."""
 
     offset: int
@@ -73,13 +81,13 @@ def read_text(path: str, kind: Literal["stdout", "stderr"], head: bytes, tail: b
     gap = size - len(head) - len(tail)
     if not tail or gap <= 0:
         whole = head + (tail[-gap:] if gap < 0 else tail)
-        return assemble(path, kind, [Piece(0, len(whole), whole, 1)], len(whole))
-    pieces = [Piece(0, len(head), head, 1), Piece(size - len(tail), size, tail)]
+        return assemble(path, kind, [FilePiece(0, len(whole), whole, 1)], len(whole))
+    pieces = [FilePiece(0, len(head), head, 1), FilePiece(size - len(tail), size, tail)]
     return assemble(path, kind, pieces, size, "were not read")
 
 
 def assemble(
-    path: str, kind: Literal["stdout", "stderr"], pieces: Sequence[Piece], size: int, left: str = "are not shown"
+    path: str, kind: Literal["stdout", "stderr"], pieces: Sequence[FilePiece], size: int, left: str = "are not shown"
 ) -> LogText:
     """Join parts of a file in their order; lines that a part's ends cut go, `left` tells what the gaps are."""
     whole = [_trimmed(piece, size) for piece in pieces]
@@ -102,7 +110,7 @@ def assemble(
     return _safe(LogText(path, kind, tuple(lines), tuple(places)))
 
 
-def _trimmed(piece: Piece, size: int) -> Piece:
+def _trimmed(piece: FilePiece, size: int) -> FilePiece:
     """Without the lines that its ends cut, unless there are no others, and without the end of a private key."""
     data, number, offset, end = piece.data, piece.number, piece.offset, piece.end
     if offset:
@@ -115,10 +123,10 @@ def _trimmed(piece: Piece, size: int) -> Piece:
         cut = data.rfind(b"\n")
         end -= len(data) - cut if cut >= 0 else 0
         data = data[:cut] if cut >= 0 else data
-    return Piece(offset, end, data, number)
+    return FilePiece(offset, end, data, number)
 
 
-def _mean(pieces: Sequence[Piece]) -> int:
+def _mean(pieces: Sequence[FilePiece]) -> int:
     """Bytes of a line."""
     return max(1, sum(len(piece.data) for piece in pieces) // (1 + sum(piece.data.count(b"\n") for piece in pieces)))
 
@@ -192,3 +200,36 @@ def split_rank(text: str) -> tuple[str, str]:
     """(prefix, rest) of a line that a launcher marked with its rank: `[rank3]: `, `3: `, `[1,3]<stderr>:`."""
     match = _RANK.match(text)
     return (match[0].strip(), text[match.end() :]) if match else ("", text)
+
+
+# --- Logs in UTF-16, as some Windows tools write them, as UTF-8 -------------------------------------------------------
+
+
+_LOOKED = 4096
+
+_MOSTLY = 0.4  # of every second byte
+
+Codec = Literal["utf-16-le", "utf-16-be"]
+
+
+def codec(head: bytes) -> Codec | None:
+    """How a file of two bytes a sign begins: with a byte order mark, or with NUL in every second place."""
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return "utf-16-le"
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return "utf-16-be"
+    first, second = head[:_LOOKED:2].count(0), head[1:_LOOKED:2].count(0)
+    half = min(len(head), _LOOKED) / 2
+    if half < 4 or (first and second):
+        return None
+    if second > half * _MOSTLY:
+        return "utf-16-le"
+    return "utf-16-be" if first > half * _MOSTLY else None
+
+
+def narrow(pieces: Sequence[FilePiece]) -> list[FilePiece]:
+    """The pieces of one file in UTF-8 where its beginning is in UTF-16; they have to start at even offsets."""
+    found = codec(pieces[0].data) if pieces and pieces[0].offset == 0 else None
+    if found is None:
+        return list(pieces)
+    return [replace(piece, data=piece.data.decode(found, "replace").encode("utf-8", "replace")) for piece in pieces]

@@ -12,18 +12,21 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from slurm_agent_tools.diagnosis.noise import harmless, passing
-
-__all__ = ["Signature", "Tier", "by_id", "ere", "escaped", "harmless", "matching", "signatures"]
+from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing
 
 Tier = Literal["certain", "cause", "generic", "weak", "effect", "last"]
 """How much a matching line tells: `certain` are Slurm's own words; `last` counts where nothing else is there."""
 
 _NUMBER = re.compile(r"\d+")
+
 _LONG = 500  # characters: from here on a line may keep a pattern busy for milliseconds
+
 _MOST = 50  # of such lines, the last ones, are tried with each signature: programs that say why they end are short
+
 _ERE = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside brackets (re_format(7)); ] and } have none
+
 _Match = tuple["Signature", re.Match[str]]
+
 _Pattern = Annotated[re.Pattern[str], BeforeValidator(lambda text: re.compile(text, re.ASCII))]
 
 

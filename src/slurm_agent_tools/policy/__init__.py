@@ -1,0 +1,1 @@
+"""May it: the policy's document, its rules, and the one decision over both. Pure."""

@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from slurm_agent_tools.policy.fields import (
+from slurm_agent_tools.models.decision import Outcome
+from slurm_agent_tools.policy.field_types import (
     Absolute,
     Count,
     Day,
@@ -21,9 +22,45 @@ from slurm_agent_tools.policy.fields import (
     Word,
     Yes,
 )
-from slurm_agent_tools.policy.layers import Tighter
-from slurm_agent_tools.policy.levels import SETTABLE, Level
+from slurm_agent_tools.policy.stricter_layers import Tighter
 from slurm_agent_tools.units import format_duration, human_memory
+
+Level = Literal["off", "warn", "justify", "approve", "deny"]
+
+ORDER: tuple[Level, ...] = ("off", "warn", "justify", "approve", "deny")
+
+VIOLATIONS: frozenset[Outcome] = frozenset({"justify", "approve", "deny"})
+
+SETTABLE: dict[str, tuple[Level, ...]] = {
+    "memory-per-gpu": ("justify", "approve", "deny"),
+    "gpus": ("justify", "approve", "deny"),
+    "time-limit": ("justify", "approve", "deny"),
+    "concurrent-jobs": ("approve", "deny"),
+    "budget": ("justify", "approve", "deny"),
+    "cuda-visible-devices": ("warn", "justify", "approve", "deny"),
+    "device-index": ORDER,
+    "auto-retry": ("approve", "deny"),
+    "duplicate": ORDER,
+    "direct-submission": ("approve", "deny"),
+    "interactive": ("approve", "deny"),
+    "partition": ("deny",),
+    "dependency": ("deny",),
+    "script-exists": ("deny",),
+    "status-first": ("off", "warn", "deny"),
+    "path": ("deny",),
+    "directives": ("approve", "deny"),
+    "opaque-code": ("warn", "justify", "approve", "deny"),
+}
+"""What a policy may make of each rule. Where nothing softer stands, the guard itself rests on the refusal."""
+
+
+def harsher(first: Level, second: Level) -> Level:
+    """The more severe of two levels."""
+    return max(first, second, key=ORDER.index)
+
+
+# --- The policy as data: its fields -----------------------------------------------------------------------------------
+
 
 _Bands = TypeVar("_Bands")
 

@@ -10,15 +10,83 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from pydantic import ValidationError
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.policy import source as yaml_source
-from slurm_agent_tools.policy.document import BANDS, Policy
-from slurm_agent_tools.policy.expressions import Expression, compile_rules
-from slurm_agent_tools.policy.fields import Part
-from slurm_agent_tools.policy.layers import tighten
-from slurm_agent_tools.policy.levels import Level, harsher
+from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
+from slurm_agent_tools.policy.field_types import Part
+from slurm_agent_tools.policy.site_rules import Expression, compile_rules
+from slurm_agent_tools.policy.stricter_layers import tighten
+
+MAX_BYTES = 256 * 1024
+
+KeyPath = tuple[str | int, ...]
+
+
+class Document(NamedTuple):
+    """A policy file's mapping, and path -> line (from 1) of every key and list item in it."""
+
+    data: dict[str, object]
+    lines: Mapping[KeyPath, int]
+
+
+class _Loader(yaml.SafeLoader):
+    """Aliases are refused: they can make a small file unfold into a huge one."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+            mark = event.start_mark
+            raise yaml.MarkedYAMLError(problem="anchors and aliases are not accepted", problem_mark=mark)  # type: ignore[arg-type]
+        return super().compose_node(parent, index)
+
+
+def read(source: str, content: bytes) -> Document:
+    """The mapping in `content`; an empty file is an empty mapping. ConfigError names the line."""
+    if len(content) > MAX_BYTES:
+        raise ConfigError(source, len(content), f"is larger than {MAX_BYTES} bytes", hint="Shorten the policy file.")
+    lines: dict[KeyPath, int] = {}
+    try:
+        loader = _Loader(content.decode("utf-8"))
+        node = loader.get_single_node()
+        if node is None:
+            return Document({}, lines)
+        _walk(node, (), lines)
+        data = loader.construct_document(node)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise _unreadable(source, error) from error
+    if not isinstance(data, dict):
+        raise ConfigError(source, type(data).__name__, "is not a mapping", hint="Write `field: value` lines.")
+    return Document(data, lines)
+
+
+def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> None:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines[(*path, index)] = item.start_mark.line + 1
+            _walk(item, (*path, index), lines)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                raise yaml.MarkedYAMLError(problem="a key must be a plain word", problem_mark=key.start_mark)
+            place = (*path, key.value)
+            if place in lines:
+                problem = f"the key {key.value!r} occurs twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            lines[place] = key.start_mark.line + 1
+            _walk(value, place, lines)
+
+
+def _unreadable(source: str, error: Exception) -> ConfigError:
+    mark = getattr(error, "problem_mark", None)
+    where = "" if mark is None else f" in line {mark.line + 1}"
+    problem = getattr(error, "problem", None) or str(error) or type(error).__name__
+    return ConfigError("policy", source, f"cannot be read{where}: {problem}", hint=f"Mend {source}{where}.")
+
+
+# --- a base (shipped, or a site's or a trusted file over it), and layers that can only tighten it ---------------------
+
 
 _SHIPPED = "the shipped policy"
 
@@ -81,7 +149,7 @@ def load(
     layers = [(name, content) for name, content in layers if content != shipped]
     current, found, floors = policy, list(notes), dict[str, Level]()
     for name, content in layers:
-        layer = yaml_source.read(name, content)
+        layer = read(name, content)
         wanted = _validate(name, _ordered(_merged(data, layer.data), layer.data), layer.lines)
         _, refused = tighten(policy, wanted)
         current, _ = tighten(current, wanted)
@@ -97,11 +165,11 @@ def load(
 
 
 def _base(shipped: bytes, base: Base | None) -> tuple[dict[str, object], Policy]:
-    document = yaml_source.read(_SHIPPED, shipped)
+    document = read(_SHIPPED, shipped)
     policy = _validate(_SHIPPED, document.data, document.lines)
     if base is None:
         return document.data, policy
-    over = yaml_source.read(base.path, base.content)
+    over = read(base.path, base.content)
     data = _ordered(_merged(document.data, over.data), over.data)
     return data, _validate(base.path, data, over.lines)
 
@@ -176,7 +244,7 @@ def _crossed(kind: type[Part], ends: Mapping[str, object]) -> bool:
     return False
 
 
-def _validate(name: str, data: Mapping[str, object], lines: Mapping[yaml_source.Path, int]) -> Policy:
+def _validate(name: str, data: Mapping[str, object], lines: Mapping[KeyPath, int]) -> Policy:
     try:
         return Policy.model_validate(data)
     except ValidationError as error:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.model import JobRequest, Partition, Pin
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest, Pin
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.units import format_duration, format_memory, human_memory
 
 _MIB = 2**20
+
 _BARE_NICE = "100"  # --nice without a value (sbatch(1))
+
 _DIGITS = 10  # of any niceness that Slurm takes
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from slurm_agent_tools.model import Job, Partition, Resources, ScriptReading
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Resources, ScriptReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveFacts:
     """Facts of the moment that the policy needs from the cluster and the ledger."""
 
     now: datetime
@@ -47,7 +49,7 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedRequest:
     """What a writing tool is about to do, as the policy sees it. `live` None: rules that need it are not_evaluated.
 
     For `save_result` and `generate_script`: `path` is the file to write (absolute, links resolved), `size` its bytes.
@@ -59,7 +61,7 @@ class Plan:
     resources: Resources = Resources()
     request_sha256: str | None = None
     justification: str | None = None
-    live: Live | None = None
+    live: LiveFacts | None = None
     partitions: Mapping[str, Partition] | None = None  # what the cluster offers, where no more than that was asked
     path: str | None = None
     path_exists: bool = False

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from slurm_agent_tools.model import Job
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.units import parse_array
 
 _ENDS = re.compile(r"(?:afterok|afterany|afternotok|aftercorr|afterburstbuffer):([^,?]+)")
+
 _PARENT = re.compile(r"(\d+)(?:_\d+|_\*)?(?:\+\d+)?(?:\([a-z]+\))?")
 
 

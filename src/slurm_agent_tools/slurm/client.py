@@ -9,18 +9,14 @@ from datetime import datetime, timedelta
 import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.model import Job
-from slurm_agent_tools.slurm import comment, truth
-from slurm_agent_tools.slurm.questions import ClusterInfo, Questions
-from slurm_agent_tools.slurm.sbatch import Submitted, TestOnly
-from slurm_agent_tools.slurm.scontrol import Granted
-from slurm_agent_tools.slurm.truth import JobView
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.slurm import job_comment, merge
+from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.slurm.questions import SlurmQuestions
 from slurm_agent_tools.units import JobId
 
-__all__ = ["ClusterInfo", "Granted", "JobView", "SlurmClient", "Submitted", "TestOnly"]
 
-
-class SlurmClient(Questions):
+class SlurmClient(SlurmQuestions):
     """Asks one cluster as one user."""
 
     async def job(self, job_id: JobId, *, fresh: bool = False, max_age: float | None = None) -> JobView:
@@ -66,7 +62,7 @@ class SlurmClient(Questions):
         except SlurmUnreachable as error:
             silent = error
         going = [job.job_id for job in live if job.active]
-        over = frozenset(wanted.base for wanted in ids if not any(truth.matches(one, wanted) for one in going))
+        over = frozenset(wanted.base for wanted in ids if not any(merge.matches(one, wanted) for one in going))
         past = await self._past(over, _parted(ids, going), age, silent)
         told = {job.job_id.base for job in past} - {job.job_id.base for job in past if job.active}
         known = {job.job_id.base for job in live}
@@ -93,7 +89,7 @@ class SlurmClient(Questions):
     ) -> dict[JobId, JobView]:
         found: dict[JobId, JobView] = {}
         for job_id in ids:
-            seen = truth.view(job_id, *lists)
+            seen = merge.view(job_id, *lists)
             if silent is not None and (seen is None or not seen.over):
                 raise silent  # what the accounting alone calls active may have changed since
             if seen is not None:
@@ -102,7 +98,7 @@ class SlurmClient(Questions):
 
     async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
         """A job as the queue alone shows it; None when it is not active there. Raises SlurmError."""
-        view = truth.view(job_id, (await self.queue(max_age=max_age)).jobs([job_id.base]), (), ())
+        view = merge.view(job_id, (await self.queue(max_age=max_age)).jobs([job_id.base]), (), ())
         going = view is not None and any(part.active for part in (view.job, *view.tasks))
         return view if going else None
 
@@ -112,7 +108,7 @@ class SlurmClient(Questions):
         if queued is not None:
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))
-        return next((job for job in seen if comment.token(job.comment) == token), None)
+        return next((job for job in seen if job_comment.token(job.comment) == token), None)
 
 
 def _disputed(view: JobView) -> bool:

@@ -10,32 +10,62 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, overload
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.model import Job, Node, Partition
-from slurm_agent_tools.slurm import load, sacct, scontrol, sdiag, sinfo, squeue
-from slurm_agent_tools.slurm.asking import Asker
-from slurm_agent_tools.slurm.changes import Changes
-from slurm_agent_tools.slurm.codes import Codes
-from slurm_agent_tools.slurm.lookback import Lookback
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.settings import SlurmSettings
+from slurm_agent_tools.slurm import controller_load, merge
+from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
+from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
+from slurm_agent_tools.slurm.commands import sacct, scontrol, sdiag, sinfo, squeue
+from slurm_agent_tools.slurm.occasional_questions import RunningJobs, WaitHistory
 from slurm_agent_tools.slurm.queue import Queue
-from slurm_agent_tools.slurm.runner import Clock, Runner
-from slurm_agent_tools.slurm.running import Running
-from slurm_agent_tools.slurm.shared import Batch, Shared
+from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.history.waits import Past
+    from slurm_agent_tools.models.job import PastWaits
+
+
+_KEPT = 1000  # the last ones; the ledger remembers those of managed jobs longer
+
+
+class ExitCodes:
+    """Of the jobs that failed, run by run."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[JobId, datetime | None], int] = {}
+
+    def keep(self, jobs: Iterable[Job]) -> None:
+        """Remember what the controller told of these."""
+        for job in jobs:
+            if job.short_code is False and job.exit_code:
+                self._kept[job.job_id, job.started] = job.exit_code
+        for key in list(self._kept)[:-_KEPT]:
+            del self._kept[key]
+
+    def recall(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
+        """The accounting's records, with the codes in full where they were told once."""
+        return tuple(merge.coded(job, self._kept.get((job.job_id, job.started))) for job in jobs)
+
+
+# --- Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command ----------------
+
 
 _FEW = 4
+
 _WHILE = 10.0
+
 _NARROW = 1000
+
 _OLDEST = 60.0
+
 _CONFIG_AGE = 3600.0
+
 _DIAGNOSIS_AGE = 300.0
 
 
-class Need(Enum):
+class DetailNeed(Enum):
     """What the controller's details of a job are asked for."""
 
     HELP = "to fill in what the queue leaves out"
@@ -56,7 +86,7 @@ def _fresh_mark() -> str:
     return secrets.token_hex(8)
 
 
-class Questions(Changes):
+class SlurmQuestions(JobActions):
     """The half of the client that asks. `calls` counts the commands by kind; `mark` makes each separator unknown."""
 
     def __init__(
@@ -68,24 +98,29 @@ class Questions(Changes):
         user: str,
         mark: Callable[[], str] = _fresh_mark,
     ) -> None:
-        super().__init__(Asker(runner, settings))
+        super().__init__(CommandRunner(runner, settings))
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
-        self._queue = Shared(clock, self._ask_queue)
-        self._partitions = Shared(clock, self._ask_partitions)
-        self._nodes = Shared(clock, self._ask_nodes)
-        self._config = Shared(clock, self._ask_config)
-        self._diagnosis = Shared(clock, self._ask_diagnosis)
-        self._diagnosed: sdiag.Diagnosis | None = None
-        self._every = Shared(clock, self._ask_every)
+        self._queue = SharedAnswer(clock, self._ask_queue)
+        self._partitions = SharedAnswer(clock, self._ask_partitions)
+        self._nodes = SharedAnswer(clock, self._ask_nodes)
+        self._config = SharedAnswer(clock, self._ask_config)
+        self._diagnosis = SharedAnswer(clock, self._ask_diagnosis)
+        self._diagnosed: sdiag.ControllerStatistics | None = None
+        self._every = SharedAnswer(clock, self._ask_every)
         self._singly: list[datetime] = []
-        self._codes = Codes()
-        self._columns = Shared(clock, self._ask_columns)
-        self.running = Running(self._asker, clock)
-        self._details = Batch(clock, self._ask_details)
-        self._accounts = Batch(clock, self._ask_accounts)
-        self.lookback = Lookback(
-            self._asker, clock, user=user, mark=mark, accounting=self._accounting, may=lambda: self.verdict == load.CALM
+        self._codes = ExitCodes()
+        self._columns = SharedAnswer(clock, self._ask_columns)
+        self.running = RunningJobs(self._asker, clock)
+        self._details = SharedAnswers(clock, self._ask_details)
+        self._accounts = SharedAnswers(clock, self._ask_accounts)
+        self.lookback = WaitHistory(
+            self._asker,
+            clock,
+            user=user,
+            mark=mark,
+            accounting=self._accounting,
+            may=lambda: self.verdict == controller_load.CALM,
         )
 
     @property
@@ -112,16 +147,16 @@ class Questions(Changes):
     # --- sparing the controller --------------------------------------------------------------------------------------
 
     @property
-    def verdict(self) -> load.Verdict:
+    def verdict(self) -> controller_load.LoadVerdict:
         """How the controller answers now."""
-        return load.judge(tuple(self._asker.answers), self._diagnosed)
+        return controller_load.judge_load(tuple(self._asker.answers), self._diagnosed)
 
     @property
     def age_limit(self) -> float:
         """How old a shared answer may be, in seconds: older where the controller is slow."""
         return min(_OLDEST, self.settings.cache_seconds * self.verdict.factor)
 
-    async def diagnose(self) -> load.Verdict:
+    async def diagnose(self) -> controller_load.LoadVerdict:
         """The verdict; where answers are slow the controller is asked why, at most every 5 minutes."""
         if any(answer.slow for answer in self._asker.answers):
             try:
@@ -156,8 +191,8 @@ class Questions(Changes):
 
     async def details(self, base: int, *, max_age: float) -> tuple[Job, ...]:
         """What only `scontrol show job` tells of a job's parts; nothing when it is forgotten. Raises SlurmError."""
-        found = await self._details.get([(base, Need.ALONE)], max_age)
-        return found.get((base, Need.ALONE), ())
+        found = await self._details.get([(base, DetailNeed.ALONE)], max_age)
+        return found.get((base, DetailNeed.ALONE), ())
 
     async def partitions(self, *, fresh: bool = False, max_age: float | None = None) -> dict[str, Partition]:
         """Every partition with what its nodes have. Raises SlurmError."""
@@ -174,7 +209,7 @@ class Questions(Changes):
         accounting = kind not in {"(null)", "accounting_storage/none"}
         return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
 
-    async def past(self, *, ask: bool = True) -> Past | None:
+    async def past(self, *, ask: bool = True) -> PastWaits | None:
         """What jobs of all users that ran lately waited; see Lookback.past. Raises SlurmError."""
         return await self.lookback.past(ask=ask)
 
@@ -208,7 +243,10 @@ class Questions(Changes):
 
         `cut`: those that failed, of whose exit codes the accounting told a part.
         """
-        needs = {base: Need.ALONE if base in needed else Need.CODE if base in cut else Need.HELP for base in bases}
+        needs = {
+            base: DetailNeed.ALONE if base in needed else DetailNeed.CODE if base in cut else DetailNeed.HELP
+            for base in bases
+        }
         found = await self._details.get([(base, needs[base]) for base in sorted(needs)], max_age)
         return tuple(job for jobs in found.values() for job in jobs)
 
@@ -223,7 +261,7 @@ class Questions(Changes):
     async def _ask_config(self) -> dict[str, str]:
         return scontrol.parse_config(await self._asker.run(scontrol.config_argv()))
 
-    async def _ask_diagnosis(self) -> sdiag.Diagnosis:
+    async def _ask_diagnosis(self) -> sdiag.ControllerStatistics:
         return sdiag.parse(await self._asker.run(sdiag.argv()))
 
     async def _ask_partitions(self) -> dict[str, Partition]:
@@ -233,8 +271,8 @@ class Questions(Changes):
         return {part.name: _furnished(part, [node for node in nodes if part.name in node.partitions]) for part in found}
 
     async def _ask_details(
-        self, keys: frozenset[tuple[int, Need]], max_age: float
-    ) -> dict[tuple[int, Need], tuple[Job, ...]]:
+        self, keys: frozenset[tuple[int, DetailNeed]], max_age: float
+    ) -> dict[tuple[int, DetailNeed], tuple[Job, ...]]:
         """Up to four jobs in a while one by one; more in one listing of all, unless the queue is too long for that.
 
         Then only those that nobody else tells of, and up to four that failed.
@@ -246,8 +284,8 @@ class Questions(Changes):
         if not few and len(await self.queue(max_age=_OLDEST)) <= _NARROW:
             every = await self._every.get(max_age)
             return {key: every.get(key[0], ()) for key in keys}
-        alone = {base for base, need in keys if need == Need.ALONE}
-        failed = sorted(base for base, need in keys if need == Need.CODE and base not in alone)
+        alone = {base for base, need in keys if need == DetailNeed.ALONE}
+        failed = sorted(base for base, need in keys if need == DetailNeed.CODE and base not in alone)
         wanted = bases if few else alone.union(failed[:_FEW])
         self._singly += [now] * len(wanted)
         told = _sorted_out([job for base in sorted(wanted) for job in await self._detail(base)])

@@ -9,17 +9,22 @@ from datetime import datetime
 import anyio
 
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.slurm.client import JobView, SlurmClient
-from slurm_agent_tools.slurm.runner import Clock
-from slurm_agent_tools.slurm.truth import newer
+from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.merge import JobView, newer
+from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.units import JobId
 
 _PROGRESS_SECONDS = 2.0
+
 _FRESH, _CROWDED = 2.0, 5.0
 """Seconds that an answer may be old; the looks of a crowd lie further apart, and share one all the same."""
+
 _LATE = 1.5
+
 _EACH = 0.004  # seconds that an answer takes on its way out; those of a crowd go one after the other
+
 _HINT = "Try `scontrol ping`, or call wait_for_job again in a minute."
+
 Progress = Callable[[JobView, float], Awaitable[None]]
 
 

@@ -24,7 +24,7 @@ from tests.system.faults.page import LONG, PAGE, TRIAL, quoted, says, script, su
 from tests.system.test_crashes import Lane, age, rows, truthful
 from tests.system.test_outages import jobs_named, wrapper
 
-from slurm_agent_tools import devcluster
+from slurm_agent_tools.devcluster import lifecycle
 
 # --- daemons -----------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ async def test_after_the_controller_was_down_the_same_server_goes_on(ready: Plac
     async with ready.client() as client:
         asked = {"script": script(ready, "long", 4), "job_name": "long"}
         job_id = (await call(client, "submit_job", **asked))["job_id"]
-        await devcluster.stop_daemon(ready.cluster, "slurmctld")
+        await lifecycle.stop_daemon(ready.cluster, "slurmctld")
         try:
             status = await call(client, "get_status", refresh=True)
             says("The controller does not answer", status["summary"])
@@ -43,7 +43,7 @@ async def test_after_the_controller_was_down_the_same_server_goes_on(ready: Plac
             says("The controller does not answer", reply["summary"], 1)
             await anyio.sleep(60 if LONG else 0)
         finally:
-            await devcluster.start_daemon(ready.cluster, "slurmctld")
+            await lifecycle.start_daemon(ready.cluster, "slurmctld")
         reply = {}
         with anyio.fail_after(40):  # that it was down counts for as long as an answer may be old
             while reply.get("status") != "finished":
@@ -59,7 +59,7 @@ async def test_after_the_controller_was_down_the_same_server_goes_on(ready: Plac
 async def test_without_the_accounting_jobs_are_submitted_and_an_end_is_never_guessed(ready: Place):
     lane = Lane(ready)
     await lane.die("intent:after", {"script": script(ready, "broken-off"), "job_name": "broken-off"}, mcp=False)
-    await devcluster.stop_daemon(ready.cluster, "slurmdbd")
+    await lifecycle.stop_daemon(ready.cluster, "slurmdbd")
     try:
         job_id = submitted(ready, "unaccounted")
         for _ in range(100):
@@ -72,7 +72,7 @@ async def test_without_the_accounting_jobs_are_submitted_and_an_end_is_never_gue
         assert code == 1
         assert ready.cli("get_status")[0] == 0
     finally:
-        await devcluster.start_daemon(ready.cluster, "slurmdbd")
+        await lifecycle.start_daemon(ready.cluster, "slurmdbd")
     for _ in range(60):
         code, reply = ready.cli("wait_for_job", f"--job-id={job_id}", "--timeout=5")
         if code == 0:
@@ -90,7 +90,7 @@ async def test_a_killed_node_ends_its_job_in_node_fail_and_the_job_is_not_sent_a
             break
         await anyio.sleep(0.1)
     job_id = ready.slurm("squeue", "-h", "-n", "victim.sh", "-o", "%A")
-    await devcluster.signal_daemon(ready.cluster, f"slurmd.{node}", signal.SIGKILL)
+    await lifecycle.signal_daemon(ready.cluster, f"slurmd.{node}", signal.SIGKILL)
     try:
         if not LONG:  # what slurmctld does by itself after SlurmdTimeout
             administer(ready, "scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed")
@@ -100,7 +100,7 @@ async def test_a_killed_node_ends_its_job_in_node_fail_and_the_job_is_not_sent_a
         says("A node died", next(item["message"] for item in status["alerts"] if item["code"] == "nodes-down"))
         assert jobs_named(ready, "victim.sh") == [job_id]
     finally:
-        await devcluster.start_daemon(ready.cluster, f"slurmd.{node}")
+        await lifecycle.start_daemon(ready.cluster, f"slurmd.{node}")
         for _ in range(100):  # it comes back by itself
             if ready.slurm("sinfo", "-h", "-n", node, "-o", "%t") == "idle":
                 break

@@ -13,21 +13,21 @@ from tests.system.faces import Place, call, laptop
 from tests.system.faults.page import TRIAL, says, script
 from tests.system.test_outages import jobs_named, wrapper
 
-from slurm_agent_tools.devcluster import sshd
-from slurm_agent_tools.devcluster.sshd import Door
+from slurm_agent_tools.devcluster import login_node
+from slurm_agent_tools.devcluster.login_node import LoginNode
 
 AWAY = "The login node does not answer"
 
 
 @pytest.mark.proves("faults-have-their-answer")
 async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_same_server_goes_on(
-    fresh: Place, door: Door
+    fresh: Place, door: LoginNode
 ):
     far = laptop(fresh, door)
     script(far, "far")
     async with far.client() as client:
         assert (await call(client, "get_status"))["cluster"]["reachable"]
-        await sshd.stop(fresh.cluster)
+        await login_node.stop(fresh.cluster)
         try:
             told = await call(client, "get_status", refresh=True)
             assert told["status"] == "partial"
@@ -37,7 +37,7 @@ async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_s
             says(AWAY, refused["reason"])
             assert (far.project / refused["artifacts"][0]).is_file()
         finally:
-            await sshd.up(fresh.cluster)
+            await login_node.up(fresh.cluster)
         with anyio.fail_after(30):
             while (again := await call(client, "get_status", refresh=True))["status"] != "ok":  # noqa: ASYNC110
                 await anyio.sleep(0.5)
@@ -48,7 +48,7 @@ async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_s
 
 
 @pytest.mark.proves("faults-have-their-answer", "ssh-sends-once")
-async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_goes_on(fresh: Place, door: Door):
+async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_goes_on(fresh: Place, door: LoginNode):
     far = laptop(fresh, door)
     sent = fresh.project.parent / "sent"
     folder = wrapper(fresh, f'{TRIAL}$REAL/sbatch "$@" && touch {sent} && exec sleep 30')
@@ -68,7 +68,7 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
             with anyio.fail_after(30):
                 while not sent.exists():  # noqa: ASYNC110
                     await anyio.sleep(0.05)
-            for pid in sshd.sessions(fresh.cluster):
+            for pid in login_node.sessions(fresh.cluster):
                 os.kill(pid, 9)
         again = await call(client, "submit_job", script="cut.sh", idempotency_key="cut")
     assert answers[0]["status"] in {"submitted", "unconfirmed"}, answers
@@ -77,7 +77,7 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
 
 
 @pytest.mark.proves("faults-have-their-answer", "host-keys-are-checked")
-def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: Door):
+def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: LoginNode):
     far = laptop(fresh, door)
     known = far.project.parent / "known_hosts"
     shutil.copy(door.known_hosts, known)
@@ -92,7 +92,7 @@ def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: Door
 
 
 @pytest.mark.proves("ssh-is-no-different")
-def test_a_job_is_submitted_waited_for_and_diagnosed_from_a_machine_without_slurm(fresh: Place, door: Door):
+def test_a_job_is_submitted_waited_for_and_diagnosed_from_a_machine_without_slurm(fresh: Place, door: LoginNode):
     far = laptop(fresh, door)
     (fresh.project / "count.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
     (far.project / "count.sh").write_text(

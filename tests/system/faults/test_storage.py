@@ -19,7 +19,7 @@ from tests.system.test_crashes import ledger, truthful
 from tests.system.test_outages import jobs_named, wrapper
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.ledger.place import Mount, choose
+from slurm_agent_tools.store.ledger_location import Mount, choose
 
 # --- the ledger and the disk ---------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pytest
 from tests.system.http.slow import BODY, HEAD
 from tests.system.web import Web, serving
 
-from slurm_agent_tools.http.tokens import Tokens
+from slurm_agent_tools.server.http.tokens import Tokens
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from tests.system.http.slow import HEAD, code, hear, knock
 from tests.system.web import HEADERS, Web, call, decisions, serving, stateless
 
-from slurm_agent_tools.http.tokens import Tokens
+from slurm_agent_tools.server.http.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 ERAS = ["2026-07-28", "legacy"]
@@ -56,7 +56,7 @@ def test_an_expired_token_is_refused(web: Web, tokens: Tokens, monkeypatch: pyte
             return datetime(2020, 1, 1, tzinfo=tz)
 
     with monkeypatch.context() as patched:
-        patched.setattr("slurm_agent_tools.http.tokens.datetime", Past)
+        patched.setattr("slurm_agent_tools.server.http.tokens.datetime", Past)
         token = tokens.new("old", "write", days=1)
     answer = web.post(token, call("get_status"), **stateless("get_status"))
     assert code(answer) == (401, "unauthorized")

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from tests.system.web import HEADERS, Web, call, refused, serving, stateless
 
-from slurm_agent_tools.http.tokens import Tokens
+from slurm_agent_tools.server.http.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
 

@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.types import PromptReference
 from tests.system.web import HEADERS, Web, call, stateless
 
-from slurm_agent_tools.http.tokens import Tokens
+from slurm_agent_tools.server.http.tokens import Tokens
 
 ERAS = ["auto", "legacy"]
 

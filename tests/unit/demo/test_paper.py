@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.demo.paper import Paper
+from slurm_agent_tools.demo.playthrough import DemoOutput
 
 pytestmark = pytest.mark.proves("demo-checks-itself")
 
 
 def test_when_all_checks_agree_the_exit_code_is_0(capsys):
-    paper = Paper(colours=False)
+    paper = DemoOutput(colours=False)
 
     paper.check("state", ("COMPLETED", 0), ("COMPLETED", 0))
 
@@ -17,7 +17,7 @@ def test_when_all_checks_agree_the_exit_code_is_0(capsys):
 
 
 def test_when_one_check_differs_both_values_are_shown_and_the_exit_code_is_1(capsys):
-    paper = Paper(colours=False)
+    paper = DemoOutput(colours=False)
 
     paper.check("state", "COMPLETED", "FAILED")
     paper.check("jobs", 1, 1)
@@ -29,13 +29,13 @@ def test_when_one_check_differs_both_values_are_shown_and_the_exit_code_is_1(cap
 
 
 def test_what_a_job_wrote_cannot_steer_the_terminal(capsys):
-    Paper(colours=False).say("\033[2Jgone")
+    DemoOutput(colours=False).say("\033[2Jgone")
 
     assert "\033" not in capsys.readouterr().out
 
 
 def test_the_same_news_is_told_once(capsys):
-    paper = Paper(colours=False)
+    paper = DemoOutput(colours=False)
 
     for seconds in (1, 2):
         paper.news("pending", f"pending after {seconds} s")
@@ -44,7 +44,7 @@ def test_the_same_news_is_told_once(capsys):
 
 
 def test_steps_are_numbered(capsys):
-    paper = Paper(colours=False)
+    paper = DemoOutput(colours=False)
 
     paper.step("look")
     paper.step("act")

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import accounting, services
-from slurm_agent_tools.devcluster.place import Cluster, DevclusterError
+from slurm_agent_tools.devcluster import accounting_database, slurm_daemons
+from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
 
 PLAIN = Cluster(Path("/srv/try"), 21000, "ada")
 NEWER = Cluster(Path("/srv/try"), 21000, "ada", Path("/opt/26.05/bin"))
@@ -22,13 +22,13 @@ def starts(monkeypatch):
         if len(made) <= fails[0]:
             raise DevclusterError(f"{name} ended")
 
-    monkeypatch.setattr(services, "start", start)
-    monkeypatch.setattr(services, "ready", ready)
+    monkeypatch.setattr(slurm_daemons, "start", start)
+    monkeypatch.setattr(slurm_daemons, "ready", ready)
     return made, fails
 
 
 async def test_a_newer_slurmdbd_that_gives_up_on_a_new_database_is_started_once_more(starts):
-    await accounting.daemon(NEWER)
+    await accounting_database.daemon(NEWER)
     assert starts[0] == ["slurmdbd", "slurmdbd"]
 
 
@@ -37,5 +37,5 @@ async def test_one_that_gives_up_for_good_is_an_error(starts, cluster, fails, co
     made, limit = starts
     limit[0] = fails
     with pytest.raises(DevclusterError, match="slurmdbd ended"):
-        await accounting.daemon(cluster)
+        await accounting_database.daemon(cluster)
     assert len(made) == count

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import config
-from slurm_agent_tools.devcluster.config import Choices
-from slurm_agent_tools.devcluster.place import Cluster, DevclusterError
+from slurm_agent_tools.devcluster import config_files
+from slurm_agent_tools.devcluster.config_files import Choices
+from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
 
 CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 
@@ -13,45 +13,45 @@ CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 @pytest.fixture(autouse=True)
 def address(monkeypatch):
     """The tests do not depend on what the name of their machine stands for."""
-    monkeypatch.setattr(config, "loopback", lambda: "127.0.0.1")
+    monkeypatch.setattr(config_files, "loopback", lambda: "127.0.0.1")
 
 
 def conf(*, cgroup: bool = False, accounting: bool = True, extra: str = "") -> dict[str, str]:
     """The global lines by key; each key once."""
-    lines = config.slurm_conf(CLUSTER, Choices(cgroup, accounting, extra)).splitlines()
+    lines = config_files.slurm_conf(CLUSTER, Choices(cgroup, accounting, extra)).splitlines()
     pairs = [line.split("=", 1) for line in lines if not line.startswith(("NodeName", "PartitionName"))]
     assert len({key.lower() for key, _ in pairs}) == len(pairs)
     return dict(pairs)
 
 
 def test_everything_stays_on_loopback_and_in_the_folder():
-    text = config.slurm_conf(CLUSTER, Choices(cgroup=True, accounting=True))
+    text = config_files.slurm_conf(CLUSTER, Choices(cgroup=True, accounting=True))
 
     assert "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny" in text
     assert "(127.0.0.1)" in conf()["SlurmctldHost"]
     assert text.count("NodeAddr=127.0.0.1") == 3
     assert set(re.findall(r"=(/\w+)/", text)) <= {"/srv", "/bin"}
-    assert "DbdAddr=127.0.0.1\nCommunicationParameters=NoInAddrAny\n" in config.slurmdbd_conf(CLUSTER)
+    assert "DbdAddr=127.0.0.1\nCommunicationParameters=NoInAddrAny\n" in config_files.slurmdbd_conf(CLUSTER)
 
 
 def test_one_configuration_serves_all_where_the_machines_name_stands_for_the_usual_address():
     choices = Choices(cgroup=False, accounting=True)
 
-    assert not config.apart()
-    assert config.slurm_conf(CLUSTER, choices, clients=True) == config.slurm_conf(CLUSTER, choices)
+    assert not config_files.apart()
+    assert config_files.slurm_conf(CLUSTER, choices, clients=True) == config_files.slurm_conf(CLUSTER, choices)
     assert "TaskProlog" not in conf()
 
 
 def test_where_it_stands_for_another_srun_may_hear_answers_and_the_daemons_stay_on_loopback(monkeypatch):
-    monkeypatch.setattr(config, "loopback", lambda: "127.0.1.1")
+    monkeypatch.setattr(config_files, "loopback", lambda: "127.0.1.1")
     choices = Choices(cgroup=False, accounting=True)
-    daemons, clients = (config.slurm_conf(CLUSTER, choices, clients=who).splitlines() for who in (False, True))
+    daemons, clients = (config_files.slurm_conf(CLUSTER, choices, clients=who).splitlines() for who in (False, True))
 
     assert set(daemons) - set(clients) == {"CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"}
     assert set(clients) - set(daemons) == {"CommunicationParameters=NoCtldInAddrAny"}
     assert "AccountingStorageHost=127.0.1.1" in clients
     assert "TaskProlog=/srv/try/etc/prolog" in clients
-    assert "SLURM_CONF=/srv/try/etc/slurm.conf" in config.prolog(CLUSTER)
+    assert "SLURM_CONF=/srv/try/etc/slurm.conf" in config_files.prolog(CLUSTER)
 
 
 def test_clients_of_the_accounting_find_the_clusters_own_munge():
@@ -73,7 +73,7 @@ def test_jobs_stay_known_for_five_minutes_unless_told_otherwise():
 def test_memory_is_limited_by_cgroups_or_by_polling():
     assert conf(cgroup=True)["ProctrackType"] == "proctrack/cgroup"
     assert "OverMemoryKill" in conf(cgroup=False)["JobAcctGatherParams"]
-    assert "ConstrainRAMSpace=yes" in config.cgroup_conf()
+    assert "ConstrainRAMSpace=yes" in config_files.cgroup_conf()
 
 
 def test_without_accounting_nothing_asks_for_slurmdbd():
@@ -81,8 +81,8 @@ def test_without_accounting_nothing_asks_for_slurmdbd():
 
 
 def test_every_gpu_that_a_node_promises_has_a_device():
-    nodes = config.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=False))
-    devices = config.gres_conf(CLUSTER, "/dev/null")
+    nodes = config_files.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=False))
+    devices = config_files.gres_conf(CLUSTER, "/dev/null")
 
     promised = dict(re.findall(r"NodeName=(\S+) .*Gres=gpu:\w+:(\d+)", nodes))
     offered = dict(re.findall(r"NodeName=(\S+) .*File=/dev/null\[0-(\d+)\]", devices))
@@ -92,8 +92,8 @@ def test_every_gpu_that_a_node_promises_has_a_device():
 
 @pytest.mark.parametrize("root", [True, False])
 def test_the_users_may_use_every_quality_of_service(monkeypatch, root):
-    monkeypatch.setattr(config, "is_root", lambda: root)
-    text = config.associations(["ada", "grace"])
+    monkeypatch.setattr(config_files, "is_root", lambda: root)
+    text = config_files.associations(["ada", "grace"])
 
     assert text.count("QOS='high,normal,scavenger,short'") == 2
     assert text.count("AdminLevel") == root
@@ -104,18 +104,18 @@ def test_another_slurm_brings_its_plugins_and_its_programs_to_the_jobs(tmp_path)
     plugins = tmp_path / "lib/some-machine/slurm-wlm"
     plugins.mkdir(parents=True)
     other = Cluster(Path("/srv/try"), 21000, "ada", tmp_path / "bin")
-    lines = config.slurm_conf(other, Choices(cgroup=False, accounting=True)).splitlines()
+    lines = config_files.slurm_conf(other, Choices(cgroup=False, accounting=True)).splitlines()
 
     assert f"PluginDir={plugins}" in lines
     assert "TaskProlog=/srv/try/etc/prolog" in lines
-    assert f"PluginDir={plugins}" in config.slurmdbd_conf(other).splitlines()
-    assert config.prolog(other) == f'#!/bin/sh\necho "export PATH={tmp_path}/bin:$PATH"\n'
-    assert "PluginDir" not in config.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=True))
-    assert "PluginDir" not in config.slurmdbd_conf(CLUSTER)
+    assert f"PluginDir={plugins}" in config_files.slurmdbd_conf(other).splitlines()
+    assert config_files.prolog(other) == f'#!/bin/sh\necho "export PATH={tmp_path}/bin:$PATH"\n'
+    assert "PluginDir" not in config_files.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=True))
+    assert "PluginDir" not in config_files.slurmdbd_conf(CLUSTER)
 
 
 def test_another_slurm_without_plugins_is_an_error_that_says_what_to_do(tmp_path):
     other = Cluster(Path("/srv/try"), 21000, "ada", tmp_path / "bin")
 
     with pytest.raises(DevclusterError, match="no plugins"):
-        config.slurm_conf(other, Choices(cgroup=False, accounting=True))
+        config_files.slurm_conf(other, Choices(cgroup=False, accounting=True))

@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from slurm_agent_tools.devcluster import daemons, services
-from slurm_agent_tools.devcluster.place import Cluster, DevclusterError, me
+from slurm_agent_tools.devcluster import processes, slurm_daemons
+from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, me
 from slurm_agent_tools.errors import InputError
 
 PLAIN = {"PATH": "/usr/bin:/bin"}
@@ -39,7 +39,7 @@ def sleeper():
 
 
 def start(cluster: Cluster, *argv: str) -> int:
-    return daemons.start(cluster, "munged", me(), list(argv), PLAIN)
+    return processes.start(cluster, "munged", me(), list(argv), PLAIN)
 
 
 def until(true) -> None:
@@ -52,28 +52,28 @@ def until(true) -> None:
 async def test_a_started_daemon_is_known_until_it_is_stopped(cluster):
     pid = start(cluster, "sleep", "600")
 
-    assert daemons.running(cluster, "munged") == pid
+    assert processes.running(cluster, "munged") == pid
     assert os.getsid(pid) == pid
-    await daemons.stop(cluster, "munged")
-    assert daemons.running(cluster, "munged") is None
+    await processes.stop(cluster, "munged")
+    assert processes.running(cluster, "munged") is None
     assert list((cluster.folder / "pids").iterdir()) == []
 
 
 async def test_a_daemon_that_does_not_listen_to_term_is_killed(cluster):
     deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     start(cluster, sys.executable, "-c", deaf)
-    until(lambda: daemons.output(cluster, "munged").read_text())
+    until(lambda: processes.output(cluster, "munged").read_text())
 
-    await daemons.stop(cluster, "munged", 0.2)
-    assert daemons.running(cluster, "munged") is None
+    await processes.stop(cluster, "munged", 0.2)
+    assert processes.running(cluster, "munged") is None
 
 
 def test_a_pid_that_was_given_to_another_process_is_not_ours(cluster, sleeper):
     other = sleeper()
     (cluster.folder / "pids" / "munged").write_text(f"{other.pid} 1\n")
 
-    assert daemons.running(cluster, "munged") is None
-    assert not daemons.send(cluster, "munged", signal.SIGKILL)
+    assert processes.running(cluster, "munged") is None
+    assert not processes.send(cluster, "munged", signal.SIGKILL)
     assert other.poll() is None
 
 
@@ -81,7 +81,7 @@ def test_a_pid_that_was_given_to_another_process_is_not_ours(cluster, sleeper):
 def test_a_record_that_was_not_written_to_its_end_is_no_process(cluster, text):
     (cluster.folder / "pids" / "munged").write_text(text)
 
-    assert daemons.running(cluster, "munged") is None
+    assert processes.running(cluster, "munged") is None
 
 
 def test_a_program_that_is_not_installed_is_named(cluster):
@@ -102,15 +102,15 @@ def test_left_over_steps_and_jobs_are_found_but_no_persons_shell(cluster, sleepe
     job = sleeper(**conf, SLURMD_NODENAME=node)
     stranger = sleeper(named(cluster.folder, "slurmd"), SLURM_CONF="/etc/slurm/slurm.conf")
 
-    until(lambda: len(daemons.leftovers(cluster)) == 2)
-    assert set(daemons.leftovers(cluster)) == {step.pid, job.pid}
+    until(lambda: len(processes.leftovers(cluster)) == 2)
+    assert set(processes.leftovers(cluster)) == {step.pid, job.pid}
     assert (shell.poll(), stranger.poll()) == (None, None)
 
 
 def test_looking_for_left_over_processes_takes_no_exit_code_from_its_parent(cluster):
     with subprocess.Popen(["sh", "-c", "exit 3"], env=PLAIN) as other:
         until(lambda: not alive(other.pid))
-        assert daemons.leftovers(cluster) == []
+        assert processes.leftovers(cluster) == []
         assert other.wait(10) == 3
 
 
@@ -121,7 +121,7 @@ def test_left_over_processes_are_ended_with_their_children(cluster, tmp_path):
     with subprocess.Popen([sys.executable, "-c", code, str(note)], env=env, stdin=subprocess.PIPE) as job:
         until(lambda: note.exists() and note.read_text())
 
-        ended = anyio.run(daemons.end_leftovers, cluster)
+        ended = anyio.run(processes.end_leftovers, cluster)
         assert [line.split()[0] for line in ended] == [str(job.pid)]
         assert job.wait(10) == -signal.SIGKILL
         until(lambda: not alive(int(note.read_text())))
@@ -138,9 +138,9 @@ async def test_a_daemon_that_ends_before_it_answers_is_an_error_with_its_last_wo
     start(cluster, "sh", "-c", "echo cannot open the key; exit 1")
 
     with pytest.raises(DevclusterError, match=r"(?s)munged ended.*cannot open the key"):
-        await services.ready(cluster, "munged")
+        await slurm_daemons.ready(cluster, "munged")
 
 
 def test_a_daemon_that_the_cluster_does_not_have_is_refused_by_name(cluster):
     with pytest.raises(InputError, match="slurmctld, slurmd"):
-        services.known(cluster, "slurmrestd")
+        slurm_daemons.known(cluster, "slurmrestd")

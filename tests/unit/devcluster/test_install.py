@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import install
-from slurm_agent_tools.devcluster.place import DevclusterError
-from slurm_agent_tools.process import Ended
+from slurm_agent_tools.devcluster import packages
+from slurm_agent_tools.devcluster.definition import DevclusterError
+from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.process import EndedProcess
 
 
 class Machine:
@@ -18,12 +19,12 @@ class Machine:
         self.said: list[str] = []
         self.guard: list[str] = []
         self.exit_code = 0
-        monkeypatch.setattr(install, "is_root", lambda: True)
-        monkeypatch.setattr(install, "POLICY", folder / "policy-rc.d")
-        monkeypatch.setattr(install.shutil, "which", self.which)
-        monkeypatch.setattr(install.process, "run", self.run)
-        monkeypatch.setattr(install, "links", lambda _: [])
-        monkeypatch.setattr(install, "_scripts", list)
+        monkeypatch.setattr(packages, "is_root", lambda: True)
+        monkeypatch.setattr(packages, "POLICY", folder / "policy-rc.d")
+        monkeypatch.setattr(packages.shutil, "which", self.which)
+        monkeypatch.setattr(process, "run", self.run)
+        monkeypatch.setattr(packages, "links", lambda _: [])
+        monkeypatch.setattr(packages, "_scripts", list)
 
     def which(self, name: str, **_: str) -> str | None:
         return name if name in self.present else None
@@ -31,13 +32,13 @@ class Machine:
     async def run(self, argv, *, env, timeout):
         self.ran.append(argv)
         if argv[0] == "apt-get":
-            self.guard.append(install.POLICY.read_text())
+            self.guard.append(packages.POLICY.read_text())
         if argv[:2] == ["apt-get", "install"] and self.exit_code == 0:
-            self.present |= {*install._BASE, *install._STORED}
-        return Ended(self.exit_code, b"", b"no space left", 0.1, truncated=False)
+            self.present |= {*packages._BASE, *packages._STORED}
+        return EndedProcess(self.exit_code, b"", b"no space left", 0.1, truncated=False)
 
     async def ensure(self, *, yes: bool = True) -> None:
-        await install.ensure(accounting=False, yes=yes, say=self.said.append)
+        await packages.ensure_packages(accounting=False, yes=yes, say=self.said.append)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def machine(monkeypatch, tmp_path):
 
 
 async def test_nothing_is_asked_or_run_where_everything_is_there(machine):
-    machine.present |= {*install._BASE}
+    machine.present |= {*packages._BASE}
 
     await machine.ensure(yes=False)
     assert (machine.ran, machine.said) == ([], [])
@@ -67,7 +68,7 @@ async def test_packages_are_named_then_installed_and_no_service_starts_or_is_ena
         "munge",
     ]
     assert all(text.endswith("exit 101\n") for text in machine.guard)
-    assert not install.POLICY.exists()
+    assert not packages.POLICY.exists()
     assert ["update-rc.d", "munge", "disable"] in machine.ran
 
 
@@ -84,21 +85,21 @@ async def test_a_failed_installation_says_why_and_leaves_no_guard(machine):
 
     with pytest.raises(DevclusterError, match="no space left"):
         await machine.ensure()
-    assert not install.POLICY.exists()
+    assert not packages.POLICY.exists()
 
 
 async def test_the_machines_own_policy_for_services_is_kept(machine):
-    install.POLICY.write_text("#!/bin/sh\nexit 101\n")
+    packages.POLICY.write_text("#!/bin/sh\nexit 101\n")
 
     await machine.ensure()
-    assert install.POLICY.read_text() == "#!/bin/sh\nexit 101\n"
+    assert packages.POLICY.read_text() == "#!/bin/sh\nexit 101\n"
 
 
 async def test_a_guard_that_a_killed_run_left_is_taken_away(machine):
-    install.POLICY.write_text(install._GUARD)
+    packages.POLICY.write_text(packages._GUARD)
 
     await machine.ensure()
-    assert not install.POLICY.exists()
+    assert not packages.POLICY.exists()
 
 
 async def test_without_a_terminal_and_without_yes_nothing_is_installed(machine, monkeypatch):
@@ -111,7 +112,7 @@ async def test_without_a_terminal_and_without_yes_nothing_is_installed(machine, 
 
 
 async def test_an_ordinary_user_gets_the_one_line_to_run(machine, monkeypatch):
-    monkeypatch.setattr(install, "is_root", lambda: False)
+    monkeypatch.setattr(packages, "is_root", lambda: False)
 
     with pytest.raises(DevclusterError, match="slurm-wlm munge") as caught:
         await machine.ensure()
@@ -129,21 +130,21 @@ def test_only_links_to_the_named_services_are_taken_back(tmp_path):
     (tmp_path / "munge.service").symlink_to("/dev/null")
     (tmp_path / "mariadb.service").write_text("[Service]\n")
 
-    found = install.links(["mariadb", "munge"], tmp_path)
+    found = packages.links(["mariadb", "munge"], tmp_path)
     assert found == [wants / "mariadb.service", tmp_path / "mysql.service"]
-    assert install.links([], tmp_path) == []
+    assert packages.links([], tmp_path) == []
 
 
 def test_the_policy_for_services_is_a_script_that_forbids_each_start(tmp_path):
     script = tmp_path / "policy"
-    script.write_text(install._GUARD)
+    script.write_text(packages._GUARD)
     script.chmod(0o755)
 
     assert subprocess.run([script, "munge", "start"]).returncode == 101
 
 
 async def test_what_unpacks_another_slurm_is_installed_only_when_one_is_asked_for(machine):
-    machine.present |= {*install._BASE}
+    machine.present |= {*packages._BASE}
 
-    assert install.missing(accounting=False) == []
-    assert install.missing(accounting=False, release=True) == ["mmdebstrap", "patchelf"]
+    assert packages.missing_packages(accounting=False) == []
+    assert packages.missing_packages(accounting=False, release=True) == ["mmdebstrap", "patchelf"]

@@ -1,14 +1,14 @@
 import subprocess
 from pathlib import Path
 
-from slurm_agent_tools.devcluster import layout
-from slurm_agent_tools.devcluster.place import Cluster
+from slurm_agent_tools.devcluster import folders
+from slurm_agent_tools.devcluster.definition import Cluster
 
 NEWER = Cluster(Path("/srv/try"), 21000, "ada", Path("/opt/26.05/bin"))
 
 
 def test_a_login_shell_finds_another_slurm_before_the_distributions(tmp_path):
-    layout._profile(NEWER, tmp_path)
+    folders._profile(NEWER, tmp_path)
 
     words = ["bash", "--login", "-c", "echo $PATH"]
     shown = subprocess.run(words, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=30, check=True)
@@ -18,12 +18,12 @@ def test_a_login_shell_finds_another_slurm_before_the_distributions(tmp_path):
 def test_a_profile_that_a_person_wrote_or_linked_stays(tmp_path):
     (tmp_path / "mine").write_text("echo hello\n")
     (tmp_path / ".profile").symlink_to(tmp_path / "mine")
-    layout._profile(NEWER, tmp_path)
+    folders._profile(NEWER, tmp_path)
 
     assert (tmp_path / "mine").read_text() == "echo hello\n"
 
 
 def test_the_distributions_own_slurm_needs_no_profile(tmp_path):
-    layout._profile(Cluster(Path("/srv/try"), 21000, "ada"), tmp_path)
+    folders._profile(Cluster(Path("/srv/try"), 21000, "ada"), tmp_path)
 
     assert list(tmp_path.iterdir()) == []

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import releases
-from slurm_agent_tools.devcluster.place import DevclusterError
+from slurm_agent_tools.devcluster import packages
+from slurm_agent_tools.devcluster.definition import DevclusterError
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.process import Ended
+from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.process import EndedProcess
 
 TARGETS = "Debian-Security|https://mirror/security/\nDebian|https://mirror/debian/\n"
 
@@ -20,16 +21,16 @@ class Machine:
         self.ran: list[list[str]] = []
         self.said = {"apt-get": TARGETS, "slurmctld": "slurm-wlm 24.11.5\n"}
         self.fails = ""
-        self.names = [*releases._PROGRAMS]
+        self.names = [*packages._PROGRAMS]
 
     async def run(self, argv, *, env, timeout):
         self.ran.append(argv)
         name = Path(argv[0]).name
         if name == self.fails:
-            return Ended(1, b"", b"E: nothing there", 0.1, truncated=False)
+            return EndedProcess(1, b"", b"E: nothing there", 0.1, truncated=False)
         if name == "mmdebstrap":
             self.unpack(Path(argv[-2]))
-        return Ended(0, self.said.get(name, "").encode(), b"", 0.1, truncated=False)
+        return EndedProcess(0, self.said.get(name, "").encode(), b"", 0.1, truncated=False)
 
     def unpack(self, where: Path) -> None:
         libraries = where / "usr/lib/some-machine"
@@ -48,7 +49,7 @@ class Machine:
 def machine(monkeypatch, tmp_path):
     made = Machine(tmp_path)
     monkeypatch.setenv("SLURM_AGENT_DEVCLUSTER_RELEASES", str(made.cache))
-    monkeypatch.setattr(releases.process, "run", made.run)
+    monkeypatch.setattr(process, "run", made.run)
     return made
 
 
@@ -58,25 +59,25 @@ def quiet(_: str) -> None:
 
 async def test_a_version_is_unpacked_from_debians_own_archive_once(machine):
     said: list[str] = []
-    made = await releases.ensure("24.11", said.append)
+    made = await packages.ensure_release("24.11", said.append)
 
     assert machine.argv("mmdebstrap")[-3:] == ["trixie", str(machine.cache / "24.11.new/all"), "https://mirror/debian/"]
-    assert sorted(path.name for path in made.iterdir()) == sorted(releases._PROGRAMS)
+    assert sorted(path.name for path in made.iterdir()) == sorted(packages._PROGRAMS)
     assert (made / "slurmd").read_text() == "slurmd"
     assert "once" in said[0]
     count = len(machine.ran)
-    assert await releases.ensure("24.11", said.append) == made
+    assert await packages.ensure_release("24.11", said.append) == made
     assert len(machine.ran) == count
 
 
 async def test_programs_find_loader_libraries_and_plugins_where_the_version_will_lie(machine):
-    made = await releases.ensure("24.11", quiet)
+    made = await packages.ensure_release("24.11", quiet)
 
     libraries = f"{machine.cache}/24.11/lib/some-machine"
     words = machine.argv("patchelf")
     assert words[words.index("--set-interpreter") + 1] == f"{libraries}/ld-linux-some.so.2"
     assert words[words.index("--set-rpath") + 1] == f"{libraries}/slurm-wlm:{libraries}"
-    assert releases.plugins(made) == Path(libraries, "slurm-wlm")
+    assert packages.plugins(made) == Path(libraries, "slurm-wlm")
     assert sorted(path.name for path in made.parent.iterdir()) == ["bin", "lib"]
 
 
@@ -85,7 +86,7 @@ async def test_a_step_that_fails_says_why_and_leaves_nothing(machine, tool):
     machine.fails = tool
 
     with pytest.raises(DevclusterError, match=f"{tool} failed:\nE: nothing there"):
-        await releases.ensure("24.11", quiet)
+        await packages.ensure_release("24.11", quiet)
     assert [path.name for path in machine.cache.iterdir()] == ["lock"]
 
 
@@ -93,22 +94,22 @@ async def test_a_release_that_moved_on_is_refused(machine):
     machine.said["slurmctld"] = "slurm-wlm 27.05.1\n"
 
     with pytest.raises(DevclusterError, match=r"sid holds slurm-wlm 27\.05\.1 and no 26\.05"):
-        await releases.ensure("26.05", quiet)
-    assert not releases.programs("26.05").exists()
+        await packages.ensure_release("26.05", quiet)
+    assert not packages.programs("26.05").exists()
 
 
 async def test_packages_without_a_program_are_refused(machine):
     machine.names.remove("srun")
 
     with pytest.raises(DevclusterError, match="hold no srun"):
-        await releases.ensure("24.11", quiet)
+        await packages.ensure_release("24.11", quiet)
 
 
 async def test_a_machine_of_another_distribution_keeps_its_own_slurm(machine):
     machine.said["apt-get"] = "Ubuntu|https://mirror/ubuntu/\n"
 
     with pytest.raises(DevclusterError, match="no archive of Debian") as caught:
-        await releases.ensure("24.11", quiet)
+        await packages.ensure_release("24.11", quiet)
     assert "--slurm" in str(caught.value.hint)
 
 
@@ -117,7 +118,7 @@ async def test_a_cache_of_another_user_is_not_trusted(machine, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: machine.cache.stat().st_uid + 1)
 
     with pytest.raises(DevclusterError, match="belongs to another user"):
-        await releases.ensure("24.11", quiet)
+        await packages.ensure_release("24.11", quiet)
     assert machine.ran == []
 
 
@@ -134,16 +135,16 @@ async def test_while_a_version_is_unpacked_nobody_else_does_it(machine):
             super().unpack(where)
 
     machine.__class__ = Tried
-    await releases.ensure("24.11", quiet)
+    await packages.ensure_release("24.11", quiet)
     assert locked == [True]
 
 
 @pytest.mark.parametrize("version", ["22.05", "24", "../24.11", ""])
 def test_an_unknown_version_is_refused_with_those_that_there_are(version):
     with pytest.raises(InputError, match=r"24\.11, 26\.05"):
-        releases.checked(version)
+        packages.checked_release(version)
 
 
 def test_no_version_is_the_distributions_own():
-    assert releases.checked(None) is None
-    assert releases.checked("24.11") == "24.11"
+    assert packages.checked_release(None) is None
+    assert packages.checked_release("24.11") == "24.11"

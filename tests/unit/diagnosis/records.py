@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
-from slurm_agent_tools.model import Job, Resources, Step
+from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import JobId
 
 GIB, MIB = 2**30, 2**20

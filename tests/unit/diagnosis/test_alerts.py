@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from slurm_agent_tools.diagnosis import alerts, limits
-from slurm_agent_tools.diagnosis.kinds import KINDS, Estimate, Facts
-from slurm_agent_tools.diagnosis.stuck import stuck
-from slurm_agent_tools.history.records import JobRecord
-from slurm_agent_tools.model import Job, Node, Partition, Reservation, Resources, StepUse, Usage
-from slurm_agent_tools.replies import Alert
-from slurm_agent_tools.replies.shapes import ESCALATION
+from slurm_agent_tools.diagnosis import alert_types, alerts
+from slurm_agent_tools.diagnosis.alert_types import KINDS, AlertFacts, WaitEstimate
+from slurm_agent_tools.diagnosis.cannot_start import cannot_start
+from slurm_agent_tools.models.job import Job, StepUse, Usage
+from slurm_agent_tools.models.node import Node, Partition, Reservation
+from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import ESCALATION, Alert
 from slurm_agent_tools.units import JobId
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -42,7 +43,7 @@ def pending(**changes: Any) -> Job:
 def raised(*parts: Job, job: Job | None = None, **facts: Any) -> dict[str, Alert]:
     whole = job or parts[0]
     facts.setdefault("hosts", tuple(HOSTS if part.nodes else frozenset() for part in parts))
-    found = alerts.alerts(Facts(whole, parts, NOW, **facts))
+    found = alerts.alerts(AlertFacts(whole, parts, NOW, **facts))
     assert len({alert.code for alert in found}) == len(found)
     for alert in found:
         assert alert.escalation == ESCALATION[alert.severity]
@@ -182,9 +183,9 @@ def test_a_waiting_job_meets_it_where_no_node_is_left():
 # --- memory and time ---------------------------------------------------------------------------------------------
 
 
-def using(memory: float, peak: float = 0, part: Job | None = None) -> limits.Using | None:
+def using(memory: float, peak: float = 0, part: Job | None = None) -> alert_types.Using | None:
     step = StepUse(7, "0", 4, int(memory * 2**30), int(peak * 2**30) or None, 60.0)
-    return limits.measure([part or running()], {7: (step,)})
+    return alert_types.measure([part or running()], {7: (step,)})
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_memory_above_95_per_cent_is_told_of_all_nodes_or_of_one(memory: float, 
 
 
 def test_memory_that_was_not_measured_raises_nothing():
-    assert raised(running(), using=limits.measure([running()], None)) == {}
+    assert raised(running(), using=alert_types.measure([running()], None)) == {}
     unknown = running(resources=replace(GIVEN, memory_bytes=None, memory_per_node_bytes=None))
     assert raised(unknown, using=using(100, 100, unknown)) == {}
 
@@ -203,7 +204,7 @@ def test_memory_that_was_not_measured_raises_nothing():
 def test_steps_add_up_and_the_fullest_part_is_told_of():
     half = StepUse(8, "batch", 1, 2 * 2**30, None, None)
     parts = [running(job_id=JobId(7, task=1), raw_id=8), running(job_id=JobId(7, task=2), raw_id=7)]
-    found = limits.measure(parts, {8: (half, replace(half, step_id="0")), 7: (half,)})
+    found = alert_types.measure(parts, {8: (half, replace(half, step_id="0")), 7: (half,)})
     assert found is not None
     assert (found.part.job_id.task, found.memory_bytes, found.share) == (1, 4 * 2**30, 0.5)
     assert found.cpu_share(NOW) is None
@@ -243,7 +244,7 @@ def test_what_is_left_is_told_with_the_name_the_limit_and_the_hour():
 
 
 def test_a_job_that_is_too_slow_for_its_limit_is_told_early_with_the_figures():
-    slow = limits.Using(running(), progress=0.1)
+    slow = alert_types.Using(running(), progress=0.1)
     found = raised(running(), using=slow)["time-left"]
     assert found.severity == "high"
     assert found.message == (
@@ -251,14 +252,14 @@ def test_a_job_that_is_too_slow_for_its_limit_is_told_early_with_the_figures():
         " it will not be done in time."
     )
     late = running(started=ago(3590))
-    both = raised(late, using=limits.Using(late, progress=0.5))["time-left"]
+    both = raised(late, using=alert_types.Using(late, progress=0.5))["time-left"]
     assert (both.severity, "10 s of its" in both.message, "50 % is done" in both.message) == ("critical", True, True)
 
 
 @pytest.mark.parametrize(("progress", "limit"), [(0.04, 3600), (0.16, 3600), (0.1, -1), (0.1, None), (None, 3600)])
 def test_a_pace_that_is_not_known_or_nearly_fast_enough_says_nothing(progress: float | None, limit: int | None):
     part = running(resources=replace(GIVEN, time_limit_seconds=limit))
-    assert raised(part, using=limits.Using(part, progress=progress)) == {}
+    assert raised(part, using=alert_types.Using(part, progress=progress)) == {}
 
 
 @pytest.mark.parametrize("limit", [None, -1])
@@ -292,7 +293,7 @@ def test_a_few_seconds_more_are_not_slow():
 
 
 def test_progress_tells_of_a_slow_run_early():
-    early = limits.Using(running(), progress=0.1)
+    early = alert_types.Using(running(), progress=0.1)
     assert "by its progress" in raised(running(), using=early, like=runs(2000, 2000, 2000))["slow-run"].message
     assert raised(running(), using=replace(early, progress=0.5), like=runs(2000, 2000, 2000)) == {}
 
@@ -328,32 +329,32 @@ def test_a_reason_that_passes_is_not(reason: str | None):
 
 @pytest.mark.parametrize(("expected", "told"), [(0, True), (349, True), (350, False), (1000, False)])
 def test_a_wait_beyond_twice_the_estimate_is_told_with_its_source(expected: float, told: bool):
-    found = raised(pending(), estimate=Estimate(expected, "by Slurm"))
+    found = raised(pending(), estimate=WaitEstimate(expected, "by Slurm"))
     assert ("long-wait" in found) is told
     assert not told or "(by Slurm)" in found["long-wait"].message
 
 
 def test_a_wait_of_half_a_minute_is_never_long():
-    assert raised(pending(submitted=ago(30)), estimate=Estimate(0, "by Slurm")) == {}
+    assert raised(pending(submitted=ago(30)), estimate=WaitEstimate(0, "by Slurm")) == {}
 
 
 @pytest.mark.parametrize("reason", ["Dependency", "BeginTime", "JobHeldUser"])
 def test_a_job_that_waits_for_something_else_is_not_late(reason: str):
-    assert raised(pending(reason=reason), estimate=Estimate(0, "by Slurm")) == {}
+    assert raised(pending(reason=reason), estimate=WaitEstimate(0, "by Slurm")) == {}
 
 
 def test_a_wait_counts_from_when_the_job_could_run():
-    assert raised(pending(eligible=ago(20)), estimate=Estimate(0, "by Slurm")) == {}
+    assert raised(pending(eligible=ago(20)), estimate=WaitEstimate(0, "by Slurm")) == {}
 
 
 def test_when_it_is_expected_now_is_told_with_it():
     late = pending(expected_start=NOW + timedelta(hours=1))
-    assert "13:00 UTC" in raised(late, estimate=Estimate(5, "by Slurm"))["long-wait"].message
+    assert "13:00 UTC" in raised(late, estimate=WaitEstimate(5, "by Slurm"))["long-wait"].message
 
 
 def test_a_task_that_waits_behind_running_ones_is_not_late():
     parts = [running(job_id=JobId(7, task=1)), pending(job_id=JobId(7, tasks="2-9"))]
-    assert raised(*parts, job=running(), estimate=Estimate(0, "by Slurm")) == {}
+    assert raised(*parts, job=running(), estimate=WaitEstimate(0, "by Slurm")) == {}
 
 
 @pytest.mark.parametrize(("number", "told"), [(20, False), (21, True), (None, False)])
@@ -363,7 +364,7 @@ def test_more_than_twenty_pending_jobs_are_told(number: int | None, told: bool):
 
 def test_the_gravest_comes_first():
     found = raised(
-        pending(reason="BadConstraints", restarts=1), pending=30, estimate=Estimate(1, "by Slurm"),
+        pending(reason="BadConstraints", restarts=1), pending=30, estimate=WaitEstimate(1, "by Slurm"),
         partitions={"cpu": Partition("cpu", "DOWN", True, 2, None, None)},
     )  # fmt: skip
     assert list(found) == ["cannot-start", "queue-backup", "partition-down", "long-wait", "requeued"]
@@ -373,4 +374,4 @@ def test_a_job_whose_dependency_can_no_longer_hold_is_told_with_it():
     part = pending(reason="DependencyNeverSatisfied", dependency="afterok:132(failed)")
     said = "it waits for afterok:132(failed), which can no longer come true (DependencyNeverSatisfied)"
     assert raised(part)["cannot-start"].message == f"Job 7 (train) can never start: {said}."
-    assert stuck(replace(part, reason="Dependency")) is None
+    assert cannot_start(replace(part, reason="Dependency")) is None

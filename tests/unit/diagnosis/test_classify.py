@@ -5,7 +5,8 @@ import time
 import pytest
 from tests.unit.diagnosis.records import GIB, MIB, NOON, TRACEBACK, job, log, step
 
-from slurm_agent_tools.diagnosis.classify import diagnose, errors, metrics, warnings
+from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.units import JobId
 
 

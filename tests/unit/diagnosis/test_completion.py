@@ -6,25 +6,26 @@ from dataclasses import replace
 import pytest
 from tests.unit.diagnosis.records import ASKED as GIVEN
 from tests.unit.diagnosis.records import job as failed_job
-from tests.unit.history.parts import GIB, MIB, job, step
+from tests.unit.insights.parts import GIB, MIB, job, step
 
-from slurm_agent_tools.config import EfficiencySettings, RateSettings
-from slurm_agent_tools.diagnosis.advice import Wanted
-from slurm_agent_tools.diagnosis.completion import Around, report
-from slurm_agent_tools.history.gpus import GpuUse
-from slurm_agent_tools.model import Resources
-from slurm_agent_tools.replies import Diagnosis, ResourcesShown
-from slurm_agent_tools.replies.report import QueueSeen
+from slurm_agent_tools.diagnosis.completion import ReportContext, report
+from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets
+from slurm_agent_tools.insights.usage import GpuUse
+from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.report import QueueSeen
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.settings import EfficiencySettings, RateSettings
 from slurm_agent_tools.units import JobId
 
 SECTIONS = ["JOB SUBMISSION SUMMARY", "QUEUE ANALYSIS", "MONITORING", "COMPLETION METRICS", "ERROR HANDLING"]
 ASKED = ResourcesShown(partition="cpu", gpus=1, cpus=4, memory_bytes=8 * GIB, memory="8G", time_limit="02:00:00")
 RATES = RateSettings(currency="EUR", cpu_hour=0.02, gpu_hour={"a100": 1.5, "other": 1.0})
-BOTH = Wanted(rates=RATES)
+BOTH = EfficiencyTargets(rates=RATES)
 
 
-def told(record, tasks=(), **around):
-    return report(record, tasks, Around(**({"requested": ASKED} | around)))
+def told(record, tasks=(), **environment):
+    return report(record, tasks, ReportContext(**({"requested": ASKED} | environment)))
 
 
 def fields(text: str) -> dict[str, str]:
@@ -208,7 +209,7 @@ def test_hours_are_told_without_rates_and_priced_with_them():
     ],
 )
 def test_a_price_is_only_told_where_every_kind_has_a_rate(rates, gpus, amount, note):
-    wanted = Wanted(rates=RateSettings(currency="EUR", **rates))
+    wanted = EfficiencyTargets(rates=RateSettings(currency="EUR", **rates))
     cost = told(job(step(), seconds=3600, allocated=gpus), wanted=wanted).cost
     assert (cost.amount, cost.note) == (amount, note)
 
@@ -221,7 +222,7 @@ def test_from_the_set_share_on_a_job_is_efficient_and_nothing_is_proposed():
     assert found.recommendation.verdict == "EFFICIENT"
     assert found.recommendation.changes == []
     assert "the target is 95 %" in found.recommendation.text
-    strict = Wanted(efficiency=EfficiencySettings(cpu=0.9))
+    strict = EfficiencyTargets(efficiency=EfficiencySettings(cpu=0.9))
     assert told(job(step(cpu=320.0, mem=7 * GIB)), wanted=strict).recommendation.verdict == "ADJUST"
 
 

@@ -19,8 +19,9 @@ import yaml
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
 from slurm_agent_tools.diagnosis.signatures import by_id
-from slurm_agent_tools.model import Job, Resources, Step
-from slurm_agent_tools.replies import Diagnosis
+from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import parse_job_id, parse_memory
 
 HERE = Path(__file__).parent / "elsewhere"

@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 from tests.unit.diagnosis.records import job, log
 
-from slurm_agent_tools.diagnosis import excerpt, extract, match, noise, progress, propose, python, root
+from slurm_agent_tools.diagnosis import (
+    excerpt,
+    harmless_lines,
+    log_figures,
+    program_progress,
+    proposals,
+    python_tracebacks,
+    root_cause,
+    signature_match,
+)
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
 
@@ -108,7 +117,10 @@ def test_no_pattern_of_a_signature_is_slow_on_a_line_made_for_it(signature: Sign
     assert not slow
 
 
-@pytest.mark.parametrize("module", [excerpt, extract, match, noise, progress, propose, python, root])
+@pytest.mark.parametrize(
+    "module",
+    [excerpt, log_figures, signature_match, harmless_lines, program_progress, proposals, python_tracebacks, root_cause],
+)
 def test_no_other_pattern_of_a_diagnosis_is_slow_on_a_line_made_for_it(module):
     patterns = {
         name: value

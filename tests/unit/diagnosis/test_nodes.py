@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.diagnosis.nodes import drained, troubled
-from slurm_agent_tools.model import Node
+from slurm_agent_tools.diagnosis.job_facts import drained, troubled
+from slurm_agent_tools.models.node import Node
 
 
 def node(state: str) -> Node:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.diagnosis.records import log
 
-from slurm_agent_tools.diagnosis.progress import progress
+from slurm_agent_tools.diagnosis.program_progress import progress
 
 
 @pytest.mark.parametrize(

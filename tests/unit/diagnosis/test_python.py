@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.diagnosis.records import job, log
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.python import exceptions
+from slurm_agent_tools.diagnosis.python_tracebacks import exceptions
 
 START = "Traceback (most recent call last):"
 OWN = '  File "/home/u/train.py", line 42, in main'

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.diagnosis.records import job, log
 
-from slurm_agent_tools.diagnosis import ranks
+from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.classify import diagnose
 
 OWN = "srun: error: cpu01: task 2: Exited with exit code 1"
@@ -39,10 +39,10 @@ def test_it_is_named_also_where_the_cause_is_not_known():
     ],
 )
 def test_no_task_is_named_where_sruns_lines_do_not_tell_which(lines):
-    assert ranks.first([log(*lines)]) is None
+    assert root_cause.first_rank([log(*lines)]) is None
 
 
 def test_a_list_of_tasks_that_cannot_be_one_costs_nothing():
     huge = "srun: error: n1: tasks 0-99999999999: Terminated"
 
-    assert ranks.first([log(OWN, huge)]) is None
+    assert root_cause.first_rank([log(OWN, huge)]) is None

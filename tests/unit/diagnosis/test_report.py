@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.diagnosis.records import NOON, job, log
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.report import failure_name, failure_record
+from slurm_agent_tools.diagnosis.failure_record import failure_name, failure_record
 from slurm_agent_tools.units import JobId
 
 

@@ -9,7 +9,7 @@ from tests.unit.diagnosis.records import job, log
 
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.excerpt import clean, split_rank
-from slurm_agent_tools.diagnosis.noise import harmless, passing
+from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing
 from slurm_agent_tools.diagnosis.signatures import by_id, ere, matching, signatures, words
 
 CATEGORIES = {

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_agent_tools.diagnosis.stuck import stuck, unavailable
-from slurm_agent_tools.model import Job, Resources
+from slurm_agent_tools.diagnosis.cannot_start import cannot_start, unavailable
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import JobId
 
 WAITS = Job(
@@ -17,7 +18,7 @@ WAITS = Job(
 
 
 def told(reason: str, **changes: object) -> str | None:
-    found = stuck(replace(WAITS, reason=reason, **changes))
+    found = cannot_start(replace(WAITS, reason=reason, **changes))
     return None if found is None else found.told
 
 
@@ -33,7 +34,7 @@ def told(reason: str, **changes: object) -> str | None:
     ],
 )
 def test_a_job_that_somebody_keeps_from_starting_says_who_lets_it_go(reason: str, who: str):
-    found = stuck(replace(WAITS, reason=reason))
+    found = cannot_start(replace(WAITS, reason=reason))
     assert found is not None
     assert not found.request
     assert found.told.startswith("Job 7 (train) cannot start: ")
@@ -54,7 +55,7 @@ def test_a_job_that_somebody_keeps_from_starting_says_who_lets_it_go(reason: str
     ],
 )
 def test_a_request_that_cannot_be_had_is_told_in_words_with_the_reason(reason: str, means: str):
-    found = stuck(replace(WAITS, reason=reason))
+    found = cannot_start(replace(WAITS, reason=reason))
     assert found is not None
     assert found.request
     assert f"cannot start: {means}" in found.told
@@ -79,7 +80,7 @@ def test_a_reason_that_may_pass_leaves_hope(reason: str):
 def test_only_a_job_that_waits_is_stuck():
     assert told("JobHeldUser", state="RUNNING") is None
     assert told("BadConstraints", state="FAILED") is None
-    assert stuck(replace(WAITS, reason=None)) is None
+    assert cannot_start(replace(WAITS, reason=None)) is None
 
 
 @pytest.mark.parametrize("reason", ["PartitionTimeLimit", "PartitionDown", "AccountNotAllowed", "QOSMaxCpuPerNode"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.diagnosis.test_alerts import node, pending, raised, running
 
-from slurm_agent_tools.model import Partition
+from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.units import JobId
 
 

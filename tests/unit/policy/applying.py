@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.policy.plan import Live
+from slurm_agent_tools.policy.plan import LiveFacts
 
 SCRIPT = "the script"
 STEP = re.compile(
@@ -49,7 +49,7 @@ class Request:
     script: str
     arguments: dict[str, str] = field(default_factory=dict)
     justification: str | None = None
-    live: Live | None = None
+    live: LiveFacts | None = None
     output_dir: str | None = None
     name: str | None = None
     save_at_most: str | None = None
@@ -181,7 +181,7 @@ def _act(step: re.Match[str], request: Request) -> None:
         request.approved = True
 
 
-def _ended(live: Live | None, job_id: str) -> Live:
+def _ended(live: LiveFacts | None, job_id: str) -> LiveFacts:
     assert live is not None
     assert job_id in {str(job.job_id.whole) for job in live.active} | {run.job_id for run in live.history}
     history = tuple(replace(run, active=run.active and run.job_id != job_id) for run in live.history)
@@ -193,14 +193,14 @@ def _ended(live: Live | None, job_id: str) -> Live:
     )  # fmt: skip
 
 
-def _analysed(live: Live | None, job_id: str) -> Live:
+def _analysed(live: LiveFacts | None, job_id: str) -> LiveFacts:
     assert live is not None
     assert job_id in {run.job_id for run in live.history}
     history = tuple(replace(run, analysed=run.analysed or run.job_id == job_id) for run in live.history)
     return replace(live, history=history)
 
 
-def _looked(live: Live | None) -> Live:
+def _looked(live: LiveFacts | None) -> LiveFacts:
     """Time passes until get_status shows what one waits for: room, a count, a partition that is up."""
     assert live is not None
     return replace(

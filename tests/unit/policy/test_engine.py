@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.model import Evidence, Finding, Pin, Resources
-from slurm_agent_tools.policy.check import check_text
-from slurm_agent_tools.policy.engine import decide, format_refusal
+from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
+from slurm_agent_tools.policy.decide import check_text, decide, format_refusal
+from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.policy.plan import Live, Plan
-from slurm_agent_tools.policy.reference import page
+from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules.examples import FILE, GIB, HOUR, PROJECT, asks, live, past
 from slurm_agent_tools.units import parse_array
 
@@ -19,7 +18,7 @@ REPOSITORY = Path(__file__).parents[3]
 SHA = "a" * 64
 
 
-def plain(memory: int = 16, *, now: Live | None = None, **facts) -> Plan:
+def plain(memory: int = 16, *, now: LiveFacts | None = None, **facts) -> PlannedRequest:
     return asks(
         "#SBATCH --gpus=1",
         f"#SBATCH --mem={memory}G",
@@ -35,7 +34,7 @@ def plain(memory: int = 16, *, now: Live | None = None, **facts) -> Plan:
     )
 
 
-def answer(plan: Plan, rule: str, *, complete: bool = False):
+def answer(plan: PlannedRequest, rule: str, *, complete: bool = False):
     decision = decide(plan, LOADED, decision_id="d1", complete=complete)
     return next(result for result in decision.rules if result.id == rule)
 
@@ -269,11 +268,13 @@ def test_a_jobs_folder_and_logs_stay_in_the_project(facts: dict[str, str], outco
     ],
 )
 def test_a_tool_writes_new_files_in_its_own_folders_only(tool: str, path: str, facts, outcome: str):
-    assert answer(Plan(tool, PROJECT, path=f"{PROJECT}/{path}", **facts), "path").outcome == outcome
+    assert answer(PlannedRequest(tool, PROJECT, path=f"{PROJECT}/{path}", **facts), "path").outcome == outcome
 
 
 def test_saving_a_result_is_no_concern_of_the_rules_about_scripts():
-    decision = decide(Plan("save_result", PROJECT, path=f"{PROJECT}/results/a.json", size=1), LOADED, decision_id="d1")
+    decision = decide(
+        PlannedRequest("save_result", PROJECT, path=f"{PROJECT}/results/a.json", size=1), LOADED, decision_id="d1"
+    )
 
     assert decision.verdict == "allow"
     assert [result.id for result in decision.rules if result.outcome != "not_evaluated"] == ["path"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools import policy_export
+from slurm_agent_tools.cli.commands import policy_show
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.policy.export import Site, job_submit_lua, qos_lines
+from slurm_agent_tools.policy.for_others import Site, job_submit_lua, qos_lines
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 
 
@@ -26,8 +26,8 @@ def limits(text: str) -> dict[str, float]:
 
 def run(loaded: LoadedPolicy, *words: str) -> int:
     parser = argparse.ArgumentParser()
-    policy_export.add_arguments(parser)
-    return policy_export.run(parser.parse_args(words), loaded)
+    policy_show.add_arguments(parser)
+    return policy_show.run(parser.parse_args(words), loaded)
 
 
 def test_the_floor_is_the_end_of_each_justify_band_in_the_controllers_units():

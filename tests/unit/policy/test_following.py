@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.policy.applying import Request, apply, ways
 
-from slurm_agent_tools import cli
+from slurm_agent_tools.cli import main
 
 REFUSED = ("justify", "approve", "deny")
 
@@ -134,7 +134,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def policy_check(script: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """What a person sees who asks about the script, and nothing else."""
-    cli.main(["policy", "check", "--json", script.name])
+    main.main(["policy", "check", "--json", script.name])
     return json.loads(capsys.readouterr().out)
 
 

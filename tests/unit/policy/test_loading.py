@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.model import Evidence, Finding, Resources
-from slurm_agent_tools.policy import expressions, files
-from slurm_agent_tools.policy.engine import decide
-from slurm_agent_tools.policy.levels import ORDER, SETTABLE
+from slurm_agent_tools.models.request import Evidence, Finding, Resources
+from slurm_agent_tools.policy import policy_files, site_rules
+from slurm_agent_tools.policy.decide import decide
+from slurm_agent_tools.policy.document import ORDER, SETTABLE
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, schema_text, shipped
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import asks, live
 
@@ -37,7 +37,7 @@ def layered(*layers: str) -> LoadedPolicy:
     return load(shipped(), [(f"policies/{number}.yaml", layer.encode()) for number, layer in enumerate(layers)])
 
 
-def plan(**facts: object) -> Plan:
+def plan(**facts: object) -> PlannedRequest:
     made = asks("#SBATCH --partition=gpu", 'eval "$X"', partition="gpu", findings=(OPAQUE,), live=live(), gpus=1)
     numbers = Resources(partition="gpu", gpus=1, cpus=1, nodes=1, memory_bytes=8 * GIB, time_limit_seconds=3600)
     return replace(
@@ -49,7 +49,7 @@ def plan(**facts: object) -> Plan:
     )
 
 
-def outcome(loaded: LoadedPolicy, rule: str, made: Plan | None = None, *, complete: bool = False) -> str:
+def outcome(loaded: LoadedPolicy, rule: str, made: PlannedRequest | None = None, *, complete: bool = False) -> str:
     decision = decide(made or plan(), loaded, decision_id="d", complete=complete)
     return next(result.outcome for result in decision.rules if result.id == rule)
 
@@ -257,8 +257,8 @@ def test_without_the_library_a_policy_with_an_expression_does_not_load(monkeypat
 def test_every_published_fact_is_given_for_a_full_plan():
     made = plan(justification="because of the paper")
     made = replace(made, resources=replace(made.resources, memory_per_gpu_bytes=8 * GIB))
-    assert set(expressions.facts(made)) == set(expressions.FACTS)
-    assert expressions.facts(replace(made, resources=Resources(time_limit_seconds=-1)))["job.time_limit"] > timedelta(
+    assert set(site_rules.facts(made)) == set(site_rules.FACTS)
+    assert site_rules.facts(replace(made, resources=Resources(time_limit_seconds=-1)))["job.time_limit"] > timedelta(
         9999
     )
 
@@ -269,7 +269,7 @@ def test_every_published_fact_is_given_for_a_full_plan():
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(files, "SITE", tmp_path / "etc/policy.yaml")
+    monkeypatch.setattr(policy_files, "SITE", tmp_path / "etc/policy.yaml")
     (tmp_path / "home").mkdir()
     (tmp_path / "project").mkdir()
     return tmp_path
@@ -282,53 +282,53 @@ LOOSE = b"limits: {gpus: {free: 64, justify: 64}}\n"
 def test_a_trusted_file_counts_until_a_byte_of_it_changes(home: Path):
     path = home / "loose.yaml"
     path.write_bytes(LOOSE)
-    assert files.load_for(home / "project", path).policy.limits.gpus.free == 4, "named by the settings only"
-    content, _ = files.trustworthy(path)
-    files.trust(path, content)
-    assert files.load_for(home / "project", None).policy.limits.gpus.free == 64
+    assert policy_files.load_for(home / "project", path).policy.limits.gpus.free == 4, "named by the settings only"
+    content, _ = policy_files.trustworthy(path)
+    policy_files.trust(path, content)
+    assert policy_files.load_for(home / "project", None).policy.limits.gpus.free == 64
     path.write_bytes(LOOSE + b"# changed\n")
-    loaded = files.load_for(home / "project", None)
+    loaded = policy_files.load_for(home / "project", None)
     assert loaded.policy.limits.gpus.free == 4
     assert "has changed since it was trusted" in loaded.notes[0]
     path.unlink()
-    assert "cannot be read" in files.load_for(home / "project", None).notes[0]
-    assert files.distrust()
-    assert files.load_for(home / "project", None).notes == ()
-    assert not files.distrust()
+    assert "cannot be read" in policy_files.load_for(home / "project", None).notes[0]
+    assert policy_files.distrust()
+    assert policy_files.load_for(home / "project", None).notes == ()
+    assert not policy_files.distrust()
 
 
 @pytest.mark.proves("on-disk-before-the-answer")
 def test_a_full_disk_leaves_the_trust_that_was_there_and_no_half_file(home: Path, monkeypatch: pytest.MonkeyPatch):
-    files.trust(home / "loose.yaml", LOOSE)
-    before = files.trust_record().read_bytes()
+    policy_files.trust(home / "loose.yaml", LOOSE)
+    before = policy_files.trust_record().read_bytes()
 
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="No space left"):
-        files.trust(home / "other.yaml", LOOSE)
-    assert files.trust_record().read_bytes() == before
-    assert list(files.trust_record().parent.iterdir()) == [files.trust_record()]
+        policy_files.trust(home / "other.yaml", LOOSE)
+    assert policy_files.trust_record().read_bytes() == before
+    assert list(policy_files.trust_record().parent.iterdir()) == [policy_files.trust_record()]
 
 
 def test_a_trust_of_another_machine_counts_for_nothing(home: Path):
     path = home / "loose.yaml"
     path.write_bytes(LOOSE)
-    files.trust(path, LOOSE)
-    record = json.loads(files.trust_record().read_text())
-    files.trust_record().write_text(json.dumps({**record, "host": "elsewhere"}))
-    loaded = files.load_for(home / "project", None)
+    policy_files.trust(path, LOOSE)
+    record = json.loads(policy_files.trust_record().read_text())
+    policy_files.trust_record().write_text(json.dumps({**record, "host": "elsewhere"}))
+    loaded = policy_files.load_for(home / "project", None)
     assert loaded.policy.limits.gpus.free == 4
     assert "not on this machine" in loaded.notes[0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"path": 3}'])
 def test_a_record_of_trust_that_cannot_be_read_is_an_error(home: Path, text: str):
-    files.trust_record().parent.mkdir(parents=True)
-    files.trust_record().write_text(text)
+    policy_files.trust_record().parent.mkdir(parents=True)
+    policy_files.trust_record().write_text(text)
     with pytest.raises(ConfigError):
-        files.load_for(home / "project", None)
+        policy_files.load_for(home / "project", None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a site's file")
@@ -336,24 +336,24 @@ def test_a_sites_file_decides_alone_and_must_be_roots(home: Path, monkeypatch: p
     etc = Path("/root/slurm-agent-tools-test") if Path("/root").is_dir() else home
     etc.mkdir(exist_ok=True)
     try:
-        monkeypatch.setattr(files, "SITE", etc / "policy.yaml")
-        files.SITE.write_bytes(LOOSE)
-        loaded = files.load_for(home / "project", None)
+        monkeypatch.setattr(policy_files, "SITE", etc / "policy.yaml")
+        policy_files.SITE.write_bytes(LOOSE)
+        loaded = policy_files.load_for(home / "project", None)
         assert loaded.policy.limits.gpus.free == 64
         assert loaded.layers[1].startswith("site ")
         with pytest.raises(ConfigError, match="cannot be trusted here"):
-            files.trustworthy(home / "loose.yaml")
-        files.trust(home / "loose.yaml", LOOSE)
-        assert "decides here; ignored" in files.load_for(home / "project", None).notes[0]
-        files.SITE.chmod(0o666)
+            policy_files.trustworthy(home / "loose.yaml")
+        policy_files.trust(home / "loose.yaml", LOOSE)
+        assert "decides here; ignored" in policy_files.load_for(home / "project", None).notes[0]
+        policy_files.SITE.chmod(0o666)
         with pytest.raises(ConfigError, match="changed by others than root"):
-            files.load_for(home / "project", None)
-        os.chown(files.SITE, 65534, 65534)
-        files.SITE.chmod(0o644)
+            policy_files.load_for(home / "project", None)
+        os.chown(policy_files.SITE, 65534, 65534)
+        policy_files.SITE.chmod(0o644)
         with pytest.raises(ConfigError, match="changed by others than root"):
-            files.load_for(home / "project", None)
+            policy_files.load_for(home / "project", None)
     finally:
-        files.SITE.unlink(missing_ok=True)
+        policy_files.SITE.unlink(missing_ok=True)
         etc.rmdir()
 
 
@@ -362,13 +362,13 @@ def test_a_projects_own_files_tighten_and_the_settings_file_too(home: Path):
     (home / "project/policies/project.yaml").write_text("limits: {max_concurrent_jobs: 2}\n")
     named = home / "mine.yaml"
     named.write_text("limits: {max_concurrent_jobs: 1}\nsubmissions: off\n")
-    loaded = files.load_for(home / "project", named)
+    loaded = policy_files.load_for(home / "project", named)
     assert loaded.policy.limits.max_concurrent_jobs == 1
     assert loaded.policy.submissions == "off"
     assert loaded.layers == ("shipped", "policies/project.yaml", str(named))
     named.write_text("limits: [\n")
     with pytest.raises(ConfigError, match="line 2"):
-        files.load_for(home / "project", named)
+        policy_files.load_for(home / "project", named)
 
 
 # --- the schema ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.model import Directive, Evidence, JobRequest
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import HighPriority
 from slurm_agent_tools.policy.loading import Base, load, shipped
 from slurm_agent_tools.policy.pins import pins

@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 
-from slurm_agent_tools.jobscript.request import effective, pins_to_directives
-from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.policy import rules as room
-from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.models.decision import DecisionShown, GrantShown, RuleResult
+from slurm_agent_tools.policy import rules
+from slurm_agent_tools.policy.decide import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
-from slurm_agent_tools.policy.rules.base import Example, Rule, reason_for
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
-from slurm_agent_tools.reader import read_script
-from slurm_agent_tools.replies import DecisionShown, GrantShown, RuleResult
+from slurm_agent_tools.policy.rules.rule import Example, Rule, reason_for
+from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.scripts.resources_asked import resolve
 from slurm_agent_tools.units import parse_memory
 
 LOADED = load(shipped())
@@ -93,7 +93,7 @@ async def judged(request: Request, example: Example, rule: Rule) -> DecisionShow
     return decide(plan, loaded, decision_id="d1", grant=grant)
 
 
-async def _read(plan: Plan, request: Request, loaded: LoadedPolicy, partitions: Any) -> Plan:
+async def _read(plan: PlannedRequest, request: Request, loaded: LoadedPolicy, partitions: Any) -> PlannedRequest:
     files = ProjectFiles(request.files)
     reading = await read_script(
         request.text.encode(), request.script, project=PROJECT, files=files, arguments=request.arguments
@@ -111,7 +111,7 @@ async def _read(plan: Plan, request: Request, loaded: LoadedPolicy, partitions: 
     return replace(plan, reading=replace(reading, request=asked), resources=resolve(asked, partitions), problem=None)
 
 
-def _written(plan: Plan, request: Request) -> Plan:
+def _written(plan: PlannedRequest, request: Request) -> PlannedRequest:
     """The file that a tool would write, as the call now names it."""
     if request.output_dir is not None:
         name = (plan.path or "2026-01-15_12-00-00_base.json").rpartition("/")[2]
@@ -157,7 +157,7 @@ async def test_an_example_is_refused_before_its_remedy_is_applied(rule: Rule, ex
 
 # What a rule refuses with: a verdict of its own, or one of the judgements that several rules share.
 SHARED = {"judge", "unknown", "speak"}
-MODULES = [importlib.import_module(f"{room.__name__}.{info.name}") for info in pkgutil.iter_modules(room.__path__)]
+MODULES = [importlib.import_module(f"{rules.__name__}.{info.name}") for info in pkgutil.iter_modules(rules.__path__)]
 
 
 def refusing_lines(module: ModuleType) -> set[int]:
@@ -171,8 +171,8 @@ def refusing_lines(module: ModuleType) -> set[int]:
 def _refuses(call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute):
         owner = call.func.value
-        return isinstance(owner, ast.Name) and owner.id in {"bands", "findings"} and call.func.attr in SHARED
-    if not (isinstance(call.func, ast.Name) and call.func.id == "Verdict" and call.args):
+        return isinstance(owner, ast.Name) and owner.id in {"bands", "finding_rules"} and call.func.attr in SHARED
+    if not (isinstance(call.func, ast.Name) and call.func.id == "Judgement" and call.args):
         return False
     outcome = call.args[0]
     return not (isinstance(outcome, ast.Constant) and outcome.value in {"pass", "not_evaluated"})
@@ -207,8 +207,8 @@ def test_every_line_that_refuses_is_reached_by_a_failing_example(module: ModuleT
 def test_lines_that_refuse_are_found_in_every_module_of_a_rule():
     found = Counter({module.__name__: len(refusing_lines(module)) for module in MODULES})
 
-    assert found[f"{room.__name__}.partition"] == 2
-    assert found[f"{room.__name__}.gpus"] == 2
+    assert found[f"{rules.__name__}.partition"] == 2
+    assert found[f"{rules.__name__}.gpus"] == 2
     assert sum(found.values()) > 30
 
 

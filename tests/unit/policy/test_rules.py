@@ -5,12 +5,12 @@ from typing import get_args
 
 import pytest
 
+from slurm_agent_tools.policy.decide import decide
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.engine import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.rules import RULES
-from slurm_agent_tools.policy.rules.base import Example, Level, Rule
 from slurm_agent_tools.policy.rules.examples import asks
+from slurm_agent_tools.policy.rules.rule import Example, Level, Rule
 
 LOADED = load(shipped())
 CASES = [(rule, example) for rule in RULES for example in (*rule.passing, *rule.failing)]

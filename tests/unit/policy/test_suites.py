@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.config import Settings
+from slurm_agent_tools.cli.commands import policy_cases
+from slurm_agent_tools.cli.commands.policy_cases import PolicyCase
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.policy_commands import cases
-from slurm_agent_tools.policy_commands.cases import Case
+from slurm_agent_tools.settings import Settings
 
 FOLDER = Path(__file__).parents[3] / "policies" / "tests"
 RED, HONEST = FOLDER / "red-team.yaml", FOLDER / "honest.yaml"
@@ -20,11 +20,11 @@ LOADED = load(shipped())
 
 
 def listed(path: Path) -> list[object]:
-    return [pytest.param(case, id=Path(case.script or "").stem) for case in cases.read(path)]
+    return [pytest.param(case, id=Path(case.script or "").stem) for case in policy_cases.read(path)]
 
 
 def scripts(path: Path) -> list[Path]:
-    return [FOLDER / (case.script or "") for case in cases.read(path)]
+    return [FOLDER / (case.script or "") for case in policy_cases.read(path)]
 
 
 def plain(path: Path) -> str:
@@ -38,17 +38,17 @@ def plain(path: Path) -> str:
 
 
 @pytest.mark.parametrize("case", listed(RED))
-def test_a_script_that_gets_around_a_rule_is_stopped_by_that_rule(case: Case):
+def test_a_script_that_gets_around_a_rule_is_stopped_by_that_rule(case: PolicyCase):
     assert case.expect.rules
-    assert cases.difference(case, cases.judge(case, RED, LOADED, SETTINGS)) is None
+    assert policy_cases.difference(case, policy_cases.judge_case(case, RED, LOADED, SETTINGS)) is None
 
 
 @pytest.mark.parametrize("case", listed(HONEST))
-def test_an_honest_script_is_not_refused_for_the_wrong_reason(case: Case):
-    decision = cases.judge(case, HONEST, LOADED, SETTINGS)
+def test_an_honest_script_is_not_refused_for_the_wrong_reason(case: PolicyCase):
+    decision = policy_cases.judge_case(case, HONEST, LOADED, SETTINGS)
 
-    assert cases.difference(case, decision) is None
-    assert cases.said(decision) == set(case.expect.rules)
+    assert policy_cases.difference(case, decision) is None
+    assert policy_cases.decision_text(decision) == set(case.expect.rules)
 
 
 def test_there_are_enough_tricks_of_enough_kinds():

@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 from tests.unit.policy.applying import Request, apply, ways
 
-from slurm_agent_tools.jobscript.directives import read_directives
-from slurm_agent_tools.jobscript.options import NAMES
-from slurm_agent_tools.jobscript.request import arguments_to_directives, effective
+from slurm_agent_tools.models.decision import RuleResult
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import directives
 from slurm_agent_tools.policy.rules.examples import FILE, asks
-from slurm_agent_tools.replies import RuleResult
+from slurm_agent_tools.scripts.directive_lines import read_directives
+from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective
+from slurm_agent_tools.scripts.sbatch_options import NAMES
 
 POLICY = load(shipped()).policy
 
 
-def plan(text: str, arguments: dict[str, str] | None = None) -> Plan:
+def plan(text: str, arguments: dict[str, str] | None = None) -> PlannedRequest:
     header = read_directives(text.encode(), FILE)
     request = effective([*header.directives, *arguments_to_directives(arguments or {})])
     request = replace(request, problems=(*header.problems, *request.problems))

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from slurm_agent_tools.jobscript.request import effective, pins_to_directives
-from slurm_agent_tools.jobscript.resources import resolve
-from slurm_agent_tools.policy.check import check_text
-from slurm_agent_tools.policy.engine import decide
+from slurm_agent_tools.policy.decide import check_text, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
-from slurm_agent_tools.policy.rules.base import Example, Rule
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT
-from slurm_agent_tools.reader import read_script
+from slurm_agent_tools.policy.rules.rule import Example, Rule
+from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.scripts.resources_asked import resolve
 
 LOADED = load(shipped())
 CASES = Path(__file__).parents[3] / "policies" / "tests"
@@ -91,7 +90,7 @@ async def judged(example: Example, text: str):
     live = example.plan.live
     loaded: LoadedPolicy = replace(LOADED, policy=example.under(LOADED.policy))
     reading, pinned, resources = await read(text, live.partitions if live is not None else None)
-    plan = Plan(
+    plan = PlannedRequest(
         "submit_job",
         PROJECT,
         reading=reading,

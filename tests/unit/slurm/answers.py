@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.transport.base import Completed
 
 
 def done(

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import anyio
 import anyio.lowlevel
 
-from slurm_agent_tools.slurm import fields, squeue
-from slurm_agent_tools.slurm.sacct import COLUMNS
+from slurm_agent_tools.slurm.commands import columns, squeue
+from slurm_agent_tools.slurm.commands.sacct import COLUMNS
 
-US = fields.SEPARATOR
+US = columns.SEPARATOR
 START = 1_800_000_000
 _ROUNDS = 200  # of the event loop, in which all who can go on do so
 

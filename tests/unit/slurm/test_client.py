@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import anyio
 import pytest
+from tests.unit.services.clusters import ABOUT
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, FakeClock, accounted, queued
 from tests.unit.slurm.told import DISABLED, NO_DATABASE, NOTHING, SILENT, Told
-from tests.unit.toolbox.clusters import ABOUT
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.units import parse_job_id
 

@@ -10,7 +10,7 @@ from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, accounted, queued
 from tests.unit.slurm.told import NOTHING, UNKNOWN, Told
 
-from slurm_agent_tools.config import SlurmSettings
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.units import parse_job_id
 

@@ -2,19 +2,19 @@ import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import FakeClock, queued
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
-from slurm_agent_tools.slurm import sdiag
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.load import CALM, Answer, judge
-from slurm_agent_tools.slurm.runner import Completed
-from slurm_agent_tools.slurm.sdiag import Diagnosis
+from slurm_agent_tools.slurm.commands import sdiag
+from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
+from slurm_agent_tools.slurm.controller_load import CALM, ControllerAnswer, judge_load
 from slurm_agent_tools.slurm.watcher import Watcher
+from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
 
-IDLE, BUSY = Diagnosis(3, 0, 0.04), Diagnosis(200, 0, 0.04)
-QUICK, SLOW, STALLED = Answer(0.02, 5_000), Answer(9.0, 8_000_000), Answer(2.5, 5_000)
-SILENT = Answer(6.0, 0, came=False)
+IDLE, BUSY = ControllerStatistics(3, 0, 0.04), ControllerStatistics(200, 0, 0.04)
+QUICK, SLOW, STALLED = ControllerAnswer(0.02, 5_000), ControllerAnswer(9.0, 8_000_000), ControllerAnswer(2.5, 5_000)
+SILENT = ControllerAnswer(6.0, 0, came=False)
 
 
 @pytest.mark.parametrize(
@@ -24,28 +24,33 @@ SILENT = Answer(6.0, 0, came=False)
         ([QUICK] * 6, BUSY, "calm", 1),
         ([QUICK] * 5 + [STALLED], None, "calm", 1),
         ([QUICK] * 5 + [STALLED], BUSY, "loaded", 3),
-        ([Answer(3.0, 8_000_000)] * 6, None, "calm", 1),  # a long answer may take its time
+        ([ControllerAnswer(3.0, 8_000_000)] * 6, None, "calm", 1),  # a long answer may take its time
         ([SLOW, SLOW], IDLE, "loaded", 2),
         ([STALLED, STALLED], IDLE, "limited", 3),
         ([STALLED, STALLED], None, "limited", 3),
         ([STALLED, STALLED], BUSY, "loaded", 3),
         ([SILENT, SILENT], None, "loaded", 6),
-        ([Answer(60.0, 10)] * 3, IDLE, "limited", 6),
+        ([ControllerAnswer(60.0, 10)] * 3, IDLE, "limited", 6),
         ([STALLED, STALLED, *[QUICK] * 6], IDLE, "calm", 1),
     ],
 )
 def test_the_verdict_follows_from_the_last_answers(answers, diagnosis, kind, factor):
-    found = judge(answers, diagnosis)
+    found = judge_load(answers, diagnosis)
     assert (found.kind, found.factor) == (kind, factor)
 
 
 def test_the_verdict_says_how_long_a_slow_answer_took():
-    assert judge([QUICK, STALLED, Answer(3.5, 10)], IDLE).seconds == 3.0
+    assert judge_load([QUICK, STALLED, ControllerAnswer(3.5, 10)], IDLE).seconds == 3.0
 
 
 @pytest.mark.parametrize(
     ("diagnosis", "busy"),
-    [(IDLE, False), (Diagnosis(100, 0, None), True), (Diagnosis(1, 500, 0.1), True), (Diagnosis(1, 0, 5.0), True)],
+    [
+        (IDLE, False),
+        (ControllerStatistics(100, 0, None), True),
+        (ControllerStatistics(1, 500, 0.1), True),
+        (ControllerStatistics(1, 0, 5.0), True),
+    ],
 )
 def test_a_controller_is_busy_by_its_own_figures(diagnosis, busy):
     assert diagnosis.busy is busy
@@ -68,7 +73,7 @@ Backfilling stats
 
 
 def test_the_controllers_figures_are_read():
-    assert sdiag.parse(done(SDIAG)) == Diagnosis(threads=3, agent_queue=17, mean_cycle=0.036792)
+    assert sdiag.parse(done(SDIAG)) == ControllerStatistics(threads=3, agent_queue=17, mean_cycle=0.036792)
 
 
 def test_a_controller_before_its_first_cycle_has_no_mean_cycle():

@@ -10,13 +10,14 @@ import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, US, FakeClock
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
-from slurm_agent_tools.history.waits import Waited
-from slurm_agent_tools.model import Resources
-from slurm_agent_tools.slurm import comment, lookback, past, squeue
+from slurm_agent_tools.models.job import PastWait
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.settings import SlurmSettings
+from slurm_agent_tools.slurm import job_comment, occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.runner import Completed
+from slurm_agent_tools.slurm.commands import sacct_waits, squeue
+from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
 
 CONFIG = b"ClusterName = test\nSLURM_VERSION = 22.05.8\nAccountingStorageType = %s\n"
@@ -69,7 +70,7 @@ async def test_a_wait_counts_from_when_a_job_could_run():
 
     asked = Resources("gpu", 1, 2, 1, 4 * 2**30, time_limit_seconds=3600)
     assert found is not None
-    assert found.waits == (Waited(5, "gpu", 30, asked), Waited(6, "gpu", 90, asked))
+    assert found.waits == (PastWait(5, "gpu", 30, asked), PastWait(6, "gpu", 90, asked))
     assert (found.hours, found.own, found.note) == (168, True, None)
 
 
@@ -137,14 +138,14 @@ async def test_jobs_of_others_are_told_apart():
 @pytest.mark.parametrize("text", [row("5").replace(US, "|"), row("five"), row("5", tres="cpu"), row("5", start="soon")])
 def test_a_row_that_cannot_be_read_is_an_error(text: str):
     with pytest.raises(SlurmGarbled):
-        past.parse(done(table(text), argv=past.argv(2)))
+        sacct_waits.parse(done(table(text), argv=sacct_waits.argv(2)))
 
 
 def test_an_accounting_that_is_away_is_an_error_and_no_empty_answer():
     with pytest.raises(SlurmUnreachable):
-        past.parse(done(b"", b"sacct: error: slurm_persist_conn_open: failed to open", 1, past.argv(2)))
+        sacct_waits.parse(done(b"", b"sacct: error: slurm_persist_conn_open: failed to open", 1, sacct_waits.argv(2)))
     with pytest.raises(SlurmUnreachable):
-        past.parse(done(b"", b"sacct: error: slurm_persist_conn_open: failed to open", 0, past.argv(2)))
+        sacct_waits.parse(done(b"", b"sacct: error: slurm_persist_conn_open: failed to open", 0, sacct_waits.argv(2)))
 
 
 # --- the expected start, and the comment ---------------------------------------------------------------------------
@@ -165,21 +166,21 @@ def test_a_start_that_cannot_be_read_is_an_error():
 
 @pytest.mark.parametrize("run_id", [None, "exp-7", "a:b", "mlflow/12@node.3+x_y"])
 def test_a_comment_holds_the_token_and_the_run_id(run_id: str | None):
-    made = comment.build("sat-0123456789abcdef", run_id)
-    assert comment.token(f"{made} ") == "sat-0123456789abcdef"
-    assert comment.run_id(made) == run_id
+    made = job_comment.build("sat-0123456789abcdef", run_id)
+    assert job_comment.token(f"{made} ") == "sat-0123456789abcdef"
+    assert job_comment.run_id(made) == run_id
 
 
 def test_a_comment_that_others_wrote_is_no_token_of_ours():
-    assert comment.token(None) is comment.run_id(None) is None
-    assert comment.token("sat-0123456789abcdef0") != "sat-0123456789abcdef"
-    assert comment.run_id("free words") is None
+    assert job_comment.token(None) is job_comment.run_id(None) is None
+    assert job_comment.token("sat-0123456789abcdef0") != "sat-0123456789abcdef"
+    assert job_comment.run_id("free words") is None
 
 
 @pytest.mark.parametrize("run_id", ["", "a b", "a\n", "a|b", "a=b", "é", "$(id)", "a'b", 'a"b', "x" * 101, "\x1f"])
 def test_a_run_id_of_other_signs_is_not_plain(run_id: str):
-    assert not comment.plain(run_id)
-    assert comment.plain("x" * 100)
+    assert not job_comment.plain(run_id)
+    assert job_comment.plain("x" * 100)
 
 
 # --- an accounting that gives no answer ----------------------------------------------------------------------------
@@ -211,7 +212,7 @@ async def test_an_accounting_that_nobody_waits_for_any_longer_is_left_alone_too(
 
 async def test_a_wider_window_that_takes_too_long_or_is_too_much_leaves_the_short_one(monkeypatch: pytest.MonkeyPatch):
     told = Told({2: table(row("1")), 168: table(row("1"), row("2"))})
-    monkeypatch.setattr(lookback, "_WIDE", 0)
+    monkeypatch.setattr(occasional_questions, "_WIDE", 0)
 
     found = await told.slurm.past()
 

@@ -6,9 +6,9 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import squeue_row
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.slurm import fields, sacct, sbatch, scontrol, sinfo, squeue
+from slurm_agent_tools.slurm.commands import columns, sacct, sbatch, scontrol, sinfo, squeue
 
-US = fields.SEPARATOR
+US = columns.SEPARATOR
 
 
 def row(*, mark: str = "", **changes: str) -> bytes:
@@ -51,8 +51,8 @@ def test_a_name_that_holds_separators_breaks_and_forges_no_row(name):
 
 @pytest.mark.parametrize("argv", [squeue.argv, sacct.argv])
 def test_the_separator_is_the_one_that_was_asked_for(argv):
-    assert fields.separator(done(argv=argv(mark=MARK))) == US + MARK
-    assert fields.separator(done(argv=argv())) == US
+    assert columns.separator(done(argv=argv(mark=MARK))) == US + MARK
+    assert columns.separator(done(argv=argv())) == US
 
 
 def test_bytes_that_are_not_utf8_stay_visible():

@@ -3,7 +3,7 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import queued
 
 from slurm_agent_tools.errors import SlurmGarbled
-from slurm_agent_tools.slurm import squeue
+from slurm_agent_tools.slurm.commands import squeue
 
 ROWS = [
     queued("3"), queued("4", "PENDING", user="bob"), queued("5", "COMPLETED", comment="sat-5"),

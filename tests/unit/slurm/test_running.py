@@ -8,12 +8,14 @@ import anyio
 import pytest
 from tests.unit.slurm.answers import Prepared, done
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
-from slurm_agent_tools.model import Reservation, StepUse
-from slurm_agent_tools.slurm import hosts, reservations, sstat
+from slurm_agent_tools.models.job import StepUse
+from slurm_agent_tools.models.node import Reservation
+from slurm_agent_tools.settings import SlurmSettings
+from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import SystemClock
+from slurm_agent_tools.slurm.commands import scontrol_reservations, sstat
+from slurm_agent_tools.transport.local import SystemClock
 from slurm_agent_tools.units import JobId
 
 TRES = "cpu=00:00:09,energy=0,fs/disk=176472,mem=165830656,pages=0,vmem=165830656"
@@ -77,7 +79,7 @@ LINE = (
 
 
 def test_a_reservation_is_read():
-    assert reservations.parse(done(LINE.encode() + b"\n")) == (
+    assert scontrol_reservations.parse(done(LINE.encode() + b"\n")) == (
         Reservation(
             "works", datetime.fromtimestamp(1795274296, UTC), datetime.fromtimestamp(1795277896, UTC),
             frozenset({"cpu01", "cpu02", "gpu1"}), None, frozenset({"MAINT", "IGNORE_JOBS", "SPEC_NODES"}),
@@ -87,21 +89,21 @@ def test_a_reservation_is_read():
 
 def test_what_stands_behind_the_fields_changes_none_of_them():
     told = f"{LINE} Comment=StartTime=1 Nodes=all Flags=SPEC_NODES\n"
-    assert reservations.parse(done(told.encode())) == reservations.parse(done(LINE.encode()))
+    assert scontrol_reservations.parse(done(told.encode())) == scontrol_reservations.parse(done(LINE.encode()))
 
 
 def test_a_reservation_of_no_nodes_and_none_at_all_are_read():
-    [one] = reservations.parse(done(LINE.replace("cpu[01-02],gpu1", "(null)").replace("MAINT,", "").encode()))
+    [one] = scontrol_reservations.parse(done(LINE.replace("cpu[01-02],gpu1", "(null)").replace("MAINT,", "").encode()))
     assert (one.nodes, one.maintenance) == (frozenset(), False)
-    assert reservations.parse(done(b"No reservations in the system\n")) == ()
+    assert scontrol_reservations.parse(done(b"No reservations in the system\n")) == ()
 
 
 def test_a_reservation_that_cannot_be_read_is_an_error():
     for text in (LINE.replace("StartTime=1795274296", "StartTime=soon"), LINE.replace("[01-02]", "[01-")):
         with pytest.raises(SlurmGarbled):
-            reservations.parse(done(text.encode()))
+            scontrol_reservations.parse(done(text.encode()))
     with pytest.raises(SlurmUnreachable):
-        reservations.parse(done(code=None))
+        scontrol_reservations.parse(done(code=None))
 
 
 # --- questions ---------------------------------------------------------------------------------------------------
@@ -145,15 +147,15 @@ async def test_reservations_are_kept_for_a_minute():
     ],
 )
 def test_host_lists_are_expanded(text: str, names: set[str]):
-    assert hosts.expand(text) == names
+    assert node_list.expand(text) == names
 
 
 @pytest.mark.parametrize("text", ["", "a,,b", "a[1-", "a]1[", "a[x]", "a[3-1]", "a[1-999999999]", "a b", "a[[1]]"])
 def test_what_is_no_host_list_is_an_error(text: str):
     with pytest.raises(ValueError, match="not a"):
-        hosts.expand(text)
+        node_list.expand(text)
 
 
 def test_an_expression_for_more_nodes_than_any_cluster_has_is_an_error():
     with pytest.raises(ValueError, match="more than"):
-        hosts.expand("a[1-50000],b[1-50001]")
+        node_list.expand("a[1-50000],b[1-50001]")

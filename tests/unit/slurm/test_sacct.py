@@ -6,10 +6,10 @@ import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import FakeClock, accounted
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmGarbled
-from slurm_agent_tools.slurm import sacct
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.commands import sacct
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20

@@ -6,11 +6,11 @@ import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import FakeClock, accounted, queued
 
-from slurm_agent_tools.config import SlurmSettings
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.local import SystemClock
 from slurm_agent_tools.slurm.watcher import Watcher, offset, poll_interval
+from slurm_agent_tools.transport.local import SystemClock
 from slurm_agent_tools.units import JobId
 
 UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)

@@ -22,7 +22,7 @@ from slurm_agent_tools.policy.rules import (
     status_first,
     time_limit,
 )
-from slurm_agent_tools.policy.rules.base import Rule
+from slurm_agent_tools.policy.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     memory_per_gpu.RULE,

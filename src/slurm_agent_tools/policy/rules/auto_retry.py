@@ -6,30 +6,35 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from slurm_agent_tools.model import Evidence, ScriptReading
+from slurm_agent_tools.models.request import Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import PastRun, Plan
-from slurm_agent_tools.policy.rules import findings, mending, remedies
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, reason_for
+from slurm_agent_tools.policy.plan import PastRun, PlannedRequest
+from slurm_agent_tools.policy.rules import finding_rules, remedies, script_mending
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past
 from slurm_agent_tools.policy.rules.remedies import replace
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, reading_of, reason_for
 
 ID = "auto-retry"
+
 _WHY = "A retry without a look repeats the failure at the cluster's cost."
+
 _IN_A_ROW = 3
+
 _ADVICE = "let the job end when its work fails; after analyze_log, submit the corrected script again."
+
 _OPTIONS = r"--retries|--restart-times|-T|--errorStrategy|-process\.errorStrategy|--max[-_]restarts?"
+
 _AGAIN = r"\b(?:sbatch|scontrol|exec|retry|autorestart)\b|\$0|BASH_SOURCE"
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     verdicts = [_text(plan), *_history(plan, policy)]
     severity = ("deny", "approve", "justify", "warn")
     spoken = sorted((v for v in verdicts if v is not None), key=lambda v: severity.index(v.outcome))
     return spoken[0] if spoken else passed("Nothing in this request tries again by itself.")
 
 
-def _text(plan: Plan) -> Verdict | None:
+def _text(plan: PlannedRequest) -> Judgement | None:
     """What the script's own lines say about another try, all in one answer."""
     reading = reading_of(plan)
     request = reading.request
@@ -45,7 +50,7 @@ def _text(plan: Plan) -> Verdict | None:
     if stated or after:
         steps.append(replace([*stated, *after]))
         lines += proof([*stated, *after])
-    verdict = findings.speak(reading, found, _WHY, _once, _ADVICE) if found else None
+    verdict = finding_rules.speak(reading, found, _WHY, _once, _ADVICE) if found else None
     if verdict is None and not told:
         return None
     if verdict is not None:
@@ -53,7 +58,7 @@ def _text(plan: Plan) -> Verdict | None:
         steps.append(verdict.remedy or "")
         lines += verdict.evidence
     outcome = "deny" if verdict is None or stated or after else verdict.outcome
-    return Verdict(outcome, f"{findings.sentence(told)} {_WHY}", len(lines), 0, "\n".join(steps), lines)
+    return Judgement(outcome, f"{finding_rules.sentence(told)} {_WHY}", len(lines), 0, "\n".join(steps), lines)
 
 
 def _once(text: str) -> str:
@@ -64,12 +69,12 @@ def _once(text: str) -> str:
     if plain != text:
         return plain
     if re.match(r"\s*(?:for|while|until|if)\b", text) is not None:
-        return mending.once(text)
+        return script_mending.once(text)
     head, sign, _ = text.partition("||")
-    return head.rstrip() if sign else mending.drop(text, _AGAIN)
+    return head.rstrip() if sign else script_mending.drop(text, _AGAIN)
 
 
-def _history(plan: Plan, policy: Policy) -> list[Verdict | None]:
+def _history(plan: PlannedRequest, policy: Policy) -> list[Judgement | None]:
     if plan.live is None or plan.tool != "submit_job":
         return []
     reading = reading_of(plan)
@@ -77,7 +82,7 @@ def _history(plan: Plan, policy: Policy) -> list[Verdict | None]:
     return [_failed_before(next(same, None), plan, policy), _in_a_row(plan.live.history, reading)]
 
 
-def _failed_before(run: PastRun | None, plan: Plan, policy: Policy) -> Verdict | None:
+def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) -> Judgement | None:
     """What the newest run of the same script means for the next one."""
     if run is None or not run.failed:
         return None
@@ -85,7 +90,7 @@ def _failed_before(run: PastRun | None, plan: Plan, policy: Policy) -> Verdict |
     if not run.analysed:
         message = f"The last run of this script, job {run.job_id}, ended {ended} and was not analysed. {_WHY}"
         look = f'Call analyze_log with job_id="{run.job_id}".'
-        return Verdict("deny", message, ended, None, _change(f"{look}\n", run, reading_of(plan).path))
+        return Judgement("deny", message, ended, None, _change(f"{look}\n", run, reading_of(plan).path))
     if run.script_sha256 != reading_of(plan).sha256 or reason_for(plan, policy, directive=False) is not None:
         return None
     found = f" ({run.category})" if run.category else ""
@@ -93,7 +98,7 @@ def _failed_before(run: PastRun | None, plan: Plan, policy: Policy) -> Verdict |
         f"Job {run.job_id} ran this very script and ended {ended}. It was analysed{found}, and the script has not"
         " changed since: what made it fail is still there."
     )
-    return Verdict("justify", message, ended, None, _change("", run, reading_of(plan).path))
+    return Judgement("justify", message, ended, None, _change("", run, reading_of(plan).path))
 
 
 def _change(first: str, run: PastRun, script: str) -> str:
@@ -103,7 +108,7 @@ def _change(first: str, run: PastRun, script: str) -> str:
     return remedies.ways(correct, ("keep the script, where the cause lay outside it", unchanged))
 
 
-def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Verdict | None:
+def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Judgement | None:
     """Three failures of one category, one after the other, under this job's name."""
     name = reading.request.name or reading.path.rsplit("/", 1)[-1]
     newest = list(islice((run for run in history if run.job_name == name and not run.active), _IN_A_ROW))
@@ -113,10 +118,10 @@ def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Verdict | N
     ids = ", ".join(run.job_id for run in newest)
     message = f"The last {_IN_A_ROW} runs of {name} ({ids}) all failed with {kinds.pop()}. {_WHY}"
     remedy = "Ask a person: report the three diagnoses, and submit again only with that person's approval."
-    return Verdict("approve", message, _IN_A_ROW, _IN_A_ROW - 1, remedy)
+    return Judgement("approve", message, _IN_A_ROW, _IN_A_ROW - 1, remedy)
 
 
-def _again(**facts: object) -> Plan:
+def _again(**facts: object) -> PlannedRequest:
     """The example script, sent again after job 41."""
     plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1, live=live())
     reading = reading_of(plan)

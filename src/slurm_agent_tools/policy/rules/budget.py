@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_agent_tools.model import Resources
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Live, Plan
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, request_of
+from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
 from slurm_agent_tools.policy.rules.gpus import GPU_OPTIONS
 from slurm_agent_tools.policy.rules.remedies import replace, ways
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, request_of
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _WHY = "The group's share of the cluster is counted in hours."
+
 _STOP = "Only a person can tell when the reason for that is gone."
+
 _COUNT = "What cannot be counted is not submitted."
+
 _STARTED = "Call get_status until one of your pending jobs has started, then submit again."
+
 _CROWD = "A full queue delays everybody's next job."
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     if policy.submissions == "off":
         return _switched_off(plan)
     told = []
@@ -31,14 +35,14 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     return passed(" ".join(told) or "This policy sets no budget.")
 
 
-def _switched_off(plan: Plan) -> Verdict:
+def _switched_off(plan: PlannedRequest) -> Judgement:
     if plan.tool != "submit_job":
         return passed("Submissions are switched off at the moment; this one submits nothing.")
     message = f"A person has switched all submissions off (`submissions: off` in the policy). {_STOP}"
-    return Verdict("deny", message, "off", "on", "Ask a person to switch them on again, and wait for that.")
+    return Judgement("deny", message, "off", "on", "Ask a person to switch them on again, and wait for that.")
 
 
-def _hours(plan: Plan, policy: Policy) -> Iterator[Verdict]:
+def _hours(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
     """GPU and CPU hours of this job alone, and together with those of the last 24 hours."""
     limits, fits = policy.limits, _fits(plan, policy)
     for unit, count, of_job, of_day in (
@@ -57,11 +61,11 @@ def _hours(plan: Plan, policy: Policy) -> Iterator[Verdict]:
             yield _within(plan, unit, hours, _today(plan.live, unit), of_day, "the last 24 hours with this job", fits)
 
 
-def _today(facts: Live, unit: str) -> float:
+def _today(facts: LiveFacts, unit: str) -> float:
     return facts.gpu_hours_today if unit == "GPU" else facts.cpu_hours_today
 
 
-def _product(plan: Plan, count: int | None) -> float | None:
+def _product(plan: PlannedRequest, count: int | None) -> float | None:
     limit = plan.resources.time_limit_seconds
     if count == 0:
         return 0.0
@@ -71,7 +75,7 @@ def _product(plan: Plan, count: int | None) -> float | None:
     return round(count * limit / 3600 * (array.count if array is not None else 1), 2)
 
 
-def _fits(plan: Plan, policy: Policy) -> int:
+def _fits(plan: PlannedRequest, policy: Policy) -> int:
     """The longest time limit, in whole minutes as seconds, with which this job keeps to every budget of hours."""
     limits, facts = policy.limits, plan.live
     array = request_of(plan).array
@@ -87,7 +91,7 @@ def _fits(plan: Plan, policy: Policy) -> int:
     return max(0, int(min([*seconds, policy.limits.time_limit.free]) // 60 * 60))
 
 
-def _uncountable(plan: Plan, policy: Policy, unit: str, limit: float | None) -> Verdict:
+def _uncountable(plan: PlannedRequest, policy: Policy, unit: str, limit: float | None) -> Judgement:
     message = f"The {unit} hours of this job cannot be told, and {limit:g} are allowed without a person. {_COUNT}"
     request = request_of(plan)
     steps = [replace(request.find("time", "time-min"), f"#SBATCH --time={format_duration(policy.defaults.time_limit)}")]
@@ -96,10 +100,12 @@ def _uncountable(plan: Plan, policy: Policy, unit: str, limit: float | None) -> 
     if unit == "CPU" and plan.resources.cpus is None:
         found = request.find("ntasks", "cpus-per-task", "nodes", "exclusive")
         steps.append(replace(found, "#SBATCH --nodes=1", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=1"))
-    return Verdict("deny", message, "unknown", limit, "\n".join(steps), proof(request.find("time")))
+    return Judgement("deny", message, "unknown", limit, "\n".join(steps), proof(request.find("time")))
 
 
-def _within(plan: Plan, unit: str, hours: float, before: float, limit: float, span: str, fits: int) -> Verdict:
+def _within(
+    plan: PlannedRequest, unit: str, hours: float, before: float, limit: float, span: str, fits: int
+) -> Judgement:
     total = round(hours + before, 2)
     if total <= limit or hours == 0:
         return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.", total, limit)
@@ -111,27 +117,27 @@ def _within(plan: Plan, unit: str, hours: float, before: float, limit: float, sp
         remedy = ways(shorter, ("wait", later)) if before and hours <= limit else shorter
     else:
         remedy = later if before and hours <= limit else "Ask a person: no time limit is short enough."
-    return Verdict("approve", message, total, limit, remedy, evidence)
+    return Judgement("approve", message, total, limit, remedy, evidence)
 
 
-def _counts(plan: Plan, policy: Policy) -> Iterator[Verdict]:
+def _counts(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
     """Limits on what waits and on how often something is submitted; they need the moment's facts."""
     if plan.tool != "submit_job" or plan.live is None:
         return
     most, pending = policy.limits.max_pending_jobs, plan.live.pending_after
     if most is not None and pending is None:
         message = f"The pending jobs could not be counted, and at most {most} are allowed. {_CROWD}"
-        yield Verdict("deny", message, "unknown", most, "Call get_status, then submit again.")
+        yield Judgement("deny", message, "unknown", most, "Call get_status, then submit again.")
     elif most is not None and pending is not None and pending > most:
         message = f"{pending} pending jobs with this one, at most {most} are allowed. {_CROWD}"
-        yield Verdict("deny", message, pending, most, _STARTED)
+        yield Judgement("deny", message, pending, most, _STARTED)
     elif most is not None:
         yield passed(f"{pending} of {most} pending jobs.", pending, most)
     daily, sent = policy.limits.max_daily_submissions, plan.live.submissions_today
     if daily is not None and sent >= daily:
         message = f"{sent} jobs were submitted in the last 24 hours, at most {daily} are allowed. {_CROWD}"
         remedy = "Call get_status until the oldest of them is 24 hours old, then submit again."
-        yield Verdict("deny", message, sent, daily, remedy)
+        yield Judgement("deny", message, sent, daily, remedy)
     elif daily is not None:
         yield passed(f"{sent + 1} of {daily} submissions in 24 hours.", sent + 1, daily)
 

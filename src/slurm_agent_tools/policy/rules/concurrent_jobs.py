@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Job, Resources
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Live, Plan
-from slurm_agent_tools.policy.rules.base import (
+from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
+from slurm_agent_tools.policy.rules.examples import asks, live
+from slurm_agent_tools.policy.rules.remedies import note, replace, ways
+from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
+    Judgement,
     Rule,
-    Verdict,
     not_evaluated,
     passed,
     proof,
     request_of,
 )
-from slurm_agent_tools.policy.rules.examples import asks, live
-from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.units import ArraySpec, JobId, parse_array
 
 _WHY = "The cluster is shared, and a runaway agent must stop here."
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request, most = request_of(plan), policy.limits.max_concurrent_jobs
     width = _width(plan)
     if width > most:
         message = f"This array alone may run {width} tasks at once, more than {most} concurrent jobs. {_WHY}"
         remedy = replace(request.find("array"), *_throttled(request.array, most))
-        return Verdict("deny", message, width, most, remedy, proof(request.find("array")))
+        return Judgement("deny", message, width, most, remedy, proof(request.find("array")))
     if plan.tool != "submit_job":
         return passed(f"The job takes {width} of {most} slots.", width, most)
     if plan.live is None:
@@ -38,15 +39,15 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
         return passed(f"{after} of {most} slots are taken with this job.", after, most)
     free = most - (after - width)
     message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
-    return Verdict("deny", message, after, most, _remedy(plan, width, free), proof(request.find("array")))
+    return Judgement("deny", message, after, most, _remedy(plan, width, free), proof(request.find("array")))
 
 
-def _width(plan: Plan) -> int:
+def _width(plan: PlannedRequest) -> int:
     array = request_of(plan).array
     return array.concurrency if array is not None else plan.resources.array_concurrency or 1
 
 
-def _after(live: Live, width: int) -> int:
+def _after(live: LiveFacts, width: int) -> int:
     if live.slots_after is not None:
         return live.slots_after
     return live.active_jobs + width - (1 if live.takes_over is not None else 0)
@@ -59,7 +60,7 @@ def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:
     return [f"#SBATCH --array={indices}%{at_once}"]
 
 
-def _remedy(plan: Plan, width: int, free: int) -> str:
+def _remedy(plan: PlannedRequest, width: int, free: int) -> str:
     request = request_of(plan)
     active = plan.live.active if plan.live is not None else ()
     ids = list(dict.fromkeys(str(job.job_id.whole) for job in active))

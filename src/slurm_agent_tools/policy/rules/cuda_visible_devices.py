@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.model import Directive, Finding
+from slurm_agent_tools.models.request import Directive, Finding
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
-from slurm_agent_tools.policy.rules import findings
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, reading_of
+from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.rules import finding_rules
 from slurm_agent_tools.policy.rules.examples import asks, does
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, reading_of
 
 ID = "cuda-visible-devices"
+
 DEVICE_VARIABLES = frozenset(
     {
         "CUDA_VISIBLE_DEVICES",
@@ -22,11 +23,13 @@ DEVICE_VARIABLES = frozenset(
         "ZE_AFFINITY_MASK",
     }
 )
+
 _WHY = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
+
 _ADVICE = "the GPUs of the job are already the only visible ones; ask for their number with #SBATCH --gpus=N."
 
 
-def _judge(plan: Plan, _: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     reading = reading_of(plan)
     found = [finding for finding in reading.findings if finding.rule == ID]
     lines = {finding.evidence.line for finding in found}
@@ -37,7 +40,7 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
     ]
     if not found:
         return passed("The script leaves the choice of GPUs to Slurm.")
-    return findings.speak(reading, found, _WHY, _without, _ADVICE)
+    return finding_rules.speak(reading, found, _WHY, _without, _ADVICE)
 
 
 def _without(text: str) -> str:
@@ -54,6 +57,7 @@ def _without(text: str) -> str:
 
 
 _NAMED = "|".join(sorted(DEVICE_VARIABLES))
+
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\$\{[^}]*\}|[^\s;&|)\"'])*"
 
 

@@ -5,30 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.model import Directive
+from slurm_agent_tools.models.request import Directive
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Live, Plan
-from slurm_agent_tools.policy.rules.base import (
+from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
+from slurm_agent_tools.policy.rules.examples import asks, past
+from slurm_agent_tools.policy.rules.examples import live as facts
+from slurm_agent_tools.policy.rules.remedies import note, replace, ways
+from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
+    Judgement,
     Rule,
-    Verdict,
     not_evaluated,
     passed,
     proof,
     request_of,
 )
-from slurm_agent_tools.policy.rules.examples import asks, past
-from slurm_agent_tools.policy.rules.examples import live as facts
-from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 
 _WHY = "Slurm 22.05 runs a job at once when the job that it should wait for is unknown."
+
 _GONE = "There is nothing left to wait for."
+
 _HOPELESS = "Such a job waits for ever, or starts at once where Slurm has forgotten the other one."
+
 _OTHER = "#SBATCH --dependency=afterok:<id of a job that get_status shows>"
+
 _GOOD = "COMPLETED"
+
 _WANTED = {"afterok": True, "aftercorr": True, "afternotok": False}  # whether the other job has to end well
+
 _TYPES = ("after", "afterok", "afterany", "afternotok", "aftercorr", "afterburstbuffer")
+
 _JOB = re.compile(r"([1-9]\d{0,9})(?:_(?:\d{1,9}|\*))?(\+\d{1,6})?")
 
 
@@ -59,7 +66,7 @@ def _base(kind: str, job: str) -> str:
     return match[1]
 
 
-def _judge(plan: Plan, _: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     request = request_of(plan)
     if request.dependency is None:
         return passed("The job waits for no other job.")
@@ -71,13 +78,13 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
             f"The dependency cannot be read: {error}. A job that waits for the wrong thing runs at the wrong time."
         )
         remedy = _remedy(stated)
-        return Verdict("deny", message, request.dependency, None, remedy, proof(stated))
+        return Judgement("deny", message, request.dependency, None, remedy, proof(stated))
     if not ids:
         return passed("The job waits for jobs of its own name only.", request.dependency)
     return _judged(request.dependency, ids, stated, plan.live)
 
 
-def _judged(dependency: str, ids: Sequence[str], stated: Sequence[Directive], live: Live | None) -> Verdict:
+def _judged(dependency: str, ids: Sequence[str], stated: Sequence[Directive], live: LiveFacts | None) -> Judgement:
     """What the queue and the accounting say of the jobs that are waited for."""
     if live is None:
         return not_evaluated(f"Needs the queue to tell whether job {', '.join(ids)} exists.")
@@ -90,7 +97,7 @@ def _judged(dependency: str, ids: Sequence[str], stated: Sequence[Directive], li
         return passed(f"The job waits for {', '.join(ids)}.", dependency)
     ended = {job: live.ended_jobs[job] for job in unknown if job in live.ended_jobs}
     message = f"{_forgotten(unknown, ended)}. {_GONE if len(ended) == len(unknown) else _WHY}"
-    return Verdict("deny", message, dependency, None, _remedy(stated), proof(stated))
+    return Judgement("deny", message, dependency, None, _remedy(stated), proof(stated))
 
 
 def _forgotten(unknown: Sequence[str], ended: Mapping[str, str]) -> str:
@@ -116,7 +123,7 @@ def _never(dependency: str, ended: Mapping[str, str]) -> dict[str, str]:
 
 def _hopeless(
     dependency: str, never: Mapping[str, str], ended: Mapping[str, str], stated: Sequence[Directive]
-) -> Verdict:
+) -> Judgement:
     what = "; ".join(f"job {job} ended {ended[job]}, so {item} can never be met" for job, item in never.items())
     failed = [job for job in never if ended[job] != _GOOD]
     looks = [f'Call analyze_log with job_id="{job}".' for job in failed]
@@ -124,7 +131,7 @@ def _hopeless(
     other = "\n".join([*looks, replace(stated, _OTHER), *advice])
     ends = ", ".join(f"{job} {ended[job]}" for job in never)
     remedy = ways(other, (f"run it although job {ends}", replace(stated)))
-    return Verdict("deny", f"{what[:1].upper()}{what[1:]}. {_HOPELESS}", dependency, None, remedy, proof(stated))
+    return Judgement("deny", f"{what[:1].upper()}{what[1:]}. {_HOPELESS}", dependency, None, remedy, proof(stated))
 
 
 def _remedy(stated: Sequence[Directive]) -> str:
@@ -132,7 +139,7 @@ def _remedy(stated: Sequence[Directive]) -> str:
     return ways(replace(stated), ("wait for another job", replace(stated, _OTHER)))
 
 
-def _after(dependency: str, state: str) -> Plan:
+def _after(dependency: str, state: str) -> PlannedRequest:
     """A job that waits for job 18, which is over and no longer in the queue."""
     known = facts(ended_jobs={"18": state}, history=(past("18", script_path="scripts/prepare.sh"),))
     return asks(f"#SBATCH --dependency={dependency}", dependency=dependency, live=known)

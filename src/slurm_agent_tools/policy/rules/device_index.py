@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.policy.rules import findings
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules import finding_rules
 from slurm_agent_tools.policy.rules.examples import asks, does
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
 
 ID = "device-index"
+
 _WHY = "A fixed number works on one allocation and takes the wrong GPU, or none, on the next."
 
 # Each way to write a number, and the same without it.
@@ -38,7 +39,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=findings.judge(
+    judge=finding_rules.judge(
         ID,
         clean="The script names no fixed GPU.",
         why=_WHY,

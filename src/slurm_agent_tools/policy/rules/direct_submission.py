@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.policy.rules import findings, mending
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules import finding_rules, script_mending
 from slurm_agent_tools.policy.rules.examples import asks, does
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
 
 ID = "direct-submission"
+
 _WHY = "A job that a job submits was checked by nobody and counts in no limit."
 
 _COMMANDS = r"\b(?:sbatch|salloc|scontrol|scancel|srun|SLURMCluster|submitit|slurm)\b"
 
 
 def _without(text: str) -> str:
-    return mending.drop(text, _COMMANDS)
+    return script_mending.drop(text, _COMMANDS)
 
 
 RULE = Rule(
@@ -22,7 +23,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=findings.judge(
+    judge=finding_rules.judge(
         ID,
         clean="The script submits and changes no jobs.",
         why=_WHY,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.model import Directive, Evidence, ScriptReading
+from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
-from slurm_agent_tools.policy.rules import remedies, unread
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, proof, reading_of, request_of
+from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.rules import remedies, unreadable_options
 from slurm_agent_tools.policy.rules.examples import FILE, asks
 from slurm_agent_tools.policy.rules.remedies import replace
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, reading_of, request_of
 
 _WHY = "An option that was not understood or not allowed can change what the job takes."
+
 _ELSEWHERE = frozenset({"requeue"})  # auto-retry speaks about it
 
 # What is wrong with options that scripts really use, and what to do instead. Any other one is refused by its name.
@@ -47,7 +48,7 @@ _ADVICE = {
 }
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request = request_of(plan)
     if request.problems:
         return _unreadable(reading_of(plan), request.problems)
@@ -60,31 +61,31 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
     return passed("Every option of the script is understood and allowed.", len(request.directives))
 
 
-def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Verdict:
+def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judgement:
     what = "; ".join(f"line {problem.line}: {problem.text}" if problem.line else problem.text for problem in problems)
     message = f"{what[:1].upper()}{what[1:]}. {_WHY}"
-    return Verdict("deny", message, len(problems), 0, unread.corrected(reading, problems), problems)
+    return Judgement("deny", message, len(problems), 0, unreadable_options.corrected(reading, problems), problems)
 
 
-def _components(stated: tuple[Directive, ...], count: int) -> Verdict:
+def _components(stated: tuple[Directive, ...], count: int) -> Judgement:
     message = f"The script asks for a heterogeneous job of {count} components. Their limits cannot be told apart."
     remedy = f"{replace(stated)}\n{remedies.note('submit one job for each component.')}"
-    return Verdict("deny", message, count, 1, remedy, proof(stated))
+    return Judgement("deny", message, count, 1, remedy, proof(stated))
 
 
-def _refused(refused: list[Directive]) -> Verdict:
+def _refused(refused: list[Directive]) -> Judgement:
     names = list(dict.fromkeys(directive.option for directive in refused))
     told = "; ".join(f"--{name} {_advice(name)}" for name in names)
     message = f"This policy does not let an agent use {', '.join(f'--{name}' for name in names)}. {_WHY}"
     remedy = f"{replace(refused)}\n{remedies.note(f'{told}.')}"
-    return Verdict("deny", message, ", ".join(names), "allowed_options", remedy, proof(refused))
+    return Judgement("deny", message, ", ".join(names), "allowed_options", remedy, proof(refused))
 
 
 def _advice(name: str) -> str:
     return _ADVICE.get(name) or "is not on the policy's list allowed_options; a person may add it to the site's policy"
 
 
-def _two() -> Plan:
+def _two() -> PlannedRequest:
     """A heterogeneous job."""
     plan = asks("#SBATCH --ntasks=1", "#SBATCH hetjob", "#SBATCH --ntasks=2", "python train.py", components=2)
     reading = reading_of(plan)

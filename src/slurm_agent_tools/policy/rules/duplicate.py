@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.policy.rules.base import (
+from slurm_agent_tools.policy.rules.examples import asks, live, past
+from slurm_agent_tools.policy.rules.rule import (
     SUBMIT,
     Example,
+    Judgement,
     Rule,
-    Verdict,
     facts_of,
     not_evaluated,
     passed,
     reason_for,
 )
-from slurm_agent_tools.policy.rules.examples import asks, live, past
 
 _WHY = "The same work done twice is wasted, and both jobs may write the same files."
+
 _SHA = "2" * 64
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     if plan.request_sha256 is None:
         return not_evaluated("The request has no hash to compare.")
     same = [run for run in facts_of(plan).history if run.active and run.request_sha256 == plan.request_sha256]
@@ -36,10 +37,10 @@ def _judge(plan: Plan, policy: Policy) -> Verdict:
         "\n".join(f'wait_for_job with job_id="{run.job_id}" until it has ended, then submit again.' for run in same),
         ("say why it runs twice", remedies.call_again("justification", remedies.WHY_TWICE)),
     )
-    return Verdict("justify", message, ids, None, remedy)
+    return Judgement("justify", message, ids, None, remedy)
 
 
-def _twice(justification: str | None = None) -> Plan:
+def _twice(justification: str | None = None) -> PlannedRequest:
     history = (past("51", request_sha256=_SHA, active=True),)
     return asks(
         "python train.py", request_sha256=_SHA, live=live(active_jobs=1, history=history), justification=justification

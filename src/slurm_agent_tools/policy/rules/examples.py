@@ -7,36 +7,36 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from slurm_agent_tools.model import (
-    Directive,
-    Evidence,
-    Finding,
-    JobRequest,
-    Partition,
-    Resources,
-    ScriptReading,
-)
-from slurm_agent_tools.policy.plan import Live, PastRun, Plan
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, Resources, ScriptReading
+from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
 
 GIB = 2**30
+
 HOUR = 3600
+
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
+
 PROJECT = "/home/ada/project"
+
 FILE = "scripts/train.sh"
 
 GPU = Partition(
     "gpu", "UP", default=True, nodes=2, max_time_seconds=4 * 24 * HOUR, default_time_seconds=None,
     total_gpus=8, gpus_per_node=4, cpus_per_node=32, memory_per_node=256 * GIB,
 )  # fmt: skip
+
 CPU = Partition(
     "cpu", "UP", default=False, nodes=2, max_time_seconds=24 * HOUR, default_time_seconds=None,
     cpus_per_node=32, memory_per_node=64 * GIB,
 )  # fmt: skip
+
 _NOTHING = Resources()
+
 OLD = replace(CPU, name="old", state="DOWN")
 
 
-def live(**facts: Any) -> Live:
+def live(**facts: Any) -> LiveFacts:
     """An idle cluster with the partitions gpu (default), cpu and old (down), looked at a minute ago."""
     stated: dict[str, Any] = {
         "now": NOW,
@@ -44,7 +44,7 @@ def live(**facts: Any) -> Live:
         "active_jobs": 0,
         "status_read": NOW - timedelta(minutes=1),
     }
-    return Live(**{**stated, **facts})
+    return LiveFacts(**{**stated, **facts})
 
 
 def script(*lines: str) -> str:
@@ -56,16 +56,16 @@ def asks(
     *lines: str,
     resources: Resources = _NOTHING,
     findings: tuple[Finding, ...] = (),
-    live: Live | None = None,
+    live: LiveFacts | None = None,
     justification: str | None = None,
     request_sha256: str | None = None,
     reason: str | None = None,
     **request: Any,
-) -> Plan:
+) -> PlannedRequest:
     """The plan to submit a script of these lines; `request`, `resources` and `reason` say what the lines mean."""
     text = script(*lines)
     directives = tuple(_directive(number, line) for number, line in enumerate(lines, 2) if line.startswith("#SBATCH"))
-    return Plan(
+    return PlannedRequest(
         tool="submit_job",
         project=PROJECT,
         reading=ScriptReading(
@@ -87,7 +87,7 @@ def _directive(number: int, line: str) -> Directive:
     return Directive(option, value or None, "script", Evidence(FILE, number, line))
 
 
-def does(rule: str, what: str, line: str, *, level: str = "deny") -> Plan:
+def does(rule: str, what: str, line: str, *, level: str = "deny") -> PlannedRequest:
     """The plan to submit a script in which `line` does something that `rule` speaks about."""
     finding = Finding(rule, what, Evidence(FILE, 2, line), level)  # type: ignore[arg-type]
     return asks(line, findings=(finding,))

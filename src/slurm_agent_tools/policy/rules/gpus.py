@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from slurm_agent_tools.model import Resources
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import bands
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed, request_of
 from slurm_agent_tools.policy.rules.examples import asks
 from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, request_of
 
 GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task", "ntasks-per-gpu")
+
 _WHY = "Every GPU that one job holds is one that nobody else can use."
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request = request_of(plan)
     if not uses_gpus(request, plan.resources):
         return passed("The job uses no GPU.", 0, policy.limits.gpus.free)

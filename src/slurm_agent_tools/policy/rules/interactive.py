@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.policy.rules import findings, mending
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules import finding_rules, script_mending
 from slurm_agent_tools.policy.rules.examples import asks, does
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
 
 ID = "interactive"
+
 _WHY = "Nobody sits at the terminal of a batch job: it waits until its time is over and holds its nodes meanwhile."
 
 _PTY = re.compile(r"\s+--pty(?:=\S+)?(?=\s|$)")
+
 _BARE_SHELL = r"\bsrun\b[^;&|]*\s(?:\S*/)?(?:bash|sh|zsh|dash|ksh|fish|tcsh|csh)(?:\s+-\S+)*\s*$"
 
 
@@ -19,7 +21,7 @@ def _without_terminal(text: str) -> str:
     """The step without its terminal; a shell that nobody types into has nothing to run."""
     plain = _PTY.sub("", text)
     shell = re.search(_BARE_SHELL, plain) is not None
-    return mending.drop(plain, _BARE_SHELL) if shell or plain == text else plain
+    return script_mending.drop(plain, _BARE_SHELL) if shell or plain == text else plain
 
 
 RULE = Rule(
@@ -28,7 +30,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=findings.judge(
+    judge=finding_rules.judge(
         ID,
         clean="The script opens no terminal.",
         why=_WHY,

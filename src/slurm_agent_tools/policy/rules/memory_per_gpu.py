@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import JobRequest, Resources
+from slurm_agent_tools.models.request import JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import bands
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, proof, request_of
 from slurm_agent_tools.policy.rules.examples import GIB, asks
 from slurm_agent_tools.policy.rules.remedies import replace, ways, with_reason
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, proof, request_of
 from slurm_agent_tools.units import format_memory, human_memory
 
 MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
+
 _WHY = "Memory that one GPU's job holds is memory that the node's other GPUs cannot use."
 
 
@@ -21,7 +22,7 @@ def uses_gpus(request: JobRequest, resources: Resources) -> bool:
     return bool(resources.gpus) or (resources.gpus is None and any(stated))
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request = request_of(plan)
     gpus = uses_gpus(request, plan.resources)
     option = "mem-per-gpu" if gpus else "mem"
@@ -43,12 +44,12 @@ def _line(option: str, size: int) -> str:
     return f"#SBATCH --{option}={format_memory(size)}"
 
 
-def _whole_node(plan: Plan, policy: Policy, option: str, value: int | None) -> Verdict:
+def _whole_node(plan: PlannedRequest, policy: Policy, option: str, value: int | None) -> Judgement:
     limits = policy.limits.memory_without_gpus if option == "mem" else policy.limits.memory_per_gpu
     directives = request_of(plan).find(*MEMORY_OPTIONS)
     most = human_memory(limits.justify)
     reason = with_reason(directives, _line(option, limits.justify))
-    return Verdict(
+    return Judgement(
         "approve",
         f"A memory size of 0 takes the whole node's memory, and beyond {most} a person decides. {_WHY}",
         "whole node" if value is None else f"whole node, {human_memory(value)}",

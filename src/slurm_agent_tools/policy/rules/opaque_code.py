@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm_agent_tools.model import Evidence, Finding
-from slurm_agent_tools.policy.plan import Plan
-from slurm_agent_tools.policy.rules import findings, mending
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, reading_of
+from slurm_agent_tools.models.request import Evidence, Finding
+from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.rules import finding_rules, script_mending
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, reading_of
 
 ID = "opaque-code"
+
 _WHY = "What cannot be read cannot be checked, so a person has to look at it."
 
 
-def _foreign() -> Plan:
+def _foreign() -> PlannedRequest:
     """A script that no reader here understands."""
     plan = asks("setenv MODE test", "./simulate")
     reading = reading_of(plan)
@@ -29,11 +30,11 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=findings.judge(
+    judge=finding_rules.judge(
         ID,
         clean="Everything that the script runs could be read.",
         why=_WHY,
-        mend=mending.nothing,
+        mend=script_mending.nothing,
         advice="write the commands that it would run in its place, or into a file of the project and run that file.",
     ),
     passing=(Example("the usual shell hook", asks('eval "$(conda shell.bash hook)"'), "pass"),),

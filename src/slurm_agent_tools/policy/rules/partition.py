@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slurm_agent_tools.model import Partition, Resources
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
-from slurm_agent_tools.policy.rules.base import (
+from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.rules.examples import CPU, HOUR, OLD, asks, live
+from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+from slurm_agent_tools.policy.rules.remedies import note, replace
+from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
+    Judgement,
     Rule,
-    Verdict,
     not_evaluated,
     passed,
     proof,
     request_of,
 )
-from slurm_agent_tools.policy.rules.examples import CPU, HOUR, OLD, asks, live
-from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
-from slurm_agent_tools.policy.rules.remedies import note, replace
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _LONG = "Such a job waits for ever."
+
 _PATIENCE = "Call get_status until a partition is up, then submit again."
+
 _WHY = "Slurm refuses a job for a partition that is not there and lets one for a closed partition wait for ever."
 
 
-def _judge(plan: Plan, _: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     request, partitions = request_of(plan), offered(plan)
     if partitions is None:
         return not_evaluated("Needs the cluster's partitions, which were not asked for.")
@@ -46,18 +49,18 @@ def _judge(plan: Plan, _: Policy) -> Verdict:
     )
 
 
-def offered(plan: Plan) -> Mapping[str, Partition] | None:
+def offered(plan: PlannedRequest) -> Mapping[str, Partition] | None:
     """The cluster's partitions, where it was asked for them."""
     return plan.partitions if plan.live is None else plan.live.partitions
 
 
-def _refused(plan: Plan, partitions: Mapping[str, Partition], what: str, name: str | None) -> Verdict:
+def _refused(plan: PlannedRequest, partitions: Mapping[str, Partition], what: str, name: str | None) -> Judgement:
     stated = request_of(plan).find("partition")
     up = [partition for partition in partitions.values() if partition.state == "UP"]
     best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds)
     remedy = _PATIENCE if best is None else replace(stated, f"#SBATCH --partition={best}")
     remedy += f"\n{note(f'partitions that are up: {_listed(partitions)}.')}"
-    return Verdict("deny", f"{what}. {_WHY}", name, _listed(partitions), remedy, proof(stated))
+    return Judgement("deny", f"{what}. {_WHY}", name, _listed(partitions), remedy, proof(stated))
 
 
 def _best(up: list[Partition], *, gpus: bool, seconds: int | None) -> str | None:
@@ -77,7 +80,7 @@ def _listed(partitions: Mapping[str, Partition]) -> str:
     return ", ".join(sorted(name for name, partition in partitions.items() if partition.state == "UP")) or "none"
 
 
-def _too_long(plan: Plan, chosen: list[Partition]) -> Verdict | None:
+def _too_long(plan: PlannedRequest, chosen: list[Partition]) -> Judgement | None:
     """Slurm accepts a time beyond the partition's and never starts the job (unless its site enforces limits)."""
     wanted = plan.resources.time_limit_seconds
     limits = [p.max_time_seconds for p in chosen]
@@ -89,7 +92,7 @@ def _too_long(plan: Plan, chosen: list[Partition]) -> Verdict | None:
     shown = format_duration(most)
     message = f"A time limit of {format_duration(wanted)} is more than the {shown} of this partition. {_LONG}"
     remedy = replace(request_of(plan).find("time"), f"#SBATCH --time={shown}")
-    return Verdict("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
+    return Judgement("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
 
 
 RULE = Rule(

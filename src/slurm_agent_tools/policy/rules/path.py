@@ -8,24 +8,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.model import Directive, Evidence, JobRequest
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, passed
 from slurm_agent_tools.policy.rules.examples import PROJECT, asks
 from slurm_agent_tools.policy.rules.remedies import replace
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed
 from slurm_agent_tools.units import human_memory
 
 _WHY = "An agent's work stays inside its project and destroys nothing there."
+
 _LOGS = {"output": "%x-%j.out", "error": "%x-%j.err"}
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     if plan.tool == "save_result" and plan.path is None:
         listed = ", ".join(policy.write.save_result.folders) or "no folder"
         message = f"save_result was given no file, and the policy lets it write into {listed}. {_WHY}"
-        return Verdict("deny", message, None, listed, _elsewhere(policy.write.save_result.folders))
+        return Judgement("deny", message, None, listed, _elsewhere(policy.write.save_result.folders))
     file = passed("No file is named.") if plan.path is None else _file(plan, plan.path, policy)
     if file.outcome != "pass" or plan.reading is None:
         return file
@@ -44,7 +45,7 @@ def protected_by(path: str, project: str, policy: Policy) -> str | None:
     return next((p for p in policy.protected if any(fnmatch.fnmatchcase(name, p) for name in names)), None)
 
 
-def _file(plan: Plan, path: str, policy: Policy) -> Verdict:
+def _file(plan: PlannedRequest, path: str, policy: Policy) -> Judgement:
     """A file that a tool of ours is about to write; links in the path are resolved already."""
     target = policy.write.save_result if plan.tool == "save_result" else policy.write.generate_script
     most = policy.sizes.result_bytes if plan.tool == "save_result" else policy.sizes.script_bytes
@@ -54,17 +55,17 @@ def _file(plan: Plan, path: str, policy: Policy) -> Verdict:
     listed = ", ".join(f"{folder}/" for folder in target.folders) or "no folder"
     if not any(inside(real, folder) and real != folder for folder in folders):
         message = f"{plan.tool} may write into {listed} but not {shown}. {_WHY}"
-        return Verdict("deny", message, shown, listed, _elsewhere(target.folders))
+        return Judgement("deny", message, shown, listed, _elsewhere(target.folders))
     pattern = protected_by(real, plan.project, policy)
     if pattern is not None:
         message = f"{shown} is protected by `{pattern}`. {_WHY}"
-        return Verdict("deny", message, shown, pattern, _renamed(real))
+        return Judgement("deny", message, shown, pattern, _renamed(real))
     if plan.path_exists and not plan.adds:
-        return Verdict("deny", f"{shown} exists already. {_WHY}", shown, None, _renamed(real))
+        return Judgement("deny", f"{shown} exists already. {_WHY}", shown, None, _renamed(real))
     if plan.size is not None and plan.size > most:
         message = f"{shown} would have {human_memory(plan.size)}, more than {human_memory(most)}. {_WHY}"
         remedy = f"Save at most {human_memory(most)}: name large files in it instead of their content."
-        return Verdict("deny", message, plan.size, most, remedy)
+        return Judgement("deny", message, plan.size, most, remedy)
     return passed(f"{shown} may be written.", shown, listed)
 
 
@@ -79,7 +80,7 @@ def _renamed(path: str) -> str:
     return remedies.call_again("name", f"{name or 'result'}-2")
 
 
-def _script(plan: Plan, request: JobRequest, policy: Policy) -> Verdict:
+def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgement:
     """The folder and the logs that a script names; Slurm opens them on the node, by these very names."""
     project = posixpath.normpath(plan.project)
     work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
@@ -98,7 +99,7 @@ def _script(plan: Plan, request: JobRequest, policy: Policy) -> Verdict:
         pattern = protected_by(file, project, policy) if option in _LOGS and inside(file, project) else None
         if pattern is not None:
             message = f"--{option}={value} would overwrite a file that `{pattern}` protects. {_WHY}"
-            return Verdict("deny", message, value, pattern, replace(stated, line), _proof(stated))
+            return Judgement("deny", message, value, pattern, replace(stated, line), _proof(stated))
     return passed("The job's folder and logs stay inside the project.")
 
 
@@ -113,25 +114,25 @@ def _expanded(value: str, request: JobRequest) -> str:
     return value.replace("%x", request.name) if request.name is not None and "/" in request.name else value
 
 
-def _outside(what: str, stated: Sequence[Directive], line: str, folders: str) -> Verdict:
+def _outside(what: str, stated: Sequence[Directive], line: str, folders: str) -> Judgement:
     remedy = replace(stated, *([line] if line else []))
     message = f"{what} lies outside {folders}. {_WHY}"
-    return Verdict("deny", message, what, folders, remedy, _proof(stated))
+    return Judgement("deny", message, what, folders, remedy, _proof(stated))
 
 
 def _proof(stated: Sequence[Directive]) -> list[Evidence]:
     return [directive.evidence for directive in stated]
 
 
-def _saves(path: str, **facts: int) -> Plan:
-    return Plan("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
+def _saves(path: str, **facts: int) -> PlannedRequest:
+    return PlannedRequest("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
 
 
-def _adds(path: str) -> Plan:
+def _adds(path: str) -> PlannedRequest:
     return replaced(_saves(path), path_exists=True, adds=True)
 
 
-def _generates(name: str, *, exists: bool = False) -> Plan:
+def _generates(name: str, *, exists: bool = False) -> PlannedRequest:
     path = f"{PROJECT}/scripts/slurm/generated/{name}"
     plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1)
     return replaced(plan, tool="generate_script", path=path, path_exists=exists, size=200)
@@ -154,7 +155,7 @@ RULE = Rule(
     ),
     failing=(
         Example("a result somewhere else", _saves("src/train.json"), "deny"),
-        Example("a result without a file", Plan("save_result", PROJECT, size=2000), "deny"),
+        Example("a result without a file", PlannedRequest("save_result", PROJECT, size=2000), "deny"),
         Example("a line more in a file that is protected", _adds("documents/.env"), "deny"),
         Example("a script over a protected file", _generates("train.sbatch"), "deny"),
         Example("a script that is there already", _generates("train.sh", exists=True), "deny"),

@@ -13,14 +13,18 @@ import json
 import re
 from collections.abc import Sequence
 
-from slurm_agent_tools.jobscript import options
-from slurm_agent_tools.jobscript.directives import split
-from slurm_agent_tools.model import Directive, Evidence
+from slurm_agent_tools.models.request import Directive, Evidence
+from slurm_agent_tools.scripts import sbatch_options
+from slurm_agent_tools.scripts.directive_lines import split
 
 WHY_NEEDED = "<why this job needs it>"
+
 WHAT_CHANGED = "<what changed outside the script: a package, the data, a node>"
+
 WHY_TWICE = "<why the same work twice>"
+
 PLACEHOLDERS = (WHY_NEEDED, WHAT_CHANGED, WHY_TWICE)
+
 _SHOWN, _MANY = 120, 3
 
 # What an argument of submit_job is called, by the option that it becomes.
@@ -98,7 +102,7 @@ def _kept(places: Sequence[Evidence], dropped: set[str]) -> list[str]:
     for place in places:
         try:
             words, comment = split(place.text.removeprefix("#SBATCH"))
-            read = options.read(words)
+            read = sbatch_options.read(words)
         except ValueError:  # a line that sbatch refuses has no other options
             continue
         rest = [spelled(option.name, value) for option, value in read if option.name not in dropped]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.model import Resources
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import Plan
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import bands
-from slurm_agent_tools.policy.rules.base import SCRIPTS, Example, Rule, Verdict, request_of
 from slurm_agent_tools.policy.rules.examples import HOUR, asks
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, request_of
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _WHY = "A long job blocks its nodes for everybody, and a mistake in it is found late."
+
 _ENDLESS = 10**9
 
 
-def _judge(plan: Plan, policy: Policy) -> Verdict:
+def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request = request_of(plan)
     directives = request.find("time", "time-min")
     limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds

@@ -1,0 +1,38 @@
+"""What commands print: one JSON document on standard output, or a few lines for a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+
+from slurm_agent_tools.api import render
+from slurm_agent_tools.api.serialize import Document
+from slurm_agent_tools.text import sanitize
+
+
+def document(body: Document, *, as_json: bool) -> None:
+    """The answer of a tool or a command."""
+    lines([json.dumps(body, indent=2, allow_nan=False)] if as_json else render.lines(body))
+
+
+def failure(body: Document, *, as_json: bool) -> None:
+    """A failure: the document on standard output, or lines on standard error."""
+    if as_json:
+        document(body, as_json=True)
+    else:
+        note("\n".join(render.lines(body)))
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Lines on standard output; what the terminal cannot encode is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for text in map(sanitize.visible, texts):  # each is one line or more of ours; what was put into it steers nothing
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stdout.flush()
+
+
+def note(text: str) -> None:
+    """One line on standard error, beside the answer."""
+    sys.stderr.write(sanitize.shown(text) + "\n")
+    sys.stderr.flush()

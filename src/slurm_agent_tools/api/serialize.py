@@ -1,0 +1,127 @@
+"""What both faces share: arguments from outside become an Ask, a Reply or an error becomes one JSON document."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from slurm_agent_tools.api.catalogue import TOOLS, Tool
+from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.models import answers, report, shapes
+from slurm_agent_tools.models.arguments import ToolArguments
+from slurm_agent_tools.models.remembered_job import HistoryReply, JobReply
+from slurm_agent_tools.text import sanitize
+
+Document = dict[str, Any]
+
+_MOST_ITEMS = 10_000  # each wrong one is an error of its own, and a million of them held up every other caller
+
+BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
+
+REPLIES: Mapping[str, type[shapes.Reply]] = {
+    "get_status": answers.StatusReply,
+    "validate_config": answers.ValidateReply,
+    "generate_script": answers.GenerateReply,
+    "submit_job": answers.SubmitReply,
+    "wait_for_job": report.WaitReply,
+    "analyze_log": answers.AnalyzeReply,
+    "save_result": answers.SaveReply,
+    "compare_results": answers.CompareReply,
+    "cancel_job": answers.CancelReply,
+}
+
+# Where a reply holds text that jobs, users or files wrote; the instructions tell agents what that means.
+DATA_ONLY: Mapping[type[shapes.Reply], tuple[str, ...]] = {
+    answers.StatusReply: (
+        "slurm.jobs", "slurm.finished_recently", "partitions", "nodes", "results", "errors", "alerts",
+    ),
+    answers.ValidateReply: ("errors", "warnings", "config_summary", "decision.rules"),
+    answers.GenerateReply: (),
+    answers.SubmitReply: ("reason", "decision.rules", "alerts"),
+    report.WaitReply: ("job", "tasks", "report", "alerts"),
+    answers.AnalyzeReply: (
+        "summary", "diagnosis", "job", "errors", "warnings", "metrics", "files", "recent", "content", "alerts",
+    ),
+    answers.SaveReply: ("result",),
+    answers.CompareReply: ("baseline", "target", "metrics", "config_diff"),
+    answers.CancelReply: ("job", "alerts"),
+    report.ReportReply: ("job", "report"),
+    HistoryReply: ("jobs",),
+    JobReply: ("job", "tasks", "remembered"),
+}  # fmt: skip
+
+
+def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
+    """The tool's checked arguments. Raises InputError naming the field, the value and the mend."""
+    for name, value in arguments.items():
+        if name not in tool.ask.model_fields:
+            raise _unknown(tool, name, value)
+    given = {name: _unpacked(tool, name, value) for name, value in arguments.items()}
+    for name, value in given.items():
+        if isinstance(value, list) and len(value) > _MOST_ITEMS:
+            raise InputError(name, f"{len(value)} entries", "is too long", hint=f"Give at most {_MOST_ITEMS}.")
+    try:
+        return tool.ask.model_validate(given)
+    except ValidationError as error:
+        raise _explained(tool, error.errors(include_url=False)) from error
+
+
+def document(reply: shapes.Reply) -> Document:
+    """The one JSON form of a reply; what is not known is an explicit null."""
+    body = sanitize.document(reply.model_dump(mode="json"))
+    return body | {"data_only": [name for name in DATA_ONLY[type(reply)] if sanitize.holds(body, name)]}
+
+
+def failure(error: Exception, tool: str) -> Document:
+    """The one JSON form of a failure. What an unexpected error says goes to the log, not to the caller."""
+    if isinstance(error, AgentToolsError):
+        info = shapes.ErrorInfo(code=error.code, message=error.message, hint=error.hint)
+    else:
+        info = shapes.ErrorInfo(
+            code="internal",
+            message=f"{tool} failed in a way that was not foreseen ({type(error).__name__})",
+            hint="The details are in the log on standard error. Nothing is known of the outcome: call get_status.",
+        )
+    return sanitize.document(shapes.ErrorReply(error=info).model_dump(mode="json"))
+
+
+def text(body: Document) -> str:
+    """A document as one line of JSON, safe for any encoding."""
+    return json.dumps(body, separators=(",", ":"), allow_nan=False)
+
+
+def _unknown(tool: Tool, name: str, value: object) -> InputError:
+    known = sorted(tool.ask.model_fields, key=lambda field: field == "cluster")  # last: few need it
+    near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return InputError(
+        name, value, f"is not an argument of {tool.name}", hint=f"{meant}Known arguments: {', '.join(known)}."
+    )
+
+
+def _unpacked(tool: Tool, name: str, value: object) -> object:
+    """Some clients send lists and objects as JSON text; a plain text field stays as it is."""
+    annotation = tool.ask.model_fields[name].annotation
+    if not isinstance(value, str) or annotation in (str, str | None) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
+    first = found[0]
+    field = ".".join(str(part) for part in first["loc"]) or tool.name
+    about = tool.ask.model_fields.get(str(first["loc"][0])) if first["loc"] else None
+    missing = first["type"] == "missing"
+    problem = "is required" if missing else first["msg"][:1].lower() + first["msg"][1:]
+    problem = f"is null: {problem}" if first["input"] is None else problem
+    hints = [about.description] if about is not None and about.description else []
+    hints += [f"Also wrong: {'.'.join(map(str, other['loc']))} ({other['msg']})" for other in found[1:4]]
+    return InputError(field, None if missing else first["input"], problem, hint=". ".join(hints))

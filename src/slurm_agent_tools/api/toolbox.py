@@ -1,0 +1,179 @@
+"""The core: one async method per tool, called by MCP and CLI alike.
+
+A tool's room is loaded by its first call: the command line calls one tool and ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
+from slurm_agent_tools.services.context_registry import ContextRegistry, OpenedContexts
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.text.log_events import begin_request, get_logger
+from slurm_agent_tools.transport.base import AskPerson, asker
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.approval import Consult
+    from slurm_agent_tools.services.memory_sync import MemorySync
+    from slurm_agent_tools.services.views import Body
+
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """Who calls, with which policy, and where progress goes."""
+
+    context: ClusterContext
+    caller: Caller
+    progress: Progress | None = None
+    consult: Consult | None = None
+
+
+class Toolbox:
+    """The nine tools over the contexts of the clusters. Refusals are replies; failures are AgentToolsError."""
+
+    def __init__(self, registry: ContextRegistry, memory: MemorySync | None = None) -> None:
+        self.registry, self.memory = registry, memory
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """The tools for the clusters and the project that the settings name; each is opened by its first call.
+
+        Raises ConfigError.
+        """
+        memory = None
+        if settings.memory.on:
+            from slurm_agent_tools.services.memory_sync import MemorySync
+
+            memory = MemorySync(settings.memory)
+        return cls(OpenedContexts(settings), memory)
+
+    async def close(self) -> None:
+        """Close the ledger and every connection."""
+        await self.registry.close()
+
+    async def during(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work`, and beside it what no call waits for: the memory server is told of jobs."""
+        if self.memory is None:
+            await work()
+            return
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(self.memory.run)
+            await work()
+            beside.cancel_scope.cancel()
+
+    async def call(
+        self,
+        name: str,
+        ask: arguments.ToolArguments,
+        *,
+        caller: Caller | None = None,
+        progress: Progress | None = None,
+        consult: Consult | None = None,
+        asked: AskPerson | None = None,
+    ) -> shapes.Reply:
+        """Run one tool by its name in the catalogue, under one request id.
+
+        `consult` asks the person at the client for a yes, `asked` for what a login node wants to know.
+        """
+        begin_request(name)
+        asker.set(asked)
+        call = ToolCall(await self.registry.at(ask.cluster), caller or Caller(), progress, consult)
+        _log.info("request", client=call.caller.client, face=call.caller.face)
+        method: Callable[[arguments.ToolArguments, ToolCall], Awaitable[shapes.Reply]] = getattr(self, name)
+        reply = await method(ask, call)
+        if self.memory is not None:
+            self.memory.note(call.context)
+        _log.info("answer", status=reply.status)
+        return reply
+
+    async def view(
+        self,
+        name: str,
+        arguments: Mapping[str, str],
+        *,
+        caller: Caller | None = None,
+        asked: AskPerson | None = None,
+    ) -> Body:
+        """What one resource holds, by its name in services.views; `cluster` among the arguments says of which."""
+        from slurm_agent_tools.services import views
+
+        begin_request(name)
+        asker.set(asked)
+        given = dict(arguments)
+        context = await self.registry.at(given.pop("cluster", None))
+        _log.info("view", client=(caller or Caller()).client)
+        body = await views.VIEWS[name](context, **given)
+        if self.memory is not None:
+            self.memory.note(context)
+        return body
+
+    async def complete(self, kind: str, typed: str, *, cluster: str | None = None) -> tuple[list[str], int]:
+        """What may stand for an argument of this kind, and how much there is; nothing where it cannot be told."""
+        from slurm_agent_tools.services import completing
+
+        begin_request("complete")
+        asker.set(None)
+        return await completing.at(self.registry, cluster, kind, typed)
+
+    async def get_status(self, ask: arguments.GetStatus, call: ToolCall) -> answers.StatusReply:
+        """See services."""
+        from slurm_agent_tools.services import status
+
+        return await status.get_status(call.context, ask, call.caller)
+
+    async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> answers.ValidateReply:
+        """See services."""
+        from slurm_agent_tools.services import validation
+
+        return await validation.validate_config(call.context, ask)
+
+    async def generate_script(self, ask: arguments.GenerateScript, call: ToolCall) -> answers.GenerateReply:
+        """See services."""
+        from slurm_agent_tools.services import generation
+
+        return await generation.generate_script(call.context, ask, call.caller)
+
+    async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> answers.SubmitReply:
+        """See services."""
+        from slurm_agent_tools.services import submit
+
+        return await submit.submit_job(call.context, ask, call.caller, call.consult)
+
+    async def wait_for_job(self, ask: arguments.WaitForJob, call: ToolCall) -> report.WaitReply:
+        """See services."""
+        from slurm_agent_tools.services import waiting
+
+        return await waiting.wait_for_job(call.context, ask, call.caller, call.progress)
+
+    async def analyze_log(self, ask: arguments.AnalyzeLog, call: ToolCall) -> answers.AnalyzeReply:
+        """See services."""
+        from slurm_agent_tools.services import log_analysis
+
+        return await log_analysis.analyze_log(call.context, ask, call.caller)
+
+    async def save_result(self, ask: arguments.SaveResult, call: ToolCall) -> answers.SaveReply:
+        """See services."""
+        from slurm_agent_tools.services import results
+
+        return await results.save_result(call.context, ask, call.caller)
+
+    async def compare_results(self, ask: arguments.CompareResults, call: ToolCall) -> answers.CompareReply:
+        """See services."""
+        from slurm_agent_tools.services import results
+
+        return await results.compare_results(call.context, ask)
+
+    async def cancel_job(self, ask: arguments.CancelJob, call: ToolCall) -> answers.CancelReply:
+        """See services."""
+        from slurm_agent_tools.services import cancel
+
+        return await cancel.cancel_job(call.context, ask, call.caller)

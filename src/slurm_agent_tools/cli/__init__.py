@@ -1,0 +1,1 @@
+"""The command line: one subcommand per tool, and the commands around them."""

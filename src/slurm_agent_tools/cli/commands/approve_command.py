@@ -1,0 +1,174 @@
+"""The subcommand `approve`: a person reads exactly what would run, and says yes or no on a terminal or by signature."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from slurm_agent_tools import settings
+from slurm_agent_tools.api import printing
+from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.services import signature
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.context_registry import OpenedContexts
+from slurm_agent_tools.store.submissions import Approval
+from slurm_agent_tools.text import sanitize
+
+DONE, BLOCKED = 0, 3
+
+_MOST = 64 * 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `approve`."""
+    parser.description = (
+        "Read a request that needs a person, and approve exactly it, once. Approving submits nothing: the next"
+        " identical submit_job uses it. Without an id, list the open questions of this project."
+    )
+    parser.add_argument("id", nargs="?", help="the question's id, as the blocked submit_job told it")
+    parser.add_argument("--cluster", metavar="NAME", help="the cluster of the settings that the request is for")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--decline", action="store_true", help="say no; the same request is not asked again for a while")
+    how.add_argument("--show", action="store_true", help="print exactly the text that a signature has to cover")
+    how.add_argument("--sign", metavar="KEY", help="sign it with this SSH key (private, or public with an agent)")
+    how.add_argument("--signature", metavar="FILE", help="a signature that was made elsewhere over what --show prints")
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Answer one question; returns the exit code. Raises AgentToolsError."""
+    registry = OpenedContexts(settings.load())
+    try:
+        context = await registry.at(args.cluster)
+        if args.id is None:
+            return await _list(context)
+        item = await _open(context, args.id)
+        if args.show:
+            sys.stdout.write(item.plan)
+            return DONE
+        if args.sign or args.signature:
+            return await _signed(context, item, args)
+        return await _asked(context, item, decline=args.decline)
+    finally:
+        await registry.close()
+
+
+async def _list(context: ClusterContext) -> int:
+    found = await context.db(context.store.approvals.open, context.owner)
+    for item in found:
+        state = f"approved ({item.channel})" if item.granted else "open"
+        printing.lines([f"{item.id}  {state}  until {item.expires:%Y-%m-%d %H:%M} UTC  {ascii(item.job_name)[1:-1]}"])
+    if not found:
+        printing.lines(["No question is open in this project."])
+    return DONE
+
+
+async def _open(context: ClusterContext, name: str) -> Approval:
+    """The question, if it can still be answered. Raises InputError."""
+    item = await context.db(context.store.approvals.find, context.owner, name)
+    hint = "See `slurm-agent-tools approve` for the open ones; a new submit_job asks again."
+    if item is None:
+        raise InputError("id", name, "is no question of this user", hint=hint)
+    ended = {"was used": item.used, "was declined": item.declined}
+    problem = next((what for what, when in ended.items() if when is not None), None)
+    if problem is None and item.expires <= datetime.now(UTC):
+        problem = "has expired"
+    if problem is not None:
+        raise InputError("id", name, problem, hint=hint)
+    return item
+
+
+async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> int:
+    """Yes or no from the person at the terminal of this process, and from nowhere else."""
+    _allowed(context, "terminal")
+    word = "no" if decline else "yes"
+    with _terminal() as (reading, writing):
+        what = "decline" if decline else "approve exactly this, once"
+        writing.write(f"{sanitize.visible(item.plan)}\nType {word} to {what}: ")
+        writing.flush()
+        answer = reading.readline().strip().lower()
+        name = os.ttyname(sys.stdin.fileno())
+    if answer != word:
+        printing.lines(["Nothing was changed."])
+        return BLOCKED
+    now = context.clock.now()
+    if decline:
+        await context.db(context.store.approvals.update, item, declined=now, channel="terminal")
+    else:
+        by = f"{context.owner.user} at {name}"
+        await context.db(context.store.approvals.update, item, granted=now, granted_by=by, channel="terminal")
+    await _log(context, item, "declined" if decline else "approved", "terminal", context.owner.user)
+    printing.lines(["Declined." if decline else "Approved. The next identical submit_job uses it, once."])
+    return DONE
+
+
+async def _signed(context: ClusterContext, item: Approval, args: argparse.Namespace) -> int:
+    _allowed(context, "signed")
+    signed = await signature.sign(item.plan, Path(args.sign)) if args.sign else _read(Path(args.signature))
+    by = await signature.verify(item.plan, signed, context.policy.policy.allowed_signers)
+    now = context.clock.now()
+    await context.db(
+        context.store.approvals.update, item, granted=now, granted_by=by, channel="signed", signature=signed
+    )
+    await _log(context, item, "approved", "signed", by)
+    printing.lines([f"Approved with the signature of {ascii(by)[1:-1]}. The next identical submit_job uses it, once."])
+    return DONE
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST).decode("ascii", "replace")
+    except OSError as error:
+        raise InputError(
+            "signature", str(path), f"cannot be read: {error.strerror}", hint="Name the .sig file."
+        ) from error
+
+
+def _allowed(context: ClusterContext, channel: str) -> None:
+    channels = context.policy.policy.approval_channels
+    if channel not in channels:
+        hint = f"Channels of this policy: {', '.join(channels) or 'none'}."
+        raise InputError("approval_channels", channel, "does not count under this policy", hint=hint)
+
+
+@contextmanager
+def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
+    """The terminal that controls this process. Raises AgentToolsError without one: a pipe is no person."""
+    hint = "Run it yourself in a terminal window; or use --sign or --signature where the policy counts signatures."
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise AgentToolsError("approving needs a person at a terminal, and this is none", hint=hint)
+    try:
+        handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError as error:
+        raise AgentToolsError("approving needs a person at a terminal, and there is none", hint=hint) from error
+    reading = os.fdopen(handle, "r", encoding="utf-8", errors="replace")
+    with reading, os.fdopen(os.dup(handle), "w", encoding="utf-8", errors="backslashreplace") as writing:
+        yield reading, writing
+
+
+async def _log(context: ClusterContext, item: Approval, event: str, channel: str, by: str) -> None:
+    """One line in the decision log: who said what about which plan."""
+    entry = {
+        "at": context.clock.now().isoformat(),
+        "event": event,
+        "decision": None,
+        "tool": "approve",
+        "verdict": "approve",
+        "approval": item.id,
+        "plan": item.plan_sha256,
+        "channel": channel,
+        "by": by,
+        "job_name": item.job_name,
+        "policy": {"version": context.policy.version, "sha256": context.policy.sha256},
+        "user": context.owner.user,
+        "project": context.project,
+        "cluster": context.owner.cluster,
+        "face": "cli",
+    }
+    await context.db(context.store.log_decision, entry)

@@ -1,0 +1,152 @@
+"""The subcommand `doctor`: each setting and where it came from, the policy, and whether Slurm answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import anyio
+from pydantic import BaseModel
+
+from slurm_agent_tools.api import printing, render
+from slurm_agent_tools.cli.commands.doctor_steps import check_steps
+from slurm_agent_tools.cli.terminal import at_terminal
+from slurm_agent_tools.errors import MemoryUnreachable
+from slurm_agent_tools.services.context import load_policy_for
+from slurm_agent_tools.services.context_registry import OpenedContexts, chosen_cluster, ledger_folder
+from slurm_agent_tools.settings import FILE_NAME, MemorySettings, Settings, load
+from slurm_agent_tools.transport.base import asker
+
+DONE, FAILED = 0, 1
+
+_PREFIX = "SLURM_AGENT_"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `doctor`."""
+    parser.description = (
+        "Show each setting and where it came from, the policy in force, and the way to each cluster, step by step."
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="look at this cluster alone")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; 0 when every cluster answers, else 1. Settings or a policy that cannot be used are raised."""
+    settings = load()
+    policy = load_policy_for(settings)
+    clusters = anyio.run(_clusters, settings, args.cluster)
+    body = {
+        "settings": {name: {"value": value, "from": source} for name, value, source in origins(settings)},
+        "policy": {
+            "name": policy.name,
+            "version": policy.version,
+            "sha256": policy.sha256,
+            "source": policy.source,
+            "notes": list(policy.notes),
+        },
+        "ledger": _ledger(settings),
+        "clusters": clusters,
+        "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
+    }
+    printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
+    return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
+
+
+def origins(settings: Settings) -> list[tuple[str, object, str]]:
+    """Every setting as (dotted name, value, where from)."""
+    path = settings.project_root / FILE_NAME
+    written = tomllib.loads(path.read_text()) if path.is_file() else {}
+    return [(name, _plain(value), _origin(name, written)) for name, value in _leaves(settings, "")]
+
+
+def _ledger(settings: Settings) -> dict[str, str | None]:
+    """Where the records are, and why not in the usual folder. Raises ConfigError."""
+    lies = ledger_folder(settings)
+    return {"folder": str(lies.folder), "note": lies.note}
+
+
+async def _clusters(settings: Settings, name: str | None) -> dict[str, dict[str, Any]]:
+    """The way to each cluster, or to the one that is named: its steps up to the first that fails."""
+    asker.set(at_terminal)
+    usual = chosen_cluster(settings, name)
+    registry = OpenedContexts(settings)
+    try:
+        return {each: await _way(registry, each) for each in ([usual] if usual is not None else settings.clusters)}
+    finally:
+        await registry.close()
+
+
+async def _way(registry: OpenedContexts, name: str) -> dict[str, Any]:
+    found = [asdict(step) async for step in check_steps(registry.place(name))]
+    return {"reachable": all(step["ok"] for step in found), "steps": found}
+
+
+async def _memory(settings: MemorySettings) -> dict[str, Any]:
+    """Whether the memory server takes records, as a step; what no tool waits for makes no failure of this command."""
+    from slurm_agent_tools.insights import memory_server  # noqa: PLC0415 - few have such a server
+
+    try:
+        with anyio.fail_after(settings.timeout):
+            async with memory_server.connected(settings) as keeper:
+                return {"ok": True, "name": "memory", "seen": f"{keeper.server}, tool {keeper.tool}", "todo": ""}
+    except MemoryUnreachable as error:
+        return {"ok": False, "name": "memory", "seen": error.message, "todo": error.hint}
+    except TimeoutError:
+        seen = f"no answer within {settings.timeout:g} s"
+        return {"ok": False, "name": "memory", "seen": seen, "todo": memory_server.HINT}
+
+
+def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, f"{before}{name}.")
+        elif isinstance(value, dict) and value:
+            for key, inner in value.items():
+                path = f"{before}{name}.{key}"
+                yield from _leaves(inner, f"{path}.") if isinstance(inner, BaseModel) else [(path, inner)]
+        else:
+            yield before + name, value
+
+
+def _origin(name: str, written: Mapping[str, Any]) -> str:
+    """environment, the file, or default; in this order the settings are looked up."""
+    given = {key.upper() for key, value in os.environ.items() if value}
+    parts = name.upper().split(".")
+    if any(_PREFIX + "__".join(parts[:end]) in given for end in range(1, len(parts) + 1)):
+        return "environment"
+    found: Any = written
+    for part in name.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            return "default"
+        found = found[part]
+    return FILE_NAME
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, Path) else value
+
+
+def _lines(body: Mapping[str, Any]) -> list[str]:
+    settings = [
+        f"  {name:<22} {entry['value'] if entry['value'] is not None else '-'}  ({entry['from']})"
+        for name, entry in body["settings"].items()
+    ]
+    rest = render.facts({"policy": body["policy"], "ledger": body["ledger"]})
+    ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
+    memory = ["memory server:", *_steps([body["memory"]])] if body["memory"] is not None else []
+    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways, *memory)]
+
+
+def _steps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for step in found:
+        yield f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        if step["todo"]:
+            yield f"      {step['todo']}"

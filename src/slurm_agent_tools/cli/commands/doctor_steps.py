@@ -1,0 +1,157 @@
+"""The whole way to a cluster, step by step, for `doctor`: what was seen, and what to do where it fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+
+from slurm_agent_tools.errors import AgentToolsError, SlurmError
+from slurm_agent_tools.settings import FILE_NAME
+from slurm_agent_tools.slurm.commands import sacct
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport.base import Completed, Transport
+from slurm_agent_tools.transport.ssh.remote import SshTransport
+
+_CLOCK = 30.0  # seconds; times in answers and the ages of caches are off by as much
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStep:
+    """One thing that was looked at. `todo` is empty where it is well."""
+
+    name: str
+    ok: bool
+    seen: str
+    todo: str = ""
+
+
+async def check_steps(place: Transport) -> AsyncIterator[CheckStep]:
+    """Look at one thing after the other; ends after the first that fails."""
+    looks: list[tuple[str, Callable[[], Awaitable[list[CheckStep]]]]] = [
+        ("slurm", partial(_commands, place)), ("controller", partial(_controller, place)),
+        ("accounting", partial(_accounting, place)), ("project", partial(_root, place)),
+        ("clock", partial(_clock, place)),
+    ]  # fmt: skip
+    if isinstance(place, SshTransport):
+        looks = [("name", partial(_name_and_port, place)), ("login", partial(_key_and_login, place)), *looks]
+    for name, look in looks:
+        try:
+            found = await look()
+        except _Failed as failed:
+            found = failed.steps
+        except AgentToolsError as error:
+            found = [CheckStep(name, ok=False, seen=error.message, todo=error.hint)]
+        for step in found:
+            yield step
+            if not step.ok:
+                return
+
+
+class _Failed(Exception):
+    def __init__(self, *found: CheckStep) -> None:
+        self.steps = list(found)
+
+
+async def _name_and_port(place: SshTransport) -> list[CheckStep]:
+    from slurm_agent_tools.transport.ssh import ssh_login, target  # noqa: PLC0415 - loads asyncssh
+
+    hop, said = await ssh_login.whole(target.first(place.settings), place.settings)
+    goal = target.target(hop, place.settings, said)
+    for _ in range(target.JUMPS):  # the first one of all is reached from here
+        if goal.jumps:
+            goal = target.target(goal.jumps[0], place.settings)
+    if goal.command:
+        return [CheckStep("name", ok=True, seen=f"{goal.spelled} through a ProxyCommand")]
+    try:
+        found = await anyio.getaddrinfo(goal.host, goal.port)
+    except OSError:
+        raise _Failed(
+            CheckStep(
+                "name", ok=False, seen=f"{goal.host} is not a known name", todo="Check `host`, the network and VPN."
+            )
+        ) from None
+    name = CheckStep("name", ok=True, seen=f"{goal.host} is {found[0][4][0]}")
+    try:
+        with anyio.fail_after(place.settings.connect_timeout):
+            stream = await anyio.connect_tcp(goal.host, goal.port)
+    except (OSError, TimeoutError):
+        bad = f"nothing answers at {goal.host}:{goal.port}"
+        raise _Failed(
+            name, CheckStep("tcp", ok=False, seen=bad, todo="Check `port`, the network and the VPN.")
+        ) from None
+    await stream.aclose()
+    return [name, CheckStep("tcp", ok=True, seen=f"{goal.host}:{goal.port} answers")]
+
+
+async def _key_and_login(place: SshTransport) -> list[CheckStep]:
+    from slurm_agent_tools.transport.ssh import login_failure, target  # noqa: PLC0415
+
+    goal = target.target(target.first(place.settings), place.settings)
+    try:
+        connection = await place.link.connect()
+    except login_failure.Distrusted as error:
+        return [CheckStep("host key", ok=False, seen=error.message, todo=error.hint)]
+    except SlurmError as error:
+        return [CheckStep("login", ok=False, seen=error.message, todo=error.hint)]
+    key = connection.get_server_host_key()
+    shown = "" if key is None else f"{key.get_algorithm()} {key.get_fingerprint()} "
+    environ = await place.environ()
+    return [
+        CheckStep("host key", ok=True, seen=f"{shown}is known"),
+        CheckStep("login", ok=True, seen=f"as {goal.spelled}, PATH={sanitize.line(environ.get('PATH', ''))}"),
+    ]
+
+
+async def _commands(place: Transport) -> list[CheckStep]:
+    done = await place.runner.run(["sinfo", "--version"])
+    here = f"Set slurm.conf or slurm.bin_dir in {FILE_NAME}; for a cluster behind a login node, write [clusters.NAME]."
+    there = f"Set bin_dir or conf in {FILE_NAME}, below [clusters.NAME.slurm]."
+    todo = "" if done.exit_code == 0 else there if isinstance(place, SshTransport) else here
+    return [CheckStep("slurm", ok=not todo, seen=_said(done), todo=todo)]
+
+
+async def _controller(place: Transport) -> list[CheckStep]:
+    done = await place.runner.run(["scontrol", "ping"])
+    todo = "" if done.exit_code == 0 else "Wait a minute and try `scontrol ping`; else ask the site."
+    return [CheckStep("controller", ok=not todo, seen=_said(done), todo=todo)]
+
+
+async def _accounting(place: Transport) -> list[CheckStep]:
+    done = await place.runner.run(["sacct", "--noheader", "--allocations", "--starttime=now"])
+    if done.exit_code == 0:
+        return [CheckStep("accounting", ok=True, seen="sacct answers")]
+    if sacct.disabled(done):
+        return [
+            CheckStep("accounting", ok=True, seen="switched off on this cluster: only the controller tells of jobs")
+        ]
+    return [CheckStep("accounting", ok=False, seen=_said(done), todo="Ask the site whether slurmdbd is up and in use.")]
+
+
+async def _root(place: Transport) -> list[CheckStep]:
+    environment = await place.login_environment()
+    return [CheckStep("project", ok=True, seen=f"{environment.root}, as {environment.user}")]
+
+
+async def _clock(place: Transport) -> list[CheckStep]:
+    before = time.time()
+    done = await place.runner.run(["date", "+%s"])
+    middle = (before + time.time()) / 2
+    if done.exit_code != 0:
+        return [CheckStep("clock", ok=False, seen=_said(done), todo="Try `date` there.")]
+    ahead = int(done.stdout) + 0.5 - middle
+    words = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine"
+    ok = abs(ahead) <= _CLOCK
+    return [CheckStep("clock", ok=ok, seen=words, todo="" if ok else "Set this machine's clock by the network (NTP).")]
+
+
+def _said(done: Completed) -> str:
+    if done.exit_code is None:
+        return "no answer in time"
+    if done.stdout.strip():
+        return sanitize.line(done.stdout.decode("utf-8", "replace").strip())[:200]
+    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return sanitize.line(errors[-1])[:200] if errors else "nothing"  # the last line is the one that ended it

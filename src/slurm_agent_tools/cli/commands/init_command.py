@@ -1,0 +1,169 @@
+"""The subcommand `init`: set up an experiment folder for the tools. Nothing that is there is ever overwritten."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.policy.loading import schema_text
+from slurm_agent_tools.text import sanitize
+
+SERVER = "slurm-agent-tools"
+
+_CLIENTS = {".vscode/mcp.json": "servers", ".mcp.json": "mcpServers"}
+
+_SCHEMA = "policy.schema.json"
+
+_FILES = {
+    "slurm-agent.toml": "init/slurm-agent.toml",
+    "policies/project.yaml": "init/project.yaml",
+    "policies/policy.schema.json": _SCHEMA,
+    ".vscode/mcp.json": "init/vscode-mcp.json",
+    ".mcp.json": "init/mcp.json",
+    ".github/agents/slurm-manager.agent.md": "slurm-manager.agent.md",
+    "scripts/slurm/generated/.gitkeep": None,
+    "logs/slurm/.gitkeep": None,
+    "results/.gitkeep": None,
+}
+
+_NEXT = (
+    "Open this folder in VS Code or start `claude` here: the server is found by its client file.",
+    "slurm-agent-tools doctor                     # the settings, and whether Slurm answers",
+    "slurm-agent-tools policy show                # what an agent may do here",
+    "slurm-agent-tools policy check YOUR_SCRIPT   # what the policy says of a script",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file, relative to the folder, and what became of it."""
+
+    path: str
+    action: Literal["created", "kept"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the arguments of `init`."""
+    parser.description = "Set up a folder of experiments for agents. Files that are there are kept as they are."
+    parser.add_argument("folder", nargs="?", default=".", help="The folder (default: this one); made if missing")
+    parser.add_argument("--json", action="store_true", help="Print one JSON document")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create what is missing and say so; always 0 when every file could be written."""
+    folder = _folder(args.folder)
+    entries = [_place(folder, path, asset) for path, asset in _FILES.items()]
+    notes = [*_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
+    if args.json:
+        body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": _NEXT}
+        print(json.dumps(body, indent=2))  # noqa: T201 - the command's answer
+    else:
+        print(sanitize.visible("\n".join(_text(folder, entries, notes))))  # noqa: T201
+    return 0
+
+
+def asset(name: str) -> str:
+    """A file that ships with the package: from the wheel, or from the repository in an editable install."""
+    if name == _SCHEMA:
+        return schema_text()
+    shipped = resources.files("slurm_agent_tools") / "assets" / name
+    if shipped.is_file():
+        return shipped.read_text(encoding="utf-8")
+    try:
+        return (Path(__file__).parents[4] / ".github" / "agents" / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{name} is missing from the package", hint="Install slurm-agent-tools again.") from error
+
+
+def _folder(named: str) -> Path:
+    folder = Path(named).expanduser().absolute()
+    if folder.exists() and not folder.is_dir():
+        raise InputError("folder", named, "is not a folder", hint="Name a folder, new or existing.")
+    return folder
+
+
+def _place(folder: Path, path: str, source: str | None) -> Entry:
+    """Create one file unless something by that name is there, a dangling link included."""
+    target = folder / path
+    content = asset(source) if source else ""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        if not os.path.lexists(target):  # it is the folder's name that is taken by a file
+            raise StorageError(f"{target.parent} is not a folder", hint="Move that file away.") from None
+        return Entry(path, "kept")
+    except OSError as error:
+        raise StorageError(
+            f"{target} could not be written: {error.strerror}", hint="Choose a folder of yours."
+        ) from error
+    return Entry(path, "created")
+
+
+def _client_notes(folder: Path) -> Iterator[str]:
+    """What to add by hand to a client file that was there and does not know our server."""
+    for path, key in _CLIENTS.items():
+        servers = _servers(folder / path, key)
+        if servers is not None and SERVER in servers:
+            continue
+        problem = "is not plain JSON" if servers is None else "does not name this server"
+        entry = json.loads(asset(_FILES[path] or ""))[key][SERVER]
+        yield f"{path} {problem}. If it is missing there, add to {key!r}: {_one_line(entry)}"
+
+
+def _servers(path: Path, key: str) -> dict[str, object] | None:
+    """The servers that a client file names; None where it cannot be read (VS Code allows comments, JSON does not)."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    found = body.get(key, {}) if isinstance(body, dict) else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _one_line(entry: object) -> str:
+    return json.dumps({SERVER: entry})[1:-1]
+
+
+def _shadowed(folder: Path) -> Iterator[str]:
+    """A `tools` of the project's own hides ours from `python -m`, which looks in the working folder first."""
+    for path in ("tools/__init__.py", "tools.py", "tools/agent_tools"):
+        if (folder / path).exists():
+            yield (
+                f"{path} hides tools.agent_tools from `python -m tools.agent_tools.NAME` here. "
+                "Use `slurm-agent-tools NAME --json` instead, or rename it."
+            )
+
+
+def _not_on_path() -> Iterator[str]:
+    """Clients look on the PATH of the login: what `uv run` or an active environment adds to it does not count."""
+    here = Path(sys.executable).parent
+    own = here.resolve() if sys.prefix != sys.base_prefix else None
+    others = [folder for folder in os.get_exec_path() if Path(folder).resolve() != own]
+    if shutil.which(SERVER, path=os.pathsep.join(others)) is None:
+        yield (
+            "slurm-agent-tools is not on your PATH, or only by its own environment, so clients may not find it. Put "
+            f"its full path into the client files as `command`: {here / SERVER}. Or install it for your user: "
+            "`uv tool install` or `pipx install`, with the folder of its sources."
+        )
+
+
+def _text(folder: Path, entries: list[Entry], notes: list[str]) -> Iterator[str]:
+    yield f"{folder}"
+    for entry in entries:
+        yield f"  {entry.action:<8} {entry.path}"
+    if notes:
+        yield "\nPlease look at this:"
+        yield from (f"  - {note}" for note in notes)
+    yield "\nNext, in this folder:"
+    yield from (f"  {line}" for line in _NEXT)

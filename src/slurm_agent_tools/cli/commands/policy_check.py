@@ -1,0 +1,78 @@
+"""`policy check`: the decision on scripts, without a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+
+from slurm_agent_tools.api import printing, render, serialize
+from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.policy.decide import check_text
+from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.services.submission_request import resolved
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.transport.local import LocalFiles
+
+DONE, BLOCKED = 0, 3
+
+
+def judge(names: list[str], loaded: LoadedPolicy, settings: Settings, *, as_json: bool) -> int:
+    """Print one decision a script; 0 when all are allowed, else 3."""
+    verdicts = []
+    for name in names:
+        decision = anyio.run(check, name, loaded, settings)
+        verdicts.append(decision.verdict)
+        body = {"script": name, **decision.model_dump(mode="json")}
+        printing.lines([serialize.text(body)] if as_json else [f"{name}:", *render.decision(body)])
+    return DONE if set(verdicts) <= {"allow"} else BLOCKED
+
+
+async def check(name: str, loaded: LoadedPolicy, settings: Settings) -> DecisionShown:
+    """The decision on one script, as far as it can be told without a cluster."""
+    project = str(settings.project_root.resolve())
+    data, problem = _read(Path(name), loaded.policy.sizes.script_bytes)
+    if data is None:
+        return check_text(None, problem, loaded, project=project, resources=Resources())
+    return await check_bytes(data, _shown(name, project), loaded, project=project)
+
+
+async def check_bytes(
+    data: bytes, shown: str, loaded: LoadedPolicy, *, project: str, justification: str | None = None
+) -> DecisionShown:
+    """The decision on a script's bytes; `shown` is the path that it has in the project."""
+    reading = await read_script(data, shown, project=project, files=LocalFiles())
+    pinned = pins(reading.request, loaded.policy, None)
+    request, resources = resolved(reading.request, pinned, None)
+    reading = replace(reading, request=request)
+    return check_text(
+        reading, None, loaded, project=project, resources=resources, pinned=pinned, justification=justification
+    )
+
+
+def _shown(name: str, project: str) -> str:
+    """Relative to the project where it lies inside."""
+    path = Path(name).resolve()
+    return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)
+
+
+def _read(path: Path, limit: int) -> tuple[bytes | None, str | None]:
+    """The script's bytes, or why it is no batch script: the rule script-exists says so in the decision."""
+    try:
+        if not path.is_file():
+            return None, f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        return None, f"{path} cannot be read: {error}"
+    if len(data) > limit:
+        return None, f"{path} is larger than {limit} bytes"
+    if not data.strip():
+        return None, f"{path} is empty"
+    if b"\0" in data:
+        return None, f"{path} is a binary file"
+    return (data, None) if data.startswith(b"#!") else (None, f"{path} does not start with #!")

@@ -1,0 +1,115 @@
+"""`policy log`: the decisions taken here, filtered, and followed as they come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from slurm_agent_tools.api import printing, render
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.store import decision_log
+from slurm_agent_tools.units import parse_time_limit
+
+DONE = 0
+
+_PAUSE = 0.3
+
+_LAST = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `policy log`."""
+    parser.add_argument(
+        "--last", type=int, metavar="N", help="the newest N (20; with --since all); 0 for none before --follow"
+    )
+    parser.add_argument("--verdict", choices=["allow", "justify", "approve", "deny"], help="only this verdict")
+    parser.add_argument("--rule", metavar="RULE", help="only decisions in which this rule spoke")
+    parser.add_argument("--event", metavar="EVENT", help="only this event, for example submitted or drift")
+    parser.add_argument("--job", metavar="ID", help="only what concerns this job")
+    parser.add_argument(
+        "--since", metavar="TIME", help="a time like 2027-01-31T08:00, or a duration back like 02:00:00 or 7-00:00:00"
+    )
+    parser.add_argument("--follow", action="store_true", help="go on printing new ones until interrupted")
+    parser.add_argument("--json", action="store_true", help="print one decision a line")
+
+
+def show(path: Path, args: argparse.Namespace) -> int:
+    """Print what is asked for; returns the exit code. Raises InputError and StorageError."""
+    since = _since(args.since)
+    found, place = _entries(path, 0)
+    kept = [entry for entry in found if _wanted(entry, args, since)]
+    _print(_newest(kept, args), as_json=args.json)
+    while args.follow:
+        time.sleep(_PAUSE)
+        if path.exists() and path.stat().st_size < place:  # it was moved away, and a new one begun
+            place = 0
+        found, place = _entries(path, place)
+        _print([entry for entry in found if _wanted(entry, args, since)], as_json=args.json)
+    return DONE
+
+
+def _newest(kept: list[decision_log.Entry], args: argparse.Namespace) -> list[decision_log.Entry]:
+    """Those that are asked for; what is left out without having been asked for is told."""
+    if args.last is None and args.since is None and len(kept) > _LAST:
+        printing.note(f"the newest {_LAST} of {len(kept)}; --last N or --since TIME shows more")
+        return kept[-_LAST:]
+    if args.last is None:
+        return kept
+    return kept[-args.last :] if args.last > 0 else []
+
+
+def _print(entries: list[decision_log.Entry], *, as_json: bool) -> None:
+    if as_json:
+        printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    else:
+        printing.lines(render.plain(_line(entry)) for entry in entries)
+
+
+def _line(entry: decision_log.Entry) -> str:
+    about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
+    rules = entry.get("rules")
+    spoken = [str(rule["id"]) for rule in rules] if isinstance(rules, list) else []
+    told = f"  [{', '.join(spoken)}]" if spoken else ""
+    who = f"{entry.get('user')}/{entry.get('principal') or entry.get('client') or entry.get('by') or '?'}"
+    return f"{entry['at']}  {entry['event']:<11} {entry['verdict']:<8} {entry['tool']:<15} {who}  {about}{told}"
+
+
+def _since(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.now(UTC) - timedelta(seconds=_duration(text))
+    return moment if moment.tzinfo else moment.astimezone()
+
+
+def _duration(text: str) -> int:
+    try:
+        return parse_time_limit(text)
+    except ValueError as error:
+        hint = "Write 2027-01-31T08:00, 02:00:00 or, for a week, 7-00:00:00."
+        raise InputError("since", text, "is no time and no duration", hint=hint) from error
+
+
+def _wanted(entry: decision_log.Entry, args: argparse.Namespace, since: datetime | None) -> bool:
+    rules = entry.get("rules")
+    ids = {str(rule["id"]) for rule in rules} if isinstance(rules, list) else set()
+    return (
+        (args.verdict is None or entry.get("verdict") == args.verdict)
+        and (args.rule is None or args.rule in ids)
+        and (args.event is None or entry.get("event") == args.event)
+        and (args.job is None or str(entry.get("job_id")) == args.job)
+        and (since is None or datetime.fromisoformat(str(entry["at"])) >= since)
+    )
+
+
+def _entries(path: Path, start: int) -> tuple[list[decision_log.Entry], int]:
+    """The whole lines from a place on, and the place behind them; damaged ones are told. Raises StorageError."""
+    found = decision_log.read(path, start)
+    if found.damaged:
+        printing.note(f"{found.damaged} lines of {path} were cut off, by a full disk or a crash, and are left out")
+    return found.entries, found.place

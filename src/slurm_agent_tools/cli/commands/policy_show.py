@@ -1,0 +1,90 @@
+"""`policy show`, `explain`, `schema` and `export`: the policy for people, editors and controllers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from slurm_agent_tools.api import printing, render
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.policy.for_others import Site, explanation, job_submit_lua, qos_lines
+from slurm_agent_tools.policy.loading import LoadedPolicy, schema_text
+from slurm_agent_tools.policy.rules import RULES
+
+_EXPORTED = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define `policy export job-submit-lua` and `policy export qos`."""
+    forms = parser.add_subparsers(dest="form", required=True, metavar="job-submit-lua|qos")
+    lua = forms.add_parser("job-submit-lua", help="a plugin of the controller that refuses what is beyond the limits")
+    lua.add_argument("--exempt-user", action="append", default=[], metavar="NAME", help="who passes unjudged")
+    lua.add_argument("--exempt-account", action="append", default=[], metavar="NAME", help="whose jobs pass unjudged")
+    lua.add_argument("--threads-per-core", type=int, default=1, metavar="N", help="of the nodes (default: 1)")
+    lua.add_argument("--most-gpus-per-node", type=int, metavar="N", help="of the largest node (default: not known)")
+    qos = forms.add_parser("qos", help="sacctmgr lines for the limits of QOS")
+    qos.add_argument("--qos", action="append", metavar="NAME", help="a QOS to limit (default: normal)")
+    for form in (lua, qos):
+        form.add_argument("--output", type=Path, metavar="FILE", help="a new file (default: standard output)")
+
+
+def run(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
+    """Write one of the forms. Raises InputError, also for a file that is there already."""
+    text = qos_lines(loaded, args.qos or ["normal"]) if args.form == "qos" else job_submit_lua(loaded, _site(args))
+    if args.output is None:
+        printing.lines(text.splitlines())
+        return _EXPORTED
+    try:
+        with args.output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError("output", str(args.output), f"cannot be made: {error.strerror}") from error
+    return _EXPORTED
+
+
+def _site(args: argparse.Namespace) -> Site:
+    return Site(args.exempt_user, args.exempt_account, args.threads_per_core, args.most_gpus_per_node)
+
+
+# --- `policy show`, `explain`, `schema` and `export`: the policy for people, editors and controllers ------------------
+
+
+DONE = 0
+
+
+def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
+    """Print the policy in force."""
+    body = loaded.told()
+    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(render.readable(body)))
+    return DONE
+
+
+def explain(name: str, loaded: LoadedPolicy) -> int:
+    """Print what one rule is for. Raises InputError for a rule that is not there."""
+    rule = next((rule for rule in RULES if rule.id == name), None)
+    own = next((item for item in loaded.policy.site_rules if item.id == name), None)
+    if rule is None and own is None:
+        known = [*(rule.id for rule in RULES), *(item.id for item in loaded.policy.site_rules)]
+        raise InputError("rule", name, "is no rule of this policy", hint=f"Rules: {', '.join(known)}.")
+    if own is not None:
+        printing.lines([own.id, own.message, f"Speaks ({own.level}) when: {own.when}", own.remedy])
+    elif rule is not None:
+        printing.lines(render.plain(line) for line in explanation(rule, loaded).splitlines())
+    return DONE
+
+
+def schema() -> int:
+    """Print the JSON Schema of a policy file."""
+    printing.lines([schema_text().rstrip("\n")])
+    return DONE
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `policy export`."""
+    add_arguments(parser)
+
+
+def export(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
+    """Print what Slurm itself can hold."""
+    return run(args, loaded)

@@ -1,0 +1,67 @@
+"""The subcommand `serve`: speak MCP on standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+
+import anyio
+from pydantic import ValidationError
+
+from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.server.mcp_server import serve
+from slurm_agent_tools.settings import HttpSettings, Settings, load
+
+_OPTIONS = {
+    "listen": "--listen",
+    "hosts": "--public-host",
+    "proxy": "--behind-proxy",
+    "tls_cert": "--tls-cert",
+    "tls_key": "--tls-key",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options of `serve`."""
+    parser.description = (
+        "Speak the Model Context Protocol on standard input and output, or with --http over streamable HTTP, where"
+        " every request needs a token (slurm-agent-tools token new). Logs go to standard error."
+    )
+    parser.add_argument("--http", action="store_true", help="streamable HTTP, at the path /mcp")
+    parser.add_argument(
+        "--listen", metavar="WHERE", help="unix:PATH or HOST:PORT; default: a socket in a private folder of yours"
+    )
+    parser.add_argument(
+        "--public-host", dest="hosts", action="append", metavar="HOST", help="a name clients call it by"
+    )
+    parser.add_argument(
+        "--behind-proxy", dest="proxy", action="append", metavar="HOST", help="a proxy of this name does TLS before it"
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate with its chain, PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key, PEM")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve; returns the exit code. What is wrong with the settings is raised."""
+    given = {name: value for name in _OPTIONS if (value := getattr(args, name)) is not None}
+    if given and not args.http:
+        option = _OPTIONS[next(iter(given))]
+        raise InputError("arguments", option, "is only for --http", hint=f"Write: serve --http {option} ...")
+    settings = load()
+    if not args.http:
+        anyio.run(serve, settings)
+        return 0
+    from slurm_agent_tools.server.http import app  # noqa: PLC0415 - its server is not loaded for standard input
+
+    anyio.run(app.serve, _with(settings, given))
+    return 0
+
+
+def _with(settings: Settings, given: dict[str, object]) -> Settings:
+    """The settings with the options of the command line before them."""
+    try:
+        http = HttpSettings.model_validate(settings.http.model_dump() | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise ConfigError(f"http.{name}", given.get(name), first["msg"], hint=f"Correct {_OPTIONS[name]}.") from error
+    return settings.model_copy(update={"http": http})

@@ -1,0 +1,187 @@
+"""YAML, TOML and JSON to one value, with the line of every key. Pure: the bytes are handed in."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from slurm_agent_tools.errors import InputError
+
+_FORMATS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON"}
+
+_DEPTH, _VALUES = 50, 50_000
+
+_BITS = 4096  # of a whole number: Python writes none of more than 4300 digits
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A configuration: its value, the line of every key (`a.b[0]`), and places that YAML reads as base 60."""
+
+    value: object
+    format: str
+    lines: Mapping[str, int] = field(default_factory=dict)
+    clocks: Mapping[str, str] = field(default_factory=dict)  # place -> text as written, 12:00:00
+
+
+def parse_config(data: bytes, suffix: str, path: str) -> Config:
+    """Read the bytes by the file's suffix. Raises InputError naming the file, the line and what is wrong."""
+    kind = _FORMATS.get(suffix.lower())
+    if kind is None:
+        raise _unreadable(path, f"has the suffix {suffix!r}", "Use .yaml, .yml, .toml or .json.")
+    try:
+        text = data.decode("utf-8-sig")
+        config = {"YAML": _yaml, "TOML": _toml, "JSON": _json}[kind](text)
+        _bounded(config.value)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error)
+        raise _unreadable(path, f"is not {kind}{where}: {problem}", "Correct it.") from error
+    except RecursionError as error:
+        raise _unreadable(path, f"is nested deeper than {_DEPTH} levels", "Flatten it.") from error
+    except ValueError as error:  # UnicodeDecodeError, JSONDecodeError and TOMLDecodeError are such
+        raise _unreadable(path, f"is not {kind}: {error}", "Correct it.") from error
+    if config.value is None:
+        raise _unreadable(path, "is empty", "Write `key: value` lines.")
+    return config
+
+
+def _unreadable(path: str, problem: str, hint: str) -> InputError:
+    return InputError("config_path", path, problem, hint=hint)
+
+
+def _bounded(value: object) -> None:
+    """Aliases let a small file unfold into a huge one, or into itself; hexadecimal numbers have no end."""
+    for count, (place, item) in enumerate(walk(value)):
+        if count > _VALUES:
+            raise ValueError(f"it holds more than {_VALUES} values")
+        if isinstance(item, int) and item.bit_length() > _BITS:
+            raise ValueError(f"the number at {place} has more than {_BITS} bits")
+
+
+def _yaml(text: str) -> Config:
+    loader = yaml.SafeLoader(text)
+    node = loader.get_single_node()
+    if node is None:
+        return Config(None, "YAML")
+    lines: dict[str, int] = {}
+    clocks: dict[str, str] = {}
+    for place, line, item in _nodes(node):
+        lines[place] = line
+        if len(lines) > _VALUES:
+            raise ValueError(f"it holds more than {_VALUES} values")
+        if item.tag == "tag:yaml.org,2002:int" and ":" in str(item.value):
+            clocks[place] = str(item.value)
+    return Config(loader.construct_document(node), "YAML", lines, clocks)
+
+
+def _nodes(node: yaml.Node, place: str = "", depth: int = 0) -> Iterator[tuple[str, int, yaml.Node]]:
+    """Every key and list item with its place and line; a key that occurs twice is an error."""
+    if depth > _DEPTH:
+        raise RecursionError
+    if isinstance(node, yaml.SequenceNode):
+        inner = [(f"{place}[{index}]", item, item) for index, item in enumerate(node.value)]
+    elif isinstance(node, yaml.MappingNode):
+        inner = [(join(place, str(key.value)), key, item) for key, item in node.value]
+    else:
+        return
+    seen: set[str] = set()
+    for where, key, item in inner:
+        if where in seen and key.tag != "tag:yaml.org,2002:merge":
+            raise yaml.MarkedYAMLError(problem=f"the key {where!r} occurs twice", problem_mark=key.start_mark)
+        seen.add(where)
+        yield where, key.start_mark.line + 1, item
+        yield from _nodes(item, where, depth + 1)
+
+
+def _json(text: str) -> Config:
+    if not text.strip():
+        return Config(None, "JSON")
+    value = json.loads(text, object_pairs_hook=_once)
+    try:  # JSON is YAML but for tabs; without it only the line numbers are missing
+        return Config(value, "JSON", _yaml(text.replace("\t", " ")).lines)
+    except yaml.YAMLError:
+        return Config(value, "JSON")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r} occurs twice")
+        found[key] = value
+    return found
+
+
+_TOML_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+
+_TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+
+
+def _toml(text: str) -> Config:
+    """Line numbers of plain tables and keys only; those in lists of tables are left out."""
+    value = tomllib.loads(text)
+    known = {place for place, _ in walk(value)}
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        heading, key = _TOML_TABLE.match(line), _TOML_KEY.match(line)
+        if heading is not None:
+            table = re.sub(r"[\s\"']", "", heading[1])
+            lines.setdefault(table, number)
+        elif key is not None:
+            lines.setdefault(join(table, re.sub(r"[\s\"']", "", key[1])), number)
+    return Config(value or None, "TOML", {place: number for place, number in lines.items() if place in known})
+
+
+def join(place: str, key: str) -> str:
+    """The place of a key inside a place."""
+    return f"{place}.{key}" if place else key
+
+
+def walk(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+    """Every key and list item below `value` with its place."""
+    if depth > _DEPTH:
+        raise RecursionError
+    if isinstance(value, Mapping):
+        inner = [(join(place, str(key)), item) for key, item in value.items()]
+    elif isinstance(value, list):
+        inner = [(f"{place}[{index}]", item) for index, item in enumerate(value)]
+    else:
+        return
+    for where, item in inner:
+        yield where, item
+        yield from walk(item, where, depth + 1)
+
+
+def leaf(place: str) -> str:
+    """The key's own name: `a.b[0]` is `b`."""
+    return re.sub(r"(?:\[\d+\])+$", "", place).rpartition(".")[2]
+
+
+# --- Which values of a configuration name files that a run reads. Pure: whether they exist is the caller's business ---
+
+
+_OUTPUT = re.compile(r"out(?:put)?|save|log|checkpoint|ckpt|cache|result|work|tmp|temp|dest|export", re.IGNORECASE)
+
+_PATH_KEY = re.compile(r"(?:^|_)(?:path|dir|directory|file|folder|root)s?$", re.IGNORECASE)
+
+
+def input_paths(config: Config) -> list[str]:
+    """Values that name a file or folder which the run reads, each once; resolved by the caller."""
+    found = [value for place, value in walk(config.value) if isinstance(value, str) and is_input(place, value)]
+    return list(dict.fromkeys(found))
+
+
+def is_input(place: str, value: str) -> bool:
+    """True where the key is called like a path to read, and the value can be one."""
+    name = leaf(place)
+    if not _PATH_KEY.search(name) or _OUTPUT.search(name) or place.startswith("slurm."):
+        return False
+    return value.isprintable() and 0 < len(value) < 1000 and not re.search(r"://|[$~{}*<>]", value)

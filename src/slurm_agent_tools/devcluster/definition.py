@@ -1,0 +1,253 @@
+"""What a devcluster is: its folder, its ports, its names. Nothing here starts or stops anything."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
+
+# The daemons look for their helpers in sbin, which an ordinary user's PATH lacks.
+SEARCH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+_SOCKET_LIMIT = 100  # sun_path holds 108 bytes
+
+_FIRST, _LAST, _STEP = 17000, 31000, 1000  # below the range of outgoing ports, which starts at 32768
+
+_NODES = (("gpu", 2), ("cpu", 2), ("spec", 1))
+
+
+class DevclusterError(AgentToolsError):
+    """The private cluster could not be installed, started or stopped; the message ends with the log's last lines."""
+
+    code = "devcluster_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A private Slurm: everything it has lies in `folder`; `user` is the ordinary user who submits, in `project`."""
+
+    folder: Path
+    base_port: int
+    user: str
+    bin_dir: Path | None = None  # of another Slurm than the distribution's
+
+    @property
+    def conf(self) -> Path:
+        """The path of its slurm.conf."""
+        return self.folder / "etc" / "slurm.conf"
+
+    @property
+    def project(self) -> Path:
+        """The folder in which `user` works."""
+        return self.folder / "home" / self.user / "project"
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """The port of each node. cgroup folders are named by node, so names hold letters made from the base port."""
+        prefix = letters(self.base_port)
+        names = [f"{prefix}{kind}{number:02d}" for kind, count in _NODES for number in range(1, count + 1)]
+        return {name: self.base_port + 101 + place for place, name in enumerate(names)}
+
+    @property
+    def accounting(self) -> bool:
+        """Whether it was brought up with slurmdbd."""
+        return (self.folder / "etc" / "slurmdbd.conf").exists()
+
+    @property
+    def daemons(self) -> list[str]:
+        """The names of its daemons, in the order of their start."""
+        stored = ["mariadbd", "slurmdbd"] if self.accounting else []
+        login = ["sshd"] if (self.folder / "ssh" / "sshd_config").exists() else []
+        return ["munged", *stored, "slurmctld", *(f"slurmd.{node}" for node in self.nodes), *login]
+
+    @property
+    def ssh_port(self) -> int:
+        """Where its sshd listens, if it has one."""
+        return self.base_port + 22
+
+    @property
+    def release(self) -> str | None:
+        """The version of Slurm that was asked for; None is the distribution's own."""
+        return None if self.bin_dir is None else self.bin_dir.parent.name
+
+    @property
+    def search(self) -> str:
+        """Where its daemons and the commands that set it up are looked for."""
+        return SEARCH if self.bin_dir is None else f"{self.bin_dir}:{SEARCH}"
+
+    def environment(self) -> dict[str, str]:
+        """The variables that point Slurm's commands at this cluster; PATH where they are not the distribution's."""
+        found = {"SLURM_CONF": str(self.conf)}
+        if self.bin_dir is not None:
+            found["PATH"] = f"{self.bin_dir}:{os.environ.get('PATH', SEARCH)}"
+        return found
+
+    def as_user(self, argv: Sequence[str], user: str | None = None) -> list[str]:
+        """The argument vector that runs `argv` as `user` (default: the submitting one)."""
+        return run_as(user or self.user, argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`up`: it was brought up and each daemon runs. Daemons with pid or None; nodes with Slurm's word for each."""
+
+    up: bool
+    daemons: dict[str, int | None]
+    nodes: dict[str, str]
+
+
+def is_root() -> bool:
+    """Whether this process may start daemons under other users."""
+    return os.geteuid() == 0
+
+
+def me() -> str:
+    """The name of the user of this process."""
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def run_as(user: str, argv: Sequence[str]) -> list[str]:
+    """`argv` under another user when this process may do that, else as it is."""
+    if not is_root() or user == "root":
+        return list(argv)
+    group = str(pwd.getpwnam(user).pw_gid)
+    return ["setpriv", "--reuid", user, "--regid", group, "--init-groups", *argv]
+
+
+def loopback() -> str:
+    """The address in 127/8 that this machine's name stands for, the only one that the daemons then listen on.
+
+    DevclusterError where the name stands for no such address.
+    """
+    name = socket.gethostname()
+    try:
+        first = socket.gethostbyname(name)
+    except OSError:
+        first = "nothing"
+    if not first.startswith("127."):
+        raise DevclusterError(
+            f"the name of this machine, {name}, stands for {first}, and the devcluster listens on loopback only",
+            hint=f"put the line `127.0.0.1 {name}` at the top of /etc/hosts",
+        )
+    return first
+
+
+def readable_by(user: str, path: Path) -> bool:
+    """Whether owner, groups and mode let a user enter every folder above the path and read it."""
+    entry = pwd.getpwnam(user)
+    groups = set(os.getgrouplist(user, entry.pw_gid))
+
+    def may(place: Path, bit: int) -> bool:
+        found = place.stat()
+        shift = 6 if found.st_uid == entry.pw_uid else 3 if found.st_gid in groups else 0
+        return bool(found.st_mode >> shift & bit)
+
+    real = path.resolve()
+    return all(may(parent, 1) for parent in real.parents) and may(real, 4)
+
+
+def letters(base_port: int) -> str:
+    """Two letters for a whole thousand, else four; different for different base ports."""
+    number, length = (base_port // 1000, 2) if base_port % 1000 == 0 else (base_port, 4)
+    text = ""
+    for _ in range(length):
+        number, digit = divmod(number, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+def default_folder() -> Path:
+    """SLURM_AGENT_DEVCLUSTER, else a folder under /var/tmp (root) or ~/.cache."""
+    named = os.environ.get("SLURM_AGENT_DEVCLUSTER")
+    if named:
+        return Path(named).absolute()
+    if is_root():
+        return Path("/var/tmp/slurm-agent-devcluster")  # noqa: S108 - only root writes in it once it is made
+    return Path.home() / ".cache" / "slurm-agent-devcluster"
+
+
+def checked(folder: Path | None) -> Path:
+    """The folder as an absolute path that sockets and slurm.conf can hold; InputError else."""
+    path = (folder or default_folder()).resolve()
+    if len(os.fsencode(path / "run/munge/munge.sock")) > _SOCKET_LIMIT:
+        raise InputError("folder", str(path), "too long for the path of a socket; give a shorter one")
+    if any(not (letter.isalnum() or letter in "/._-") for letter in str(path)):
+        raise InputError("folder", str(path), "use letters, digits, dot, dash and underscore only")
+    return path
+
+
+def save(cluster: Cluster) -> None:
+    """Record the cluster in its folder."""
+    body = {
+        "folder": str(cluster.folder), "base_port": cluster.base_port, "user": cluster.user,
+        "bin_dir": None if cluster.bin_dir is None else str(cluster.bin_dir),
+    }  # fmt: skip
+    target = cluster.folder / "cluster.json"
+    draft = target.with_suffix(".new")
+    draft.write_text(json.dumps(body) + "\n", encoding="utf-8")
+    draft.replace(target)
+
+
+def recorded(folder: Path) -> Cluster | None:
+    """The cluster that was made in this folder, up or not. StorageError when its record is garbled."""
+    path = folder / "cluster.json"
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        port, user = int(body["base_port"]), str(body["user"])
+        named = body.get("bin_dir")
+        return Cluster(folder, port, user, None if named is None else Path(named))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+
+
+@contextlib.contextmanager
+def ports(wanted: int | None, before: int | None) -> Iterator[int]:
+    """A base port to use inside the block: the wanted one, else the earlier one, else the first free one.
+
+    InputError for a number that cannot be one; DevclusterError when all are taken.
+    """
+    if wanted is not None and not 1024 <= wanted <= 64000:
+        raise InputError("base_port", wanted, "must be from 1024 to 64000")
+    blocks = [before or _FIRST, *range(_FIRST, _LAST + 1, _STEP)] if wanted is None else [wanted]
+    for base in blocks:
+        with _marked(base) as ours:
+            if ours and not _taken(base):
+                yield base
+                return
+    words = f"from {_FIRST} to {_LAST}" if wanted is None else f"at {wanted}"
+    raise DevclusterError(f"no free block of ports {words}", hint="give another --base-port")
+
+
+@contextlib.contextmanager
+def _marked(base: int) -> Iterator[bool]:
+    """Mark a block of ports against another `up` until its daemons listen; the kernel drops the mark with us."""
+    with socket.socket(socket.AF_UNIX) as mark:
+        try:
+            mark.bind(f"\0slurm-agent-devcluster-{base}")
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+def _taken(base: int) -> bool:
+    return not all(_bindable(port) for port in (base + 1, base + 2, base + 22, *range(base + 101, base + 106)))
+
+
+def _bindable(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,148 @@
+"""The folder of the cluster: its directories, owners, keys, fake devices and configuration files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from slurm_agent_tools.devcluster import config_files
+from slurm_agent_tools.devcluster.config_files import Choices
+from slurm_agent_tools.devcluster.definition import SEARCH, Cluster, DevclusterError, is_root, readable_by
+from slurm_agent_tools.transport import process
+
+_OPEN = ("", "etc", "run", "run/munge", "log", "dev", "pids", "spool", "home")
+
+DAEMONS = "daemons.conf"
+
+_CLOSED = ("state", "munge")
+
+
+def prepare(cluster: Cluster, *, accounting: bool, extra: str) -> None:
+    """Make the directories and write the configuration."""
+    for name in (*_OPEN, *_CLOSED):
+        path = cluster.folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o700 if name in _CLOSED else 0o755)
+    for node in cluster.nodes:
+        (cluster.folder / "spool" / node).mkdir(exist_ok=True)
+    give(cluster.folder / "state", "slurm")
+    give(cluster.folder / "munge", "munge")
+    give(cluster.folder / "run/munge", "munge")
+    _key(cluster.folder / "munge/munge.key")
+    for name in ("slurmctld.log", "slurmdbd.log"):
+        log = cluster.folder / "log" / name
+        log.touch()
+        give(log, "slurm")
+    _configure(cluster, accounting=accounting, extra=extra)
+
+
+def _configure(cluster: Cluster, *, accounting: bool, extra: str) -> None:
+    choices = Choices(_has_cgroup(), accounting, extra)
+    write(cluster, "slurm.conf", config_files.slurm_conf(cluster, choices, clients=True))
+    if config_files.apart():
+        write(cluster, DAEMONS, config_files.slurm_conf(cluster, choices))
+    else:
+        (cluster.folder / "etc" / DAEMONS).unlink(missing_ok=True)
+    if config_files.prolog(cluster):
+        write(cluster, "prolog", config_files.prolog(cluster), 0o755)
+    write(cluster, "gres.conf", config_files.gres_conf(cluster, _devices(cluster)))
+    if choices.cgroup:
+        write(cluster, "cgroup.conf", config_files.cgroup_conf())
+    if accounting:
+        file = write(cluster, "slurmdbd.conf", config_files.slurmdbd_conf(cluster), 0o600)
+        give(file, "slurm")
+    else:
+        (cluster.folder / "etc/slurmdbd.conf").unlink(missing_ok=True)
+
+
+def write(cluster: Cluster, name: str, text: str, mode: int = 0o644) -> Path:
+    """Write a file of etc/."""
+    path = cluster.folder / "etc" / name
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+def give(path: Path, user: str) -> None:
+    """Make `user` the owner, when this process is root; else everything belongs to its own user."""
+    if is_root():
+        shutil.chown(path, user, pwd.getpwnam(user).pw_gid)
+
+
+async def people(cluster: Cluster, users: tuple[str, ...], say: Callable[[str], None]) -> None:
+    """Make the users who submit (root only), their homes in the folder, and the project."""
+    for user in users if is_root() else (cluster.user,):
+        home = cluster.folder / "home" / user
+        if not _exists(user):
+            say(f"making the user {user}")
+            await _add(user, home)
+        home.mkdir(exist_ok=True)
+        give(home, user)
+        home.chmod(0o700)
+        if is_root():
+            _profile(cluster, home)
+    cluster.project.mkdir(exist_ok=True)
+    give(cluster.project, cluster.user)
+    for path in (Path(sys.prefix), Path(__file__)):
+        if not readable_by(cluster.user, path):
+            say(f"mind: the user {cluster.user} cannot read {path}, so our tools do not run as that user")
+
+
+def _profile(cluster: Cluster, home: Path) -> None:
+    """Login shells begin with the system's PATH; as on many clusters, the profile puts another Slurm before it."""
+    if cluster.bin_dir is not None:
+        with contextlib.suppress(FileExistsError), (home / ".profile").open("x", encoding="utf-8") as file:
+            file.write(f'PATH="{cluster.bin_dir}:$PATH"\nexport PATH\n')
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+async def _add(user: str, home: Path) -> None:
+    argv = ["useradd", "-M", "-U", "-d", str(home), "-s", "/bin/bash", user]
+    ended = await process.run(argv, env={"PATH": SEARCH}, timeout=30)
+    if ended.exit_code != 0:
+        raise DevclusterError(f"useradd {user} failed: {ended.stderr.decode(errors='replace').strip()}")
+
+
+def _key(path: Path) -> None:
+    if not path.exists() or not path.stat().st_size:
+        path.touch(0o600)
+        path.write_bytes(secrets.token_bytes(128))
+    path.chmod(0o600)
+    give(path, "munge")
+
+
+def _has_cgroup() -> bool:
+    """Whether memory limits can be cgroup v1's; v2 would need systemd."""
+    memory = Path("/sys/fs/cgroup/memory")
+    return is_root() and (memory / "memory.limit_in_bytes").exists() and os.access(memory, os.W_OK)
+
+
+def _devices(cluster: Cluster) -> str:
+    """The path, less its number, of eight character devices: slurmd only looks at them and never opens one."""
+    ours = cluster.folder / "dev" / "fakegpu"
+    try:
+        for number in range(8):
+            path = Path(f"{ours}{number}")
+            if not path.is_char_device():
+                os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        if Path("/dev/tty7").is_char_device():
+            return "/dev/tty"
+        # Plain files: jobs run, but CUDA_VISIBLE_DEVICES is not set for them.
+        for number in range(8):
+            Path(f"{ours}{number}").touch()
+    return str(ours)

@@ -1,0 +1,290 @@
+"""Bring the private cluster up, take it down, look at it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal as signals
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+
+from slurm_agent_tools.devcluster import (
+    accounting_database,
+    definition,
+    folders,
+    login_node,
+    packages,
+    processes,
+    slurm_daemons,
+)
+from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, Status
+
+_FIT = {"idle", "mixed", "allocated"}
+
+
+async def fit(cluster: Cluster) -> None:
+    """Wait until every node takes jobs; DevclusterError with the last words of one that does not."""
+    end = time.monotonic() + 30
+    while True:
+        found = await node_states(cluster)
+        waiting = [node for node in cluster.nodes if found.get(node) not in _FIT]
+        if not waiting:
+            return
+        dead = [node for node in waiting if processes.running(cluster, f"slurmd.{node}") is None]
+        if dead or time.monotonic() > end:
+            node = (dead or waiting)[0]
+            words = slurm_daemons.last_words(cluster, f"slurmd.{node}")
+            raise DevclusterError(f"node {node} did not come up ({found.get(node, 'unknown')})\n{words}")
+        await anyio.sleep(0.1)
+
+
+async def heard_of(cluster: Cluster) -> None:
+    """A slurmctld that starts again gives jobs only to nodes that have answered it; waits for those that run."""
+    running = [node for node in cluster.nodes if processes.running(cluster, f"slurmd.{node}")]
+    with anyio.move_on_after(10):
+        found = await node_states(cluster)
+        while any(found.get(node) == "unknown" for node in running):
+            await anyio.sleep(0.1)
+            found = await node_states(cluster)
+
+
+async def node_states(cluster: Cluster) -> dict[str, str]:
+    """Slurm's word for each node; empty when slurmctld does not answer."""
+    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-N", "-o", "%N %T"])
+    rows = [line.split() for line in ended.stdout.decode(errors="replace").splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+async def partitions(cluster: Cluster, state: str) -> None:
+    """Set every partition UP or DOWN."""
+    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-o", "%R"])
+    for name in sorted(set(ended.stdout.decode(errors="replace").split())):
+        await slurm_daemons.call(cluster, ["scontrol", "update", f"PartitionName={name}", f"State={state}"])
+
+
+async def end_jobs(cluster: Cluster) -> None:
+    """Cancel what runs. Partitions go DOWN first: else every cancelled job lets a pending one start."""
+    if (await slurm_daemons.call(cluster, ["scontrol", "ping"], 3)).exit_code != 0:
+        return
+    await partitions(cluster, "DOWN")
+    end = time.monotonic() + 10
+    asked = False
+    while jobs := await _jobs(cluster):
+        if not asked:
+            await slurm_daemons.call(cluster, ["scancel", "--quiet", *jobs], 60)
+            asked = True
+        if time.monotonic() > end:
+            return
+        await anyio.sleep(0.1)
+
+
+async def _jobs(cluster: Cluster) -> list[str]:
+    ended = await slurm_daemons.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
+    return sorted(set(ended.stdout.decode(errors="replace").split()))
+
+
+# --- Bring the private cluster up, take it down, look at it -----------------------------------------------------------
+
+
+Say = Callable[[str], None]
+
+
+async def up(
+    folder: Path | None = None,
+    *,
+    base_port: int | None = None,
+    slurm: str | None = None,
+    extra_conf: str = "",
+    accounting: bool = True,
+    ssh: bool = False,
+    yes: bool = False,
+    say: Say = print,
+) -> Cluster:
+    """Bring a cluster up, ready for jobs; one that is up is returned as it is.
+
+    `slurm`: one of releases.RELEASES instead of the distribution's version. `extra_conf` holds lines of slurm.conf
+    that win over the default ones. `ssh`: with a login node, an sshd on loopback. DevclusterError when it cannot be
+    done; then nothing of it is left running.
+    """
+    where = definition.checked(folder)
+    wanted = None if packages.checked_release(slurm) is None else packages.programs(str(slurm))
+    present = find(where)
+    if present is not None and (await status(where)).up:
+        _same(present, wanted)
+        if ssh:
+            await login_node.up(present)
+        say(f"already up in {where}")
+        return present
+    unpack = wanted is not None and not wanted.is_dir()
+    await packages.ensure_packages(accounting=accounting, yes=yes, say=say, release=unpack, ssh=ssh)
+    if slurm is not None:
+        await packages.ensure_release(slurm, say)
+    _claim(where)
+    with _locked(where):
+        before = await _cleaned(where, say)
+        if before is not None:
+            _same(before, wanted)
+        with definition.ports(base_port, before.base_port if before else None) as base:
+            cluster = Cluster(
+                where, base, accounting_database.USERS[0] if definition.is_root() else definition.me(), wanted
+            )
+            definition.save(cluster)
+            try:
+                await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
+                if ssh:
+                    await login_node.up(cluster)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await _take(cluster)
+                raise
+    return cluster
+
+
+async def down(folder: Path | None = None, *, wipe: bool = False, say: Say = print) -> None:
+    """End every process of the cluster; `wipe` also deletes its folder."""
+    where = definition.checked(folder)
+    cluster = definition.recorded(where)
+    if cluster is None:
+        say(f"no devcluster in {where}")
+        return
+    _owned(where)
+    with _locked(where):
+        for line in await _take(cluster):
+            say(f"ended a left-over process: {line}")
+        if wipe:
+            shutil.rmtree(where)
+    say("down" + (f", and {where} is deleted" if wipe else f"; its state stays in {where}"))
+
+
+async def status(folder: Path | None = None) -> Status:
+    """What runs; all empty when there is no cluster in the folder."""
+    cluster = definition.recorded(definition.checked(folder))
+    if cluster is None:
+        return Status(up=False, daemons={}, nodes={})
+    pids = {name: processes.running(cluster, name) for name in cluster.daemons}
+    states = await node_states(cluster) if pids["slurmctld"] else {}
+    return Status(up=_stamp(cluster).exists() and None not in pids.values(), daemons=pids, nodes=states)
+
+
+def find(folder: Path | None = None) -> Cluster | None:
+    """The cluster in the folder if it was brought up and something of it still runs."""
+    cluster = definition.recorded(definition.checked(folder))
+    if cluster is None or not _stamp(cluster).exists():
+        return None
+    return cluster if any(processes.running(cluster, name) for name in cluster.daemons) else None
+
+
+async def start_daemon(cluster: Cluster, name: str) -> None:
+    """Start slurmctld, slurmdbd, slurmd.NODE or another daemon again and wait until it answers."""
+    await slurm_daemons.start(cluster, slurm_daemons.known(cluster, name))
+    await slurm_daemons.ready(cluster, name)
+    if name == "slurmctld" and _stamp(cluster).exists():
+        await heard_of(cluster)
+
+
+async def stop_daemon(cluster: Cluster, name: str) -> None:
+    """End one daemon in order; the rest runs on."""
+    await slurm_daemons.stop(cluster, slurm_daemons.known(cluster, name))
+
+
+async def signal_daemon(cluster: Cluster, name: str, signal: int) -> None:
+    """Send a signal to one daemon; DevclusterError when it does not run."""
+    if not processes.send(cluster, slurm_daemons.known(cluster, name), signal):
+        raise DevclusterError(f"{name} does not run")
+
+
+def _same(present: Cluster, wanted: Path | None) -> None:
+    """A state that one version of Slurm left may not suit another."""
+    if present.bin_dir != wanted:
+        held = "the distribution's Slurm" if present.release is None else f"Slurm {present.release}"
+        raise DevclusterError(
+            f"{present.folder} holds a cluster of {held}", hint="give another --folder, or `devcluster down --wipe` it"
+        )
+
+
+def _stamp(cluster: Cluster) -> Path:
+    return cluster.folder / "run" / "up"
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder, or see that it is ours: `down --wipe` deletes all that is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _owned(folder)
+    names = {entry.name for entry in folder.iterdir()} - {"lock"}
+    if names and "cluster.json" not in names and not names <= {"cluster.new"}:
+        raise DevclusterError(f"{folder} holds other things than a devcluster", hint="give an empty --folder")
+    folder.chmod(0o755)
+
+
+def _owned(folder: Path) -> None:
+    """Refuse another user's folder: what its records say is trusted when processes are ended."""
+    if folder.stat().st_uid != os.geteuid():
+        raise DevclusterError(
+            f"{folder} belongs to another user", hint="run this as that user, or give another --folder"
+        )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time bring up or take down; the kernel drops the lock of one that is killed."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise DevclusterError(f"another process is bringing {folder} up or down") from error
+    finally:
+        os.close(handle)
+
+
+async def _cleaned(folder: Path, say: Say) -> Cluster | None:
+    """End what an earlier run left; returns that cluster."""
+    before = definition.recorded(folder)
+    if before is not None and (
+        any(processes.running(before, name) for name in before.daemons) or processes.leftovers(before)
+    ):
+        say("cleaning up after an earlier run")
+        await _take(before)
+    return before
+
+
+async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
+    begun = time.monotonic()
+    say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
+    folders.prepare(cluster, accounting=accounting, extra=extra)
+    await folders.people(cluster, accounting_database.USERS, say)
+    await start_daemon(cluster, "munged")
+    if accounting:
+        await accounting_database.database(cluster)
+        await accounting_database.daemon(cluster)
+        await accounting_database.members(cluster)
+    await start_daemon(cluster, "slurmctld")
+    for node in cluster.nodes:
+        await slurm_daemons.start(cluster, f"slurmd.{node}")
+    await fit(cluster)
+    await partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
+    _stamp(cluster).touch()
+    say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
+
+
+async def _take(cluster: Cluster) -> list[str]:
+    """Stop everything in order; returns the left-over processes that had to be killed."""
+    _stamp(cluster).unlink(missing_ok=True)
+    if processes.send(cluster, "slurmctld", signals.SIGCONT):
+        await end_jobs(cluster)
+    await login_node.stop(cluster)
+    workers = [f"slurmd.{node}" for node in cluster.nodes]
+    for name in workers:
+        processes.send(cluster, name, signals.SIGCONT)
+        processes.send(cluster, name, signals.SIGTERM)
+    for name in (*workers, "slurmctld", "slurmdbd", "mariadbd", "munged"):
+        await slurm_daemons.stop(cluster, name)
+    ended = await processes.end_leftovers(cluster)
+    for socket in ("run/munge/munge.sock", "run/munge/munge.sock.lock", "db/mysqld.sock"):
+        (cluster.folder / socket).unlink(missing_ok=True)
+    return ended

@@ -1,0 +1,176 @@
+"""What Slurm's records say of one job, as facts that signatures name, and as evidence that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from slurm_agent_tools.insights.usage import usage
+from slurm_agent_tools.models.job import Job, Step, end_reason
+from slurm_agent_tools.models.node import Node
+from slurm_agent_tools.models.shapes import EvidenceLine
+from slurm_agent_tools.units import format_duration, human_memory
+
+_TROUBLE = ("down", "fail", "inval", "err", "unk")
+
+_DRAINS = ("drain", "drng")
+
+
+def troubled(node: Node) -> bool:
+    """True where it is down, failing, registered wrongly, not heard of, or does not answer (`*`).
+
+    One that is drained, reserved or powered off is in no trouble.
+    """
+    state = node.state.lower()
+    return "*" in state or state.startswith(_TROUBLE)
+
+
+def drained(node: Node) -> bool:
+    """True where an administrator, or Slurm, keeps new jobs from it; those that it has may go on."""
+    return node.state.lower().startswith(_DRAINS)
+
+
+# --- What Slurm's records say of one job, as facts that signatures name, and as evidence that people read -------------
+
+
+SOURCE = "Slurm"  # stands for a file in evidence
+
+_KILL, _END = 9, 15
+
+_SAMPLED = 120  # seconds, several times Slurm's usual interval
+
+_FULL = 0.95  # of the requested memory: sampled, so a peak is seen a little late
+
+_LAUNCH = "JobLaunchFailure"  # 22.05 gives it to every job that a signal ended too, as measured
+
+
+def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
+    """`state=`, `step=` (a step's state), `exit=`, `signal=`, `step_exit=`, `step_signal=`, `waits=`, `reason=`, ...
+
+    An exit code above 128 is also the signal that a shell reports that way (bash(1), EXIT STATUS). Where the
+    accounting alone tells 11, it may have been 139: both are `exit=`, neither is a `signal=`. The reason of an ended
+    job counts as `reason=` only where it never started, since accounting keeps the last reason for waiting; as
+    `ended=` where it is one for an end. `memory=full`, `memory=low`, `memory=full-and-killed`, `time=over-and-killed`
+    compare what was used with the request; `node=down` is the state of one of its nodes now, `node=down-and-killed` the
+    same where the job was killed.
+    """
+    found = {f"state={part.state}"} | _ends("", part.exit_code, part.signal)
+    if part.other_code is not None:
+        found.add(f"exit={part.other_code}")
+    found |= _ends("step_", part.derived_exit_code, part.derived_signal)
+    for step in part.steps:
+        found |= {f"step={step.state}"} | _ends("step_", step.exit_code, step.signal)
+    if part.reason and part.active:
+        found.add(f"waits={part.reason}")
+    elif part.reason and end_reason(part.reason):
+        found |= set() if part.reason == _LAUNCH and part.signal else {f"ended={part.reason}"}
+    elif part.reason and part.started is None:
+        found.add(f"reason={part.reason}")
+    fallen = _fallen(found) if any(map(troubled, nodes)) else set()
+    return frozenset(found | _compared(part, found) | fallen)
+
+
+def _fallen(found: set[str]) -> set[str]:
+    """One of its nodes is down now, which may have happened after its end."""
+    killed = found & {f"signal={_KILL}", f"step_signal={_KILL}"}
+    return {"node=down", "node=down-and-killed"} if killed else {"node=down"}
+
+
+def _compared(part: Job, found: set[str]) -> set[str]:
+    """What was used beside what was asked for."""
+    compared = {"memory=full"} if filled(part) else {"memory=low"} if roomy(part) else set()
+    if "memory=full" in compared and found & {f"signal={_KILL}", f"step_signal={_KILL}"}:
+        compared.add("memory=full-and-killed")
+    killed = found & {f"{who}signal={number}" for who in ("", "step_") for number in (_KILL, _END)}
+    if killed and part.state == "FAILED" and overdue(part):
+        compared.add("time=over-and-killed")
+    return compared
+
+
+def roomy(part: Job) -> bool:
+    """True when it ran long enough to be sampled and no task used half of what it had."""
+    has, used = part.resources.memory_per_node_bytes or part.resources.memory_bytes, peak([part])
+    return bool(has and used and used < has / 2 and (part.elapsed_seconds or 0) >= _SAMPLED)
+
+
+def overdue(part: Job) -> bool:
+    """True when it ran for all the time that it had."""
+    limit = part.resources.time_limit_seconds
+    return bool(limit and limit > 0 and part.elapsed_seconds is not None and part.elapsed_seconds >= limit)
+
+
+def _ends(prefix: str, code: int | None, signal: int | None) -> set[str]:
+    found = {f"{prefix}exit={code}"} if code else set()
+    if code is not None and code > 128:
+        found.add(f"{prefix}signal={code - 128}")
+    if signal:
+        found.add(f"{prefix}signal={signal}")
+    return found
+
+
+def among(known: Iterable[str], wanted: Sequence[str]) -> bool:
+    """True when one of the facts is one of those wanted (* for any text)."""
+    return any(fnmatchcase(fact, pattern) for fact in known for pattern in wanted)
+
+
+def peak(parts: Iterable[Job]) -> int | None:
+    """Largest MaxRSS over all steps, bytes; None where nothing was sampled (Slurm then says 0)."""
+    sizes = [step.max_rss_bytes for part in parts for step in part.steps if step.max_rss_bytes]
+    return max(sizes, default=None)
+
+
+def filled(part: Job) -> bool:
+    """True when the peak of one task came near to what the job had on a node."""
+    has, used = part.resources.memory_per_node_bytes or part.resources.memory_bytes, peak([part])
+    return bool(has and used and used >= has * _FULL)
+
+
+def failed(part: Job) -> bool:
+    """True for an end that is not a clean one, a failed step behind an exit code 0 included."""
+    return not part.active and part.state != "UNKNOWN" and (part.state != "COMPLETED" or bool(broken(part)))
+
+
+def broken(part: Job) -> list[Step | None]:
+    """Steps that failed; [None] where only the derived exit code tells it."""
+    steps: list[Step | None] = [
+        step for step in part.steps if step.exit_code or step.signal or step.state not in {"COMPLETED", "RUNNING", ""}
+    ]
+    return steps or ([None] if part.derived_exit_code or part.derived_signal else [])
+
+
+def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
+    """State and codes of the job, of the steps that failed and of nodes that are down, one line each."""
+    texts = [f"job {part.job_id}: {_words(part.state, part.exit_code, part.signal, part.reason, part.doubted_code)}"]
+    texts[0] += _used(part)
+    for step in broken(part):
+        if step is None:
+            texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
+        else:
+            texts.append(f"step {step.step_id} ({step.name}): {_words(step.state, step.exit_code, step.signal, None)}")
+    bad = [node for node in nodes if troubled(node)]
+    texts += [f"node {node.name}: {node.state}" + (f" ({node.reason})" if node.reason else "") for node in bad]
+    return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
+
+
+def _words(state: str, code: int | None, signal: int | None, reason: str | None, other: int | None = None) -> str:
+    words = [state]
+    if code is not None or signal is not None:
+        words.append(f"exit {code or 0}:{signal or 0}" + (f" (or {other}:0)" if other is not None else ""))
+    if reason and reason != "None":
+        words.append(f"reason {reason}")
+    return ", ".join(words)
+
+
+def _used(part: Job) -> str:
+    """Time and memory beside what was given; memory as in the report, the largest task's where that is less."""
+    limit, spent, task = part.resources.time_limit_seconds, usage(part), peak([part])
+    used, has = spent.memory_peak_bytes, spent.memory_allocated_bytes or part.resources.memory_bytes
+    text = ""
+    if part.elapsed_seconds is not None:
+        text += f", ran {format_duration(part.elapsed_seconds)}"
+        text += f", limit {format_duration(limit)}" if limit is not None else ""
+    if used is not None:
+        text += f", peak memory {human_memory(used)}"
+        text += f" of {human_memory(has)}" if has else ""
+        text += f", largest task {human_memory(task)}" if task is not None and task < used else ""
+    return text

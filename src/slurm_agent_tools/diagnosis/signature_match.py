@@ -1,0 +1,157 @@
+"""Which lines of the logs show a failure: signatures over lines, joined with the exceptions that they end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
+from slurm_agent_tools.diagnosis.harmless_lines import grave, probing
+from slurm_agent_tools.diagnosis.job_facts import among
+from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, exceptions
+from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
+from slurm_agent_tools.models.shapes import EvidenceLine
+
+PYTHON = "python-exception"
+
+_TIERS: tuple[Tier, ...] = ("certain", "cause", "generic", "weak", "effect", "last")
+
+_PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A signature that matched one line; `position` counts the lines of its text."""
+
+    signature: Signature
+    text: int
+    position: int
+    line: EvidenceLine
+    tier: Tier
+    what: str | None
+    raised: Raised | None
+    late: int  # lines that follow
+    place: int  # lines of the file before it, also those that were not read
+    progress: int  # lines of progress before it
+    ahead: int  # lines of progress after it
+
+    @property
+    def sure(self) -> bool:
+        """True for Slurm's own words, which decide like its records."""
+        return self.tier == "certain"
+
+    @property
+    def level(self) -> int:
+        """The place of its tier among all of them: the smaller the more it tells."""
+        return level(self.tier)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """A text, which one it is, and how many lines of progress there are before each of its lines, and in all."""
+
+    index: int
+    text: LogText
+    counted: Sequence[int]
+
+    def hit(
+        self, position: int, signature: Signature, tier: Tier, what: str | None = None, raised: Raised | None = None
+    ) -> Hit:
+        """With where its line is in the whole file, of which parts may not have been read."""
+        text, place, progress = self.text, self.text.place(position), self.counted[position]
+        late = text.place(len(text.lines) - 1) + 1 - place
+        ahead = self.counted[-1] - progress
+        line = text.lines[position]
+        return Hit(signature, self.index, position, line, tier, what, raised, late, place, progress, ahead)
+
+
+def level(tier: Tier) -> int:
+    """The smaller the more a line of that tier tells."""
+    return _TIERS.index(tier)
+
+
+def hits(texts: Sequence[LogText], known: AbstractSet[str]) -> list[Hit]:
+    """Everything that matched and that Slurm's facts do not contradict, text by text, in order of the lines.
+
+    Of several signatures on one line the one that tells most counts, then the first in their order.
+    """
+    found = [hit for index, text in enumerate(texts) for hit in _in_text(index, text)]
+    best: dict[tuple[int, int], Hit] = {}
+    for hit in found:
+        place = hit.text, hit.position
+        if not _excluded(hit, known) and (place not in best or hit.level < best[place].level):
+            best[place] = hit
+    return list(best.values())
+
+
+def _excluded(hit: Hit, known: AbstractSet[str]) -> bool:
+    if among(known, hit.signature.contradicts):
+        return True
+    return hit.tier == "weak" and among(known, hit.signature.doubts)
+
+
+def _in_text(index: int, text: LogText) -> list[Hit]:
+    ground = _Ground(index, text, _counted(text))
+    raised = {item.position: item for item in exceptions(text)}
+    matched = [hit for hit in _by_line(ground, raised) if not _got_over(hit, raised)]
+    taken = {hit.position for hit in matched if hit.signature.id != PYTHON}
+    found = [
+        _raised(hit, raised.get(hit.position))
+        for hit in matched
+        if hit.signature.id != PYTHON or (not raised and hit.position not in taken)
+    ]
+    found += [
+        ground.hit(item.position, by_id()[_kind(item)], _strength(item), raised=item)
+        for item in raised.values()
+        if not item.handled and item.position not in taken and item.name not in LAUNCHERS
+    ]
+    return sorted(found, key=lambda hit: hit.position)
+
+
+def _got_over(hit: Hit, raised: dict[int, Raised]) -> bool:
+    """True for what programs often catch, where another exception came while they did."""
+    item = raised.get(hit.position)
+    return hit.signature.recoverable and item is not None and item.handled
+
+
+def _raised(hit: Hit, item: Raised | None) -> Hit:
+    """With the exception that the line ends; a file that is missing is a command where it was to be started."""
+    if item is not None and item.no_program and hit.signature.id == "missing-file":
+        return replace(hit, raised=item, signature=by_id()["command-not-found"], what=item.message.rpartition(": ")[2])
+    return hit if item is None else replace(hit, raised=item)
+
+
+def _kind(item: Raised) -> str:
+    return "numeric" if item.about_numbers and not item.effect else PYTHON
+
+
+def _strength(item: Raised) -> Tier:
+    if item.effect:
+        return "effect"
+    if item.caught:
+        return "weak"
+    return "cause" if item.about_numbers else "generic"
+
+
+def _counted(text: LogText) -> list[int]:
+    """How many lines of progress there are before each line, and in all."""
+    counted = [0]
+    for line in text.lines:
+        counted.append(counted[-1] + bool(_PROGRESS.search(line.text[:300])))
+    return counted
+
+
+def _by_line(ground: _Ground, raised: dict[int, Raised]) -> Iterator[Hit]:
+    """An exception's line counts with its message, also where that stands on the lines behind it."""
+    bodies = [split_rank(line.text)[1] for line in ground.text.lines]
+    for position, item in raised.items():
+        if item.apart:
+            bodies[position] = f"{item.kind}: {item.message}"
+    for position, signature, match in matching(bodies):
+        what = next((value for value in match.groupdict().values() if value), None)
+        tier = signature.strength(match)
+        tier = "weak" if tier == "cause" and signature.recoverable and probing(bodies[position]) else tier
+        tier = "last" if tier != "certain" and grave(bodies[position]) else tier
+        yield ground.hit(position, signature, tier, what)

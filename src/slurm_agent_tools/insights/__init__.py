@@ -1,0 +1,1 @@
+"""What jobs needed, used and waited, and what that says about the next one."""

@@ -1,0 +1,250 @@
+"""What the cluster offers now: GPUs, nodes, partitions, and whether to submit. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from slurm_agent_tools.models.advice import QueueWaits, WaitMeasured
+from slurm_agent_tools.models.answers import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
+from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
+
+_USABLE = ("idle", "mix", "alloc", "comp", "plnd", "planned")  # planned for a job that goes before others, not taken
+
+_DEEP = 20
+
+_SHORT = 300
+"""Seconds: who waits less in the median has no need of a smaller request."""
+
+_SOON = timedelta(hours=2)
+
+
+def usable(node: Node) -> bool:
+    """True for a node that runs jobs or could."""
+    state = node.state.lower()
+    return state.startswith(_USABLE) and not state.endswith("*") and "drain" not in state
+
+
+def gpus(nodes: Sequence[Node]) -> GpuSection:
+    """GPUs over the usable nodes; used and free are None where Slurm does not tell."""
+    good = [node for node in nodes if usable(node) and node.gpus]
+    total = sum(node.gpus for node in good)
+    used = sum(node.gpus_used or 0 for node in good) if all(node.gpus_used is not None for node in good) else None
+    by_type: Counter[str] = Counter()
+    for node in good:
+        by_type[",".join(node.gpu_types) or "gpu"] += node.gpus
+    return GpuSection(
+        total=total,
+        used=used,
+        free=None if used is None else total - used,
+        by_type=dict(by_type),
+        note="No usable node has GPUs." if total == 0 else None,
+    )
+
+
+def node(record: Node) -> NodeShown:
+    """One node."""
+    return NodeShown(
+        name=record.name,
+        state=record.state,
+        partitions=list(record.partitions),
+        cpus=record.cpus,
+        cpus_used=record.cpus_used,
+        memory=human_memory(record.memory_bytes),
+        gpus=record.gpus,
+        gpus_used=record.gpus_used,
+        reason=record.reason,
+    )
+
+
+def partitions(found: Mapping[str, Partition], nodes: Sequence[Node]) -> list[PartitionShown]:
+    """Each partition with what its nodes offer now."""
+    return [_partition(item, [node for node in nodes if item.name in node.partitions]) for item in found.values()]
+
+
+def _partition(item: Partition, nodes: Sequence[Node]) -> PartitionShown:
+    free = [node.gpus - node.gpus_used for node in nodes if usable(node) and node.gpus_used is not None]
+    return PartitionShown(
+        name=item.name,
+        state=item.state,
+        default=item.default,
+        nodes=item.nodes,
+        max_time=_time(item.max_time_seconds) or "UNLIMITED",
+        default_time=_time(item.default_time_seconds),
+        cpus_per_node=item.cpus_per_node,
+        memory_per_node=human_memory(item.memory_per_node),
+        gpus_per_node=item.gpus_per_node,
+        nodes_idle=sum(node.state.lower() == "idle" for node in nodes),
+        gpus_free=sum(free) if item.total_gpus else None,
+    )
+
+
+def _time(seconds: int | None) -> str | None:
+    return None if seconds is None or seconds == UNLIMITED else format_duration(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentWaits:
+    """What is known beside the moment: measured waits, when a maintenance begins, whether all is switched off."""
+
+    waits: QueueWaits | None = None
+    maintenance: datetime | None = None
+    now: datetime | None = None
+    closed: bool = False
+
+
+def queue(
+    states: Mapping[str, int], nodes: Sequence[Node], mine: SlurmSection, lately: RecentWaits | None = None
+) -> QueueSection:
+    """How busy it is, by the number of jobs in each state, and what that and the waits measured lately advise.
+
+    A wait is told where it is none, and where it was measured; it is never guessed.
+    """
+    depth = states.get("PENDING", 0)
+    lately = lately or RecentWaits()
+    good = [node for node in nodes if usable(node)]
+    share = {
+        "cpu": _share([(node.cpus_used, node.cpus) for node in good]),
+        "gpu": _share([(node.gpus_used, node.gpus) for node in good if node.gpus]),
+    }
+    recommendation, why = _advice(depth, mine, share, lately, has_nodes=bool(good))
+    idle = depth == 0 and any((value or 0) < 1 for value in share.values() if value is not None)
+    return QueueSection(
+        depth=depth,
+        running=states.get("RUNNING", 0),
+        utilization=share,
+        estimated_wait="none: nobody is waiting" if idle else _estimated(lately.waits),
+        recommendation=recommendation,
+        why=why,
+        grounds=_grounds(depth, mine, share, len(good), lately),
+        waits=lately.waits,
+    )
+
+
+def busy(nodes: Sequence[Node]) -> float | None:
+    """Share of the CPUs of usable nodes that are in use, 0..1."""
+    return _share([(node.cpus_used, node.cpus) for node in nodes if usable(node)])
+
+
+def _share(pairs: Sequence[tuple[int | None, int]]) -> float | None:
+    total = sum(all_of for _, all_of in pairs)
+    if total == 0 or any(used is None for used, _ in pairs):
+        return None
+    return round(sum(used or 0 for used, _ in pairs) / total, 3)
+
+
+def _advice(
+    depth: int, mine: SlurmSection, share: Mapping[str, float | None], lately: RecentWaits, *, has_nodes: bool
+) -> tuple[str, str]:
+    """What to do, and the one ground that decided it."""
+    barred = _barred(mine, lately, has_nodes=has_nodes)
+    if barred is not None:
+        return "WAIT", barred
+    if lately.maintenance is not None and lately.now is not None and lately.maintenance - lately.now < _SOON:
+        return "ADJUST", f"{_maintenance(lately.maintenance)}: only a shorter time limit starts before it"
+    crowded = _crowded(depth, share)
+    measured = lately.waits.measured if lately.waits is not None else None
+    if crowded is None:
+        return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free"
+    if measured is not None and measured.median <= _SHORT:
+        return "SUBMIT_NOW", f"{crowded}, but {_waited(measured)}"
+    return "ADJUST", f"{crowded}: a smaller or shorter request starts sooner"
+
+
+def _barred(mine: SlurmSection, lately: RecentWaits, *, has_nodes: bool) -> str | None:
+    """Why a job that is submitted now would not be taken, or have nowhere to run."""
+    if lately.closed:
+        return "a person has switched all submissions off in the policy"
+    if not has_nodes:
+        return "no node is usable now"
+    return f"all {mine.max_concurrent} of your slots are taken" if mine.slots_left == 0 else None
+
+
+def _crowded(depth: int, share: Mapping[str, float | None]) -> str | None:
+    """Why a job that is submitted now will have to wait; None where nothing says so."""
+    if depth > _DEEP:
+        return f"{depth} jobs are waiting"
+    busy = [name for name, value in share.items() if value is not None and value >= 1]
+    return f"every {' and '.join(busy)} is in use" if busy else None
+
+
+def _estimated(waits: QueueWaits | None) -> str | None:
+    return None if waits is None or waits.measured is None else _waited(waits.measured)
+
+
+def _waited(measured: WaitMeasured) -> str:
+    half, most = format_duration(measured.median), format_duration(measured.p95)
+    return f"jobs waited {half} in the median lately, 95 % of them no longer than {most} ({measured.jobs} jobs)"
+
+
+def _maintenance(begins: datetime) -> str:
+    return f"a maintenance begins at {begins:%Y-%m-%d %H:%M} UTC"
+
+
+def _grounds(
+    depth: int, mine: SlurmSection, share: Mapping[str, float | None], nodes: int, lately: RecentWaits
+) -> list[str]:
+    """All that the recommendation rests on, each in a few words."""
+    used = [f"{value:.0%} of the {name.upper()}s in use" for name, value in share.items() if value is not None]
+    waits = lately.waits
+    told = [
+        f"{nodes} usable nodes",
+        *used,
+        f"{depth} jobs waiting",
+        f"{mine.slots_left} of your {mine.max_concurrent} slots left",
+    ]
+    if waits is not None:
+        told.append(waits.note if waits.measured is None else f"{_waited(waits.measured)}; {waits.note}")
+    return told if lately.maintenance is None else [*told, _maintenance(lately.maintenance)]
+
+
+# --- What a request asks for beside what its partition has, for a request that Slurm refuses --------------------------
+
+
+_CORRECT = "Correct the request; nothing was sent."
+
+
+def beside(asked: Resources, partitions: Mapping[str, Partition]) -> str:
+    """The hint of a refusal: for each partition that is asked for, what of the request is more than it has."""
+    names = [name.strip() for name in (asked.partition or "").split(",") if name.strip()]
+    names = names or [name for name, partition in partitions.items() if partition.default]
+    told = [text for name in names if name in partitions and (text := _compared(asked, partitions[name]))]
+    return " ".join([*told, _CORRECT])
+
+
+def _compared(asked: Resources, partition: Partition) -> str:
+    more = list(_more(asked, partition))
+    if not more:
+        return ""
+    gpus = f", {partition.gpus_per_node} GPUs" if partition.gpus_per_node else ""
+    node = f"{partition.cpus_per_node} CPUs{gpus} and {human_memory(_memory(partition))}"
+    has = f"Partition {partition.name} has {_count(partition.nodes, 'node')} of up to {node}"
+    return f"{has}; asked for: {', '.join(more)}."
+
+
+def _more(asked: Resources, partition: Partition) -> Iterator[str]:
+    """What is asked for and cannot be had there."""
+    nodes = asked.nodes or partition.nodes
+    reach = min(nodes, partition.nodes)
+    if nodes > partition.nodes:
+        yield _count(nodes, "node")
+    elif partition.max_nodes is not None and nodes > partition.max_nodes:
+        yield f"{_count(nodes, 'node')}, where one job may have {partition.max_nodes}"
+    if asked.cpus is not None and asked.cpus > partition.cpus_per_node * reach:
+        yield f"{_count(asked.cpus, 'CPU')} on {_count(nodes, 'node')}"
+    if asked.gpus is not None and asked.gpus > partition.gpus_per_node * reach:
+        yield f"{_count(asked.gpus, 'GPU')} on {_count(nodes, 'node')}"
+    if asked.memory_per_node_bytes is not None and asked.memory_per_node_bytes > _memory(partition):
+        yield f"{human_memory(asked.memory_per_node_bytes)} of memory on a node"
+
+
+def _memory(partition: Partition) -> int:
+    return max(partition.memory_per_node, partition.memory_per_node_max)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

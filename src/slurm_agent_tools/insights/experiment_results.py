@@ -1,0 +1,225 @@
+"""Experiment results as records: building, naming, finding and comparing them. Pure; the toolbox reads and writes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+
+from pydantic import ValidationError
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.answers import MetricChange
+from slurm_agent_tools.models.arguments import SaveResult
+from slurm_agent_tools.models.result import Environment, ResultRecord
+from slurm_agent_tools.text.masking import MASK, mask, mask_settings
+from slurm_agent_tools.text.sanitize import safe_name
+
+Diff = dict[str, dict[str, object]]
+
+_STAMP = "%Y-%m-%d_%H-%M-%S"
+
+_FILE = re.compile(r"(?P<stamp>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(?P<name>.+)\.json", re.ASCII)
+
+_DEPTH, _NAME = 50, 100
+
+# --- building ------------------------------------------------------------------------------------------------
+
+
+def build_result(
+    ask: SaveResult,
+    *,
+    config: dict[str, object] | None,
+    baseline_record: ResultRecord | None,
+    environment: Environment,
+    now: datetime,
+    run_id: str | None,
+) -> ResultRecord:
+    """The record to save. Raises InputError naming `name`, `notes`, `metrics.KEY` or `config.KEY`."""
+    check_name(ask.name)
+    metrics = {name: _plain(value, f"metrics.{name}", numbers=True) for name, value in (ask.metrics or {}).items()}
+    plain = None if config is None else {str(key): _plain(value, f"config.{key}") for key, value in config.items()}
+    plain, metrics = _without_secrets(plain), mask_settings(metrics)[0]
+    before = _without_secrets(baseline_record.config) if baseline_record is not None else None
+    return ResultRecord(
+        experiment_name=ask.name,
+        timestamp=now,
+        status=ask.status,
+        run_id=run_id,
+        config=plain,
+        config_diff=diff(before, plain) if before is not None and plain is not None else None,
+        baseline_experiment=baseline_record.experiment_name if baseline_record is not None else None,
+        metrics=metrics,
+        environment=environment,
+        notes=None if ask.notes is None else mask(_text(ask.notes, "notes")),
+    )
+
+
+def _without_secrets(config: dict[str, object] | None) -> dict[str, object] | None:
+    return None if config is None else mask_settings(config)[0]
+
+
+def masked(record: ResultRecord) -> list[str]:
+    """The places of a record, `config.db.password`, where a secret was masked."""
+    held = {"config": record.config, "metrics": record.metrics, "notes": record.notes}
+    return [place for place, value in _flat(held) if isinstance(value, str) and MASK in value]
+
+
+def _text(value: str, field: str) -> str:
+    if any(0xD800 <= ord(sign) <= 0xDFFF for sign in value):
+        raise InputError(field, value, "is not valid Unicode", hint="Write it as UTF-8 text.")
+    return value
+
+
+def _plain(value: object, field: str, *, numbers: bool = False, depth: int = 0) -> object:
+    """The value in JSON's types: dates as ISO text, keys as text.
+
+    JSON has no NaN and no infinity. In metrics they are refused (`numbers`), because a null would read as "not
+    measured"; in a configuration they stay as text, because the file says them.
+    """
+    if depth > _DEPTH:
+        raise InputError(field, "...", f"is nested deeper than {_DEPTH} levels", hint="Flatten it.")
+    if isinstance(value, float) and not math.isfinite(value):
+        if numbers:
+            raise InputError(field, str(value), "is not a finite number", hint='Leave it out, or give the text "NaN".')
+        return str(value)
+    if isinstance(value, str):
+        return _text(value, field)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        inner = ((str(key), item) for key, item in value.items())
+        return {key: _plain(item, f"{field}.{key}", numbers=numbers, depth=depth + 1) for key, item in inner}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = enumerate(value)
+        return [_plain(item, f"{field}[{index}]", numbers=numbers, depth=depth + 1) for index, item in items]
+    raise InputError(field, type(value).__name__, "has no form in JSON", hint="Use text, numbers, lists and mappings.")
+
+
+# --- names ---------------------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> str:
+    """The experiment's name in its file's name. Raises InputError naming `name`."""
+    if any(not sign.isprintable() for sign in name):
+        raise InputError(
+            "name", name, "contains a character that cannot be printed", hint="Use one line of plain text."
+        )
+    if name.startswith(("/", "\\")) or any(part.strip() in {".", ".."} for part in re.split(r"[/\\]", name)):
+        raise InputError("name", name, "is a path that leaves its folder", hint="Use letters, digits, dots, - and _.")
+    if len(name) > _NAME:
+        raise InputError("name", name, f"is longer than {_NAME} characters", hint="Shorten it.")
+    if not re.search(r"[A-Za-z0-9_]", name):
+        raise InputError("name", name, "holds no letter (a-z), digit or _", hint="Use letters, digits, dots, - and _.")
+    return safe_name(name, limit=_NAME)
+
+
+def file_name(now: datetime, name: str, attempt: int) -> str:
+    """YYYY-MM-DD_HH-MM-SS_NAME.json, with -2, -3 ... behind the name from the second attempt on."""
+    again = f"-{attempt}" if attempt > 1 else ""
+    return f"{now.strftime(_STAMP)}_{check_name(name)}{again}.json"
+
+
+def find_result(names: Sequence[str], wanted: str) -> str:
+    """The newest of the files that holds the experiment `wanted`. Raises LookupError when there is none.
+
+    `T_a-2.json` is the second save of `a` only where `T_a.json` of the same second is there too.
+    """
+    stem, known = check_name(wanted), set(names)
+    found = [
+        (stamp, attempt, name)
+        for name in names
+        for stamp, attempt in _saves(name, stem)
+        if attempt == 1 or f"{stamp}_{stem}.json" in known
+    ]
+    if not found:
+        raise LookupError(wanted)
+    return max(found)[2]
+
+
+def _saves(name: str, stem: str) -> Iterator[tuple[str, int]]:
+    match = _FILE.fullmatch(name)
+    attempt = re.fullmatch(re.escape(stem) + r"(?:-([2-9]|[1-9]\d+))?", match["name"]) if match else None
+    if match and attempt:
+        yield match["stamp"], int(attempt[1] or 1)
+
+
+# --- reading and comparing -----------------------------------------------------------------------------------
+
+
+def parse_record(data: bytes, path: str) -> ResultRecord:
+    """A saved result. Raises InputError naming the file and what does not fit."""
+    try:
+        return ResultRecord.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        hint = "Name a file that save_result wrote."
+        raise InputError("result", path, f"is not a saved result: {place}: {first['msg']}", hint=hint) from error
+
+
+def diff(baseline: Mapping[str, object], target: Mapping[str, object]) -> Diff:
+    """Keys (`a.b[0]`) whose values differ, as {baseline, target}; None stands for a key that is not there."""
+    before, after = dict(_flat(baseline)), dict(_flat(target))
+    keys = [*before, *(key for key in after if key not in before)]
+    return {
+        key: {"baseline": before.get(key), "target": after.get(key)}
+        for key in keys
+        if not _same(before.get(key), after.get(key))
+    }
+
+
+def _same(one: object, other: object) -> bool:
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _flat(value: object, place: str = "") -> Iterator[tuple[str, object]]:
+    """Every value that is not a mapping or list, with its place; empty ones stand for themselves."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _flat(item, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list) and value:
+        for index, item in enumerate(value):
+            yield from _flat(item, f"{place}[{index}]")
+    elif place:
+        yield place, value
+
+
+def compare_metrics(
+    baseline: ResultRecord, target: ResultRecord, *, metrics_only: bool
+) -> tuple[dict[str, MetricChange], Diff | None]:
+    """(change of every metric, differences of the configurations); None where one of them has no configuration."""
+    before, after = dict(_flat(baseline.metrics)), dict(_flat(target.metrics))
+    names = [*before, *(name for name in after if name not in before)]
+    changes = {name: _change(before.get(name), after.get(name)) for name in names}
+    if metrics_only or baseline.config is None or target.config is None:
+        return changes, None
+    return changes, diff(baseline.config, target.config)
+
+
+def _change(before: object, after: object) -> MetricChange:
+    old, new = _number(before), _number(after)
+    change = None if old is None or new is None else _finite(new - old)
+    percent = None if change is None or not old else _finite(100 * change / abs(old))
+    return MetricChange(baseline=_scalar(before), target=_scalar(after), change=change, percent=percent)
+
+
+def _scalar(value: object) -> str | float | bool | None:
+    """A value as it is shown; an empty list or mapping is its text."""
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return _finite(float(value))
+    except OverflowError:
+        return None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

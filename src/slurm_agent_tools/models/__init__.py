@@ -1,0 +1,1 @@
+"""One frozen record of each thing, and the shapes in which answers show them."""

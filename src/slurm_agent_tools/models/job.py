@@ -1,0 +1,189 @@
+"""What Slurm says of a job, its steps and what they used. Bytes, seconds, UTC; None means not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.units import JobId
+
+ACTIVE_STATES = frozenset(
+    {
+        "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING",
+        "STOPPED", "RESIZING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD",
+        "EXPEDITING", "POWER_UP_NODE", "UPDATE_DB",
+    }
+)  # fmt: skip
+"""States of a job that is not over (squeue(1), JOB STATE CODES). Everything else Slurm reports is an end."""
+
+# --- what Slurm says ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One accounting line below the job: batch, extern or a number.
+
+    `allocated` and the usages are TRES by name: CPUs and GPUs counted, memory in bytes, CPU time in seconds. Of usages
+    `tot` is the sum over the tasks of each one's most, `max`, `min` and `ave` are of one task. A task that ended before
+    it was sampled counts as 0.
+    """
+
+    step_id: str
+    name: str
+    state: str
+    exit_code: int | None = None
+    signal: int | None = None
+    max_rss_bytes: int | None = None
+    elapsed_seconds: int | None = None
+    cpu_seconds: float | None = None
+    tres_usage_in_max: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_tot: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_min: Mapping[str, int] = field(default_factory=dict)
+    tres_usage_in_ave: Mapping[str, int] = field(default_factory=dict)
+    allocated: Mapping[str, int] = field(default_factory=dict)
+    tasks: int | None = None
+    started: datetime | None = None
+    cancelled_by: str | None = None  # uid
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a job, with all its array tasks, was given and used. None: not measured.
+
+    CPU and GPU figures are sums over all parts; memory is that of the part that used most of what it had.
+    """
+
+    elapsed_seconds: int | None = None  # of the part that ran longest
+    cpu_seconds: float | None = None
+    cpu_allocated_seconds: float | None = None  # CPUs times elapsed
+    gpu_allocated_seconds: float | None = None  # GPUs times elapsed
+    gpu_utilization: float | None = None  # 0..1, where the site measures it
+    gpu_memory_bytes: int | None = None
+    memory_peak_bytes: int | None = None  # all tasks of the largest step, over all its nodes
+    memory_allocated_bytes: int | None = None  # of the same part, over all its nodes
+    memory_node_bytes: int | None = None  # most that one of its nodes needed, steps that ran at once together
+    time_limit_seconds: int | None = None
+
+
+# Reasons that Slurm gives for an end (squeue(1), JOB REASON CODES); others of an ended job are left from its waiting.
+_ENDS = frozenset(
+    {
+        "NodeDown", "SystemFailure", "TimeLimit", "OutOfMemory", "DeadLine", "JobLaunchFailure", "Prolog",
+        "NonZeroExitCode", "InactiveLimit",
+    }
+)  # fmt: skip
+
+NOT_SET_UP = (0, 53)  # exit code and signal of a bad --chdir, --output or --error; 53 is no signal (measured)
+
+_RAISED = "RaisedSignal"  # 23.02 and later: RaisedSignal:11(Segmentation_fault)
+
+
+def end_reason(reason: str) -> bool:
+    """Whether Slurm gives this reason for the end of a job."""
+    return reason in _ENDS or reason.startswith(_RAISED)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job, array task or het component, the newest run. `state` is Slurm's base state in capitals.
+
+    `sources` says who told it: any of squeue, scontrol, sacct. `raw_state` is Slurm's own text.
+    """
+
+    job_id: JobId
+    name: str
+    state: str
+    sources: tuple[str, ...]
+    raw_state: str = ""
+    user: str | None = None
+    partition: str | None = None
+    reason: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    derived_exit_code: int | None = None
+    derived_signal: int | None = None
+    short_code: bool | None = None  # exit_code is the accounting's, which keeps the low 7 bits (sacct's text, measured)
+    cancelled_by: str | None = None  # user name or uid
+    submitted: datetime | None = None
+    eligible: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    elapsed_seconds: int | None = None
+    nodes: str | None = None  # Slurm's host list expression
+    required_nodes: str | None = None  # the same, of --nodelist: it runs on all of these or does not start
+    resources: Resources = Resources()
+    restarts: int | None = None
+    requeue: bool | None = None
+    dependency: str | None = None
+    comment: str | None = None
+    work_dir: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    command: str | None = None
+    raw_id: int | None = None  # Slurm's own number of an array task or het component
+    nice: int | None = None
+    expected_start: datetime | None = None  # Slurm's own estimate for a pending job
+    qos: str | None = None
+    admin_comment: str | None = None
+    requested: Mapping[str, int] | None = None  # TRES by name as the accounting tells; memory in bytes
+    allocated: Mapping[str, int] | None = None
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """True while Slurm may still run it or is running it."""
+        return self.state in ACTIVE_STATES
+
+    @property
+    def other_code(self) -> int | None:
+        """The exit code that it may have had as well, where the accounting alone tells of a script that failed."""
+        cut = self.short_code and self.state == "FAILED" and not self.signal
+        return self.exit_code + 128 if cut and self.exit_code is not None and self.exit_code < 128 else None
+
+    @property
+    def doubted_code(self) -> int | None:
+        """The other code where people should hear of it: most failing programs end with 1, hardly one with 129."""
+        return None if self.exit_code == 1 else self.other_code
+
+    @property
+    def code_text(self) -> str:
+        """Its exit code in words: 7, or `72 (or 200: the accounting keeps 7 bits)`."""
+        other = self.doubted_code
+        return f"{self.exit_code}" if other is None else f"{self.exit_code} (or {other}: the accounting keeps 7 bits)"
+
+
+@dataclass(frozen=True, slots=True)
+class StepUse:
+    """What a running step uses now, as sstat tells; `raw_id` is Slurm's own number of its job. None: not measured."""
+
+    raw_id: int
+    step_id: str
+    tasks: int | None
+    memory_bytes: int | None  # all its tasks, on all nodes
+    task_peak_bytes: int | None  # most that one task needed so far
+    cpu_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastWait:
+    """One job that started, or one part of it. `seconds`: from when it could run until it did."""
+
+    job: int
+    partition: str
+    seconds: int
+    asked: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class PastWaits:
+    """Jobs of this cluster that ran in the last `hours`. `own`: only this user's are told, or no others were there.
+
+    `note`: why nothing is known.
+    """
+
+    waits: tuple[PastWait, ...] = ()
+    hours: int = 0
+    own: bool = False
+    note: str | None = None

@@ -1,0 +1,68 @@
+"""What Slurm says of nodes, partitions and reservations. Memory in bytes, times in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node from sinfo; memory in bytes. `cpus_idle` and `gpus_used` are None where Slurm does not tell."""
+
+    name: str
+    state: str
+    partitions: tuple[str, ...]
+    cpus: int
+    cpus_used: int | None
+    memory_bytes: int
+    memory_free_bytes: int | None
+    gpus: int
+    gpus_used: int | None
+    gpu_types: tuple[str, ...] = ()
+    reason: str | None = None
+    threads_per_core: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition from `scontrol show partition`, with what its nodes have. Memory in bytes, time in seconds."""
+
+    name: str
+    state: str
+    default: bool
+    nodes: int
+    max_time_seconds: int | None  # None: no limit
+    default_time_seconds: int | None
+    max_nodes: int | None = None
+    def_mem_per_cpu: int | None = None
+    def_mem_per_gpu: int | None = None
+    def_mem_per_node: int | None = None
+    max_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    exclusive: bool = False  # OverSubscribe=EXCLUSIVE
+    total_cpus: int | None = None
+    total_gpus: int = 0
+    gpus_per_node: int = 0  # largest over its nodes
+    cpus_per_node: int = 0
+    memory_per_node: int = 0  # smallest over its nodes
+    memory_per_node_max: int = 0  # largest over its nodes; 0: the same as the smallest
+    gpus_per_node_min: int = 0  # smallest over those of its nodes that have any; 0: the same as the largest
+    threads_per_core: int = 1  # largest over its nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that are kept from `start` to `end`; `flags` are Slurm's words, `partition` None where it names none."""
+
+    name: str
+    start: datetime
+    end: datetime
+    nodes: frozenset[str]
+    partition: str | None = None
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def maintenance(self) -> bool:
+        """True where it is kept for work on the nodes."""
+        return "MAINT" in self.flags

@@ -1,0 +1,122 @@
+"""What a script asks for and does, and the numbers of both. Bytes and seconds; None means not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from slurm_agent_tools.units import ArraySpec
+
+Source = Literal["script", "argument", "pinned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line that proves something: `file` relative to the project where possible, `line` from 1 (0: whole)."""
+
+    file: str
+    line: int
+    text: str
+
+
+# --- what a script asks for ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One option as sbatch reads it: `option` is the canonical long name without dashes, `value` its argument."""
+
+    option: str
+    value: str | None
+    source: Source
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """The effective request: script directives, then command line, last one wins per option.
+
+    Memory in bytes (0 means `--mem=0`, the whole node), `time_limit` in seconds (-1 unlimited), None not stated.
+    """
+
+    directives: tuple[Directive, ...] = ()
+    problems: tuple[Evidence, ...] = ()  # directives that cannot be read; `text` holds the reason and the line
+    components: int = 1  # het job components
+    interpreter: str | None = None
+    name: str | None = None
+    partition: str | None = None
+    time_limit: int | None = None
+    memory_per_node: int | None = None
+    memory_per_cpu: int | None = None
+    memory_per_gpu: int | None = None
+    gpus: int | None = None  # --gpus
+    gpus_per_node: int | None = None  # --gpus-per-node, or gpu in --gres
+    gpus_per_task: int | None = None  # --gpus-per-task, or gres/gpu in --tres-per-task
+    gpus_per_socket: int | None = None
+    nodes: int | None = None  # minimum of --nodes
+    nodes_max: int | None = None
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    ntasks_per_gpu: int | None = None
+    cpus_per_task: int | None = None
+    cpus_per_gpu: int | None = None
+    array: ArraySpec | None = None
+    requeue: bool | None = None
+    dependency: str | None = None
+    qos: str | None = None
+    chdir: str | None = None
+    output: str | None = None
+    error: str | None = None
+    export: str | None = None
+    justification: str | None = None  # text of `# JUSTIFIED: ...` behind a resource directive
+
+    def find(self, *options: str) -> tuple[Directive, ...]:
+        """Every directive for one of these canonical option names, in order of reading."""
+        return tuple(d for d in self.directives if d.option in options)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a script does. `rule` is the policy rule it bears on; `fixed` where Slurm does it already."""
+
+    rule: str
+    what: str
+    evidence: Evidence
+    level: Literal["deny", "approve", "warn"] = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReading:
+    """What a job script asks and does; `files` are the project files read on the way, path -> sha256."""
+
+    path: str
+    sha256: str
+    text: str
+    request: JobRequest
+    findings: tuple[Finding, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """A request in numbers, or what Slurm granted. Totals over all nodes; worst geometry for per-GPU memory."""
+
+    partition: str | None = None
+    nodes: int | None = None
+    cpus: int | None = None
+    gpus: int | None = None
+    memory_bytes: int | None = None
+    memory_per_gpu_bytes: int | None = None
+    memory_per_node_bytes: int | None = None
+    time_limit_seconds: int | None = None
+    array_tasks: int | None = None
+    array_concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """An option that the guard puts on the command line, and why."""
+
+    option: str
+    why: str

@@ -1,0 +1,256 @@
+"""The policy for those who do not read its files: Slurm's controller, and people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from pydantic import BaseModel
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.policy.decide import format_result
+from slurm_agent_tools.policy.document import SETTABLE, Limits, Policy
+from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.rules import RULES
+from slurm_agent_tools.policy.rules.rule import Example, Rule
+from slurm_agent_tools.units import format_duration, format_memory
+
+_MIB = 2**20
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
+
+_HEAD = """\
+-- job_submit.lua: the limits of a policy that Slurm's controller can see, for every sbatch, srun and salloc.
+-- Written by `slurm-agent-tools policy export job-submit-lua`; write it again when the policy changes.
+--
+-- policy  {title}
+-- sha256  {digest}
+--
+-- It holds the end of each `justify` band: the controller sees neither a written reason nor a person's approval. So
+-- what the policy allows with a reason passes here, and a request beyond it is refused even where a person approved
+-- it, unless the user or the account is exempt below. Root always passes. Nothing else is let through in silence:
+-- what cannot be counted is refused.
+--
+-- Memory, GPUs, time, whole nodes, arrays and the parts of heterogeneous jobs are judged when a job is submitted and
+-- when its owner changes it; requeue is switched off. How many jobs and array tasks of a user run at once is for QOS
+-- limits (`slurm-agent-tools policy export qos`): Slurm sets a new throttle of an array before it asks this file.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the controller does not tell its plugin. `most_gpus_per_node` None: not known, so any placement counts."""
+
+    exempt_users: Sequence[str] = ()
+    exempt_accounts: Sequence[str] = ()
+    threads_per_core: int = 1
+    most_gpus_per_node: int | None = None
+
+
+def job_submit_lua(loaded: LoadedPolicy, site: Site | None = None) -> str:
+    """The whole job_submit.lua. The same policy and site give the same bytes. Raises InputError."""
+    template = (resources.files("slurm_agent_tools") / "assets" / "floor.lua").read_text(encoding="utf-8")
+    head = _HEAD.format(title=_plain(f"{loaded.name}, version {loaded.version}"), digest=loaded.sha256)
+    settings = _settings(site or Site())
+    return "\n".join(
+        [head, *settings, "", *_limits(loaded.policy.limits), f"local POLICY = {_quoted(_title(loaded))}"]
+    ) + ("\n" + template)
+
+
+def qos_lines(loaded: LoadedPolicy, names: Sequence[str] = ("normal",)) -> str:
+    """A shell script of sacctmgr lines that put the same limits on each named QOS. Raises InputError."""
+    limits = loaded.policy.limits
+    values = {
+        "MaxJobsPerUser": str(limits.max_concurrent_jobs),
+        "MaxTRESPerJob": f"gres/gpu={limits.gpus.justify}",
+        "MaxWall": format_duration(limits.time_limit.justify),
+        **_hours(limits),
+        "Flags": "DenyOnLimit",
+    }
+    words = " ".join(f"{key}{'+=' if key == 'Flags' else '='}{value}" for key, value in values.items())
+    lines = [f"sacctmgr -i modify qos where name={_name('qos', name)} set {words}" for name in names]
+    return "\n".join([*_qos_head(loaded), *lines]) + "\n"
+
+
+def _settings(site: Site) -> list[str]:
+    users = [_name("exempt_users", name) for name in site.exempt_users]
+    accounts = [_name("exempt_accounts", name) for name in site.exempt_accounts]
+    threads = _positive("threads_per_core", site.threads_per_core)
+    most = site.most_gpus_per_node
+    return [
+        "-- Who passes unjudged. An account counts only where AccountingStorageEnforce keeps others out of it.",
+        f"local EXEMPT_USERS = {_set(users)}",
+        f"local EXEMPT_ACCOUNTS = {_set(accounts)}",
+        "-- Threads of one core: memory per CPU is given for every thread of a core.",
+        f"local THREADS_PER_CORE = {threads}",
+        "-- The most GPUs of one node; math.huge where it is not known, and then GPUs may lie one on each node.",
+        f"local MOST_GPUS_PER_NODE = {'math.huge' if most is None else _positive('most_gpus_per_node', most)}",
+    ]
+
+
+def _limits(limits: Limits) -> list[str]:
+    numbers = {
+        "memory_per_gpu": limits.memory_per_gpu.justify // _MIB,
+        "memory_without_gpus": limits.memory_without_gpus.justify // _MIB,
+        "gpus": limits.gpus.justify,
+        "time": limits.time_limit.justify // 60,
+        "jobs": limits.max_concurrent_jobs,
+        "gpu_hours": limits.gpu_hours_per_job,
+        "cpu_hours": limits.cpu_hours_per_job,
+    }
+    lines = {
+        "memory_per_gpu": f"--mem-per-gpu={format_memory(limits.memory_per_gpu.free)} as the only memory option",
+        "memory_without_gpus": f"--mem={format_memory(limits.memory_without_gpus.free)} as the only memory option",
+        "gpus": f"--gpus={limits.gpus.free}",
+        "time": f"--time={format_duration(limits.time_limit.free)}",
+        "most_time": format_duration(limits.time_limit.justify),
+    }
+    known = [f"  {key} = {value:.15g}," for key, value in numbers.items() if value is not None]
+    return [
+        "-- MB, numbers, minutes and hours.",
+        "local LIMIT = {", *known, "}",
+        "local REMEDY = {", *(f"  {key} = {_quoted(text)}," for key, text in lines.items()), "}",
+    ]  # fmt: skip
+
+
+def _qos_head(loaded: LoadedPolicy) -> list[str]:
+    return [
+        "#!/bin/sh",
+        f"# Limits of QOS after the policy {_plain(_title(loaded))}",
+        f"# sha256 {loaded.sha256}",
+        "# They take AccountingStorageEnforce=limits,qos and AccountingStorageTRES=gres/gpu in slurm.conf.",
+        "# Every QOS that a user may choose needs its own line: --qos NAME, once for each. A limit that a QOS has",
+        "# already is replaced, so leave out a QOS whose limits are stricter.",
+        "# MaxJobsPerUser counts what runs, each task of an array by itself; a job over it waits. There is no",
+        "# MaxSubmitJobsPerUser here: it counts every task of an array, so an array that runs a few tasks at once",
+        "# would be refused by its length.",
+        "# A job that breaks MaxWall or MaxTRESPerJob by itself is refused (DenyOnLimit).",
+        "set -e",
+    ]
+
+
+def _hours(limits: Limits) -> dict[str, str]:
+    stated = {"gres/gpu": limits.gpu_hours_per_job, "cpu": limits.cpu_hours_per_job}
+    found = [f"{key}={int(hours * 60)}" for key, hours in stated.items() if hours is not None]
+    return {"MaxTRESMinsPerJob": ",".join(found)} if found else {}
+
+
+def _title(loaded: LoadedPolicy) -> str:
+    return f"{loaded.name} {loaded.version} {loaded.sha256[:12]}"
+
+
+def _plain(text: str) -> str:
+    """Text for a comment: nothing in it ends the line."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _quoted(text: str) -> str:
+    """A Lua string."""
+    safe = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
+    return '"' + safe.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _set(names: Sequence[str]) -> str:
+    return "{ " + ", ".join(f"[{_quoted(name)}] = true" for name in sorted(set(names))) + " }" if names else "{}"
+
+
+def _name(field: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InputError(field, name, "is not a name of Slurm's", hint="Use letters, digits and . _ @ -")
+    return name
+
+
+def _positive(field: str, value: int) -> int:
+    if value < 1:
+        raise InputError(field, value, "must be 1 or more")
+    return value
+
+
+# --- The reference page of the policy, from the rules and the fields themselves ---------------------------------------
+
+
+_REFERENCE_HEAD = """# Policy reference
+
+This page is generated from the rules (`slurm_agent_tools.policy.reference`); do not edit it.
+
+Every rule is asked about every request, and every answer is shown. The most severe one decides:
+`deny` before `approve` (a person must agree) before `justify` (a written reason is needed) before `allow`.
+`warn` is shown and stops nothing. `not_evaluated` means that a fact was missing: in `policy check` it does not
+count, in `submit_job` it denies.
+"""
+
+
+def page(policy: Policy) -> str:
+    """The page in Markdown; the examples are judged by `policy`, the shipped one."""
+    parts = [
+        _REFERENCE_HEAD,
+        "## Rules\n",
+        *(_rule(rule, policy) for rule in RULES),
+        "## Fields of a policy file\n",
+        _fields(),
+    ]
+    return "\n".join(parts)
+
+
+def _rule(rule: Rule, policy: Policy) -> str:
+    lines = [
+        f"### {rule.id}\n",
+        f"{rule.what} {rule.why}\n",
+        f"Answers: {_words(('pass', *rule.levels))}. Asked for: {_words(sorted(rule.tools))}.\n",
+        f"A policy may set it to: {_settable(rule)}.\n",
+        "Passes:\n",
+        *(_example(example) for example in rule.passing),
+        "Does not pass:\n",
+        *(_refused(rule, example, policy) for example in rule.failing),
+    ]
+    return "\n".join(lines)
+
+
+def explanation(rule: Rule, loaded: LoadedPolicy) -> str:
+    """One rule for a person at a terminal: its place in this policy, then what the page says."""
+    own, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
+    level = f"set to {own}" if own else "answers for itself"
+    level += f", at least {floor}" if floor else ""
+    return "\n".join([_rule(rule, loaded.policy), f"In this policy it {level}. It can be set to: {_settable(rule)}."])
+
+
+def _settable(rule: Rule) -> str:
+    return _words(SETTABLE[rule.id])
+
+
+def _words(words: Sequence[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _example(example: Example) -> str:
+    reading = example.plan.reading
+    shown = "" if reading is None else "\n" + _block("bash", "\n".join(reading.text.splitlines()[1:]))
+    return f"- {example.name}{shown}\n"
+
+
+def _refused(rule: Rule, example: Example, policy: Policy) -> str:
+    result = rule.check(example.plan, example.under(policy))
+    return f"{_example(example)}{_block('text', format_result(result))}\n"
+
+
+def _block(language: str, text: str) -> str:
+    lines = [f"```{language}", *text.splitlines(), "```"]
+    return "\n".join(["", *(f"  {line}".rstrip() for line in lines)])
+
+
+def _fields() -> str:
+    rows = [f"| `{name}` | {text} |" for name, text in _described(Policy, "")]
+    return "\n".join(["| field | meaning |", "|---|---|", *rows, ""])
+
+
+def _described(model: type[BaseModel], path: str) -> Iterator[tuple[str, str]]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if field.description is None and isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _described(kind, f"{path}{name}.")
+        else:
+            bands = isinstance(kind, type) and issubclass(kind, BaseModel)
+            more = " (`free`: passes, `justify`: with a written reason, beyond: a person)" if bands else ""
+            yield f"{path}{name}", f"{field.description}{more}"

@@ -1,0 +1,372 @@
+"""What a batch script asks and does, as a generator that asks for parse trees and files and touches neither itself."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
+from slurm_agent_tools.scripts import reading_state
+from slurm_agent_tools.scripts.directive_lines import Header, read_directives, unreadable
+from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective
+from slurm_agent_tools.scripts.program import SETS_DEVICES, Effort, InnerText, Program, RunFile, TooLarge, cost, within
+from slurm_agent_tools.scripts.python_program import read_python
+from slurm_agent_tools.scripts.reading_state import (
+    SILENT,
+    Answer,
+    Need,
+    NeedFile,
+    NeedShell,
+    ReadingState,
+    TextToRead,
+    as_encoded,
+    as_shown,
+    for_bash,
+    refused,
+    scan,
+    undecodable,
+)
+from slurm_agent_tools.scripts.shell_program import read_shell
+from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
+from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile, read_notebook
+
+MAX_DEPTH = 4
+
+MAX_TEXTS = 60
+
+MAX_BYTES = 2 * 2**20
+
+MAX_SCANNED = 2**20
+
+MAX_ASKED = 300
+
+MAX_OPENED = 16 * 2**20
+
+MAX_FOLDERS = 16
+
+MAX_IMPORTED = 40  # modules of the project; beyond that no further one is read
+
+MAX_SOUGHT = 400
+
+# What stands for a sign of the folded text when that text is read as a program of its own.
+_IN_SHELL = {UNKNOWN: "${_}", TAME: "${SLURM_}", OWN_JOB: "${SLURM_JOB_ID}", SELF: "$0", POSITIONAL: "$1"}
+
+_SHELL_SIGNS = {ord(sign): text for sign, text in _IN_SHELL.items()}
+
+_LARGE = (
+    "it, or all that it runs together, has more words and signs than are read; "
+    "put the part that is long into files of data"
+)
+
+_PYTHON_SIGNS = dict.fromkeys(_SHELL_SIGNS, "_")
+
+Reading = Generator[Need, Answer, ScriptReading]
+
+
+def analyse(
+    data: bytes, path: str, arguments: Mapping[str, str] | None = None, *, args: Sequence[str] | None = None
+) -> Reading:
+    """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
+    header = read_directives(as_shown(data.decode("utf-8", "surrogateescape")).encode(), path)
+    header.problems += undecodable(data, path)
+    request = _request(header, arguments or {})
+    text = data.decode("utf-8", "surrogateescape")
+    folders, home = _folders(path, request), posixpath.dirname(path)
+    state = ReadingState(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
+    _exports(state, request)
+    if unreadable(data) is None:
+        lines = text.split("\n")
+        state.todo.append(TextToRead(reading_state.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
+        yield from _read_all(state)
+    _signals(state, request)
+    return ScriptReading(
+        path=path,
+        sha256=hashlib.sha256(data).hexdigest(),
+        text=as_shown(text),
+        request=request,
+        findings=tuple(dict.fromkeys(state.findings)),
+        files=state.files,
+    )
+
+
+def _request(header: Header, arguments: Mapping[str, str]) -> JobRequest:
+    request = effective([*header.directives, *arguments_to_directives(arguments)])
+    return replace(
+        request,
+        problems=(*header.problems, *request.problems),
+        components=header.components,
+        interpreter=header.interpreter,
+        justification=header.justification,
+    )
+
+
+def _folders(path: str, request: JobRequest) -> list[str]:
+    """Where relative paths may start: the folder of the script and --chdir."""
+    return [folder for folder in (posixpath.dirname(path), request.chdir or "") if folder]
+
+
+def _exports(state: ReadingState, request: JobRequest) -> None:
+    for directive in request.find("export"):
+        setting = SETS_DEVICES.search(directive.value or "")
+        if setting is not None:
+            state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)
+
+
+def _signals(state: ReadingState, request: JobRequest) -> None:
+    """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
+    if "lightning" not in state.notes or "no-requeue" in state.notes:
+        return
+    for directive in request.find("signal"):
+        if re.search(r"USR1|\b10\b", directive.value or ""):
+            what = "with this signal Lightning requeues the job by itself (auto_requeue)"
+            state.find("auto-retry", what, directive.evidence)
+
+
+def _read_all(state: ReadingState) -> Generator[Need, Answer, None]:
+    """Texts first, then the files that they run, until nothing is left or it is too much."""
+    last: TextToRead | None = None
+    while state.todo or state.wanted:
+        if state.todo:
+            last = state.todo.popleft()
+            if state.texts >= MAX_TEXTS or state.size > MAX_BYTES:
+                state.find("opaque-code", "it runs more text than is followed", last.evidence(last.line), "approve")
+                return
+            yield from _read_text(state, last)
+        else:
+            yield from _follow(state, *state.wanted.popleft())
+
+
+def _read_text(state: ReadingState, source: TextToRead) -> Generator[Need, Answer, None]:
+    key = (source.language, source.content, source.args, source.zero)
+    if key in state.seen:
+        return
+    state.seen.add(key)
+    if source.language == "import":
+        _read_module(state, source)
+        return
+    state.texts += 1
+    state.size += len(source.content)
+    if source.language not in {"shell", "python"}:
+        _read_another(state, source)
+        return
+    content = as_encoded(source.content)
+    state.effort.signs -= cost(content, source.language)
+    if state.effort.signs < 0:
+        _scan(state, source, _LARGE)
+    elif source.language == "python":
+        _read_python(state, source)
+    else:
+        yield from _read_shell(state, source, content)
+
+
+def _read_another(state: ReadingState, source: TextToRead) -> None:
+    """What is neither shell nor Python."""
+    match source.language:
+        case "config":
+            _collect(state, read_config(source.content), source, offset=source.line - 1)
+        case "notebook":
+            _collect(state, read_notebook(source.content), source, offset=source.line - 1)
+        case "make":
+            _collect(state, read_makefile(source.content, source.args or ()), source, offset=source.line - 1)
+        case "other":
+            _look(state, source, silent=("#",))
+        case _:
+            _scan(state, source, f"it is written for {source.language}, which is not read")
+
+
+def _read_python(state: ReadingState, source: TextToRead) -> None:
+    try:
+        with within(state.effort):
+            program = read_python(source.content, source.line)
+    except (TooLarge, RecursionError):
+        _scan(state, source, "it is too large or nested too deeply to be read")
+    else:
+        _collect(state, program, source, offset=0)
+
+
+def _read_module(state: ReadingState, source: TextToRead) -> None:
+    """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
+    state.modules["read"] += 1
+    state.imported.signs -= cost(as_encoded(source.content), "python")
+    if state.modules["read"] > MAX_IMPORTED or state.imported.signs < 0:
+        return
+    with suppress(TooLarge, RecursionError), within(state.imported):
+        _collect(state, read_python(source.content, imported=True), source, offset=0)
+
+
+def _read_shell(state: ReadingState, source: TextToRead, content: bytes) -> Generator[Need, Answer, None]:
+    tree = yield NeedShell(content, "bash", source.file, source.line)
+    if isinstance(tree, str) and for_bash(content) != content:
+        tree = yield NeedShell(for_bash(content), "bash", source.file, source.line)
+    if not isinstance(tree, dict):
+        line, why = refused(str(tree))
+        line += source.line - 1
+        file = f"it runs {source.file}, which" if source.file in state.files else "it"
+        _scan(state, source, f"{file} cannot be parsed as a shell script: line {line}: {why}", line)
+        return
+    with within(state.effort):
+        args = state.args if source.depth == 0 else source.args
+        program = read_shell(tree, args=args, script=state.script, zero=source.zero)
+    _collect(state, program, source, offset=source.line - 1)
+
+
+def _scan(state: ReadingState, source: TextToRead, why: str, line: int = 0) -> None:
+    """A text without a reader: what it names counts, and a person has to look at the rest."""
+    state.find("opaque-code", why, source.evidence(line or source.line), "approve")
+    _look(state, source)
+
+
+def _look(state: ReadingState, source: TextToRead, silent: tuple[str, ...] = SILENT) -> None:
+    """What a text without a reader names."""
+    content = source.content[: max(MAX_SCANNED - state.scanned, 0)]
+    state.scanned += len(content)
+    for rule, what, line in scan(content, silent):
+        state.find(rule, what, source.evidence(line + source.line - 1))
+
+
+def _collect(state: ReadingState, program: Program, source: TextToRead, *, offset: int) -> None:
+    for rule, what, level, line in program.findings:
+        state.find(rule, what, source.evidence(line + offset), level)
+    state.notes |= program.notes
+    state.copied |= program.copied
+    state.fetched += program.fetched[:16]
+    state.folders = list(dict.fromkeys((*state.folders, *reading_state.plain_folders(program.folders))))
+    if len(state.folders) > MAX_FOLDERS:
+        del state.folders[MAX_FOLDERS:]
+        what = f"it changes to more than {MAX_FOLDERS} folders, where files that it runs may stand"
+        state.find("opaque-code", what, source.evidence(source.line), "approve")
+    for name, made in program.written.items():
+        placed = replace(made, line=made.line + offset) if made is not None else None
+        state.written[name] = (placed, source)
+    if source.depth >= MAX_DEPTH:
+        if program.texts or any(file.how != "import" for file in program.files):
+            state.find("opaque-code", "it nests programs too deeply", source.evidence(source.line), "approve")
+        return
+    for text in program.texts:
+        _queue(state, text, text.language, source, text.line + offset)
+    state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
+
+
+def _queue(
+    state: ReadingState, text: InnerText, language: str, source: TextToRead, line: int, args: tuple[str, ...] = ()
+) -> None:
+    signs = _PYTHON_SIGNS if language == "python" else _SHELL_SIGNS
+    content = text.text.translate(signs)
+    known = _plain(args or text.args)
+    state.todo.append(
+        TextToRead(language, content, source.file, line, source.lines, source.depth + 1, known, text.zero)
+    )
+
+
+def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
+    """A file that the program runs: one that it wrote itself, and those of the project that it may mean."""
+    name = file.path.rpartition("/")[2]
+    if name in state.copied and name not in state.written:
+        file = replace(file, path=state.copied[name])
+        name = file.path.rpartition("/")[2]
+    if file.how == "import" and f"{name.rpartition('.')[2]}.py" in state.written:
+        _run_written(state, f"{name.rpartition('.')[2]}.py", replace(file, how="python"), source)
+    if file.how == "import":
+        yield from _import(state, file, source)
+        return
+    _run_made(state, name, file, source)
+    for path in list(reading_state.candidate_paths(file, _bases(state))):
+        if path in {"-", "."} or path == source.file:
+            continue
+        if path not in state.answers and _asked_enough(state):
+            what = f"it runs more files than are followed ({MAX_ASKED}, or {MAX_OPENED // 2**20} MB)"
+            state.find("opaque-code", what, source.evidence(file.line), "approve")
+            state.wanted.clear()
+            return
+        if path not in state.answers:
+            state.answers[path] = yield NeedFile(path)
+        data = state.answers[path]
+        if isinstance(data, str):
+            state.find("opaque-code", f"it runs {path}, which {data}", source.evidence(file.line), "approve")
+        elif isinstance(data, bytes):
+            _open(state, file, path, data, source)
+
+
+def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
+    """The files of a module and of the packages around it, as far as they are the project's."""
+    for paths in reading_state.modules(file.path, source.file, _bases(state)):
+        for path in paths:
+            if path not in state.answers:
+                state.modules["sought"] += 1
+                if state.modules["sought"] > MAX_SOUGHT:
+                    return
+                state.answers[path] = yield NeedFile(path)
+            data = state.answers[path]
+            if not isinstance(data, bytes):
+                continue
+            if (path, file.how, ()) not in state.opened:
+                state.opened.add((path, file.how, ()))
+                content = data.decode("utf-8", "surrogateescape")
+                state.files[path] = hashlib.sha256(data).hexdigest()
+                state.todo.append(TextToRead("import", content, path, 1, content.split("\n"), source.depth))
+            break
+
+
+def _bases(state: ReadingState) -> list[str]:
+    """Folders that relative paths may start from: those seen from the project's root, and from the script's folder."""
+    return [*state.folders, *(posixpath.join(state.home, folder) for folder in state.folders if state.home)]
+
+
+def _asked_enough(state: ReadingState) -> bool:
+    read = sum(len(data) for data in state.answers.values() if isinstance(data, bytes))
+    return len(state.answers) >= MAX_ASKED or read > MAX_OPENED
+
+
+def _run_made(state: ReadingState, name: str, file: RunFile, source: TextToRead) -> None:
+    """A file that the program wrote or fetched before."""
+    if name in state.written and name:
+        _run_written(state, name, file, source)
+    if file.how in {"shell", "python", "source"} and reading_state.files_under(file.path, state.fetched):
+        what = f"it runs {file.path}, which comes from elsewhere while the job runs"
+        state.find("opaque-code", what, source.evidence(file.line), "approve")
+
+
+def _run_written(state: ReadingState, name: str, file: RunFile, source: TextToRead) -> None:
+    made, writer = state.written[name]
+    if made is None:
+        what = f"it runs {name}, which is made while the job runs"
+        state.find("opaque-code", what, source.evidence(file.line), "approve")
+        return
+    language = reading_state.file_kind(file, made.text.replace(UNKNOWN, "_"))
+    if file.how == "multi-prog":
+        made, language = _programs(made), "shell"
+    args = () if POSITIONAL in made.text else file.args  # its `$1` may be one that was put in when it was written
+    _queue(state, made, language, replace(writer, depth=max(writer.depth, source.depth)), made.line, args)
+
+
+def _programs(text: InnerText) -> InnerText:
+    """The commands of a file for srun --multi-prog, which names ranks in front of each."""
+    return replace(text, text=re.sub(r"(?m)^\s*[\d,*-]+\s+", "", text.text))
+
+
+def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: TextToRead) -> None:
+    if (path, file.how, file.args) in state.opened:
+        return
+    state.opened.add((path, file.how, file.args))
+    content = data.decode("utf-8", "surrogateescape")
+    language = reading_state.file_kind(file, content)
+    if file.how != "config":
+        state.files[path] = hashlib.sha256(data).hexdigest()
+    if language == "nothing":
+        return
+    if file.how == "multi-prog":
+        content, language = _programs(InnerText("other", content, 1)).text, "shell"
+    if source.depth >= MAX_DEPTH:
+        state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
+        return
+    known = _plain(file.args)
+    state.todo.append(TextToRead(language, content, path, 1, content.split("\n"), source.depth + 1, known))
+
+
+def _plain(args: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words that a program gets. None, which is anything, where there are none."""
+    return args[:100] or None

@@ -1,0 +1,285 @@
+"""Calls that mean something to the policy: interpreters of texts that are read, and Slurm's own commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from slurm_agent_tools.scripts.job_work import is_work
+from slurm_agent_tools.scripts.program import DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, unreadable
+from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind, name_of
+
+# What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
+_REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
+
+_PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
+
+_SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
+
+
+def shell(call: Command) -> None:
+    """`bash -c text`, `bash file`."""
+    rest = call.rest
+    for index, word in enumerate(rest):
+        if re.fullmatch(r"-[a-zA-Z]*c", word):
+            _program(call, index + 2)
+            return
+        if not word.startswith(("-", "+")) and rest[index - 1 : index] != ["-o"]:
+            if SELF in word or (call.script and name_of(word) == call.script and "/" not in word.lstrip("./")):
+                call.program.find("auto-retry", "it starts itself again", call.line)
+            call.program.files.append(RunFile("shell", word, call.line, call.given(index + 2)))
+            return
+
+
+def _text(call: Command, text: str) -> None:
+    if text.strip() and not text.strip(UNKNOWN + POSITIONAL + " \"'"):
+        call.program.opaque("it runs a computed text", call.line)
+    elif text:
+        call.program.texts.append(InnerText("shell", text, call.line))
+
+
+def _program(call: Command, position: int) -> None:
+    """`-c text zero arguments`: the first word behind the text is its `$0`."""
+    text, behind_it = "".join(call.words[position : position + 1]), call.words[position + 1 :]
+    plain = not behind_it or (call.appended and not re.fullmatch(r"_|-+|\w*sh", behind_it[0]))
+    zero = (POSITIONAL if call.appended else call.name) if plain else behind_it[0]
+    if not text.strip() or not text.strip(UNKNOWN + POSITIONAL + " \"'"):
+        _text(call, text)
+    elif POSITIONAL in text or SELF in text:  # put in before: `$0` and `$1` are not this text's own
+        call.program.texts.append(InnerText("shell", text, call.line))
+    else:
+        call.program.texts.append(InnerText("shell", text, call.line, call.given(position + 2), zero))
+
+
+def dash_c(call: Command) -> None:
+    """su, flock, script: `-c text`."""
+    for index, word in enumerate(call.rest):
+        if word in {"-c", "--command"}:
+            _text(call, "".join(call.rest[index + 1 : index + 2]))
+
+
+def ssh(call: Command) -> None:
+    """A command on another machine."""
+    rest, position = call.rest, 0
+    while position < len(rest) and rest[position].startswith("-"):
+        position += (
+            2 if rest[position] in {"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-W", "-w", "-f"} else 1
+        )
+    _text(call, " ".join(rest[position + 1 :]))
+
+
+def evaluate(call: Command) -> None:
+    """eval of a text that is known; any other is opaque."""
+    text = " ".join(call.rest)
+    if unreadable(text):
+        call.program.opaque("it evaluates a computed text", call.line)
+    elif text:
+        call.program.texts.append(InnerText("shell", text, call.line))
+
+
+def trap(call: Command) -> None:
+    """A text that runs at a signal or at the end."""
+    rest = [word for word in call.rest if word != "--"]
+    if len(rest) > 1 and rest[0] not in {"", "-", "-p", "-l"}:
+        _text(call, _known(call, rest[0]))
+
+
+def _known(call: Command, text: str) -> str:
+    """A text for the same shell, with the variables that have one value."""
+    texts = call.known.texts if len(text) < 2_000 else {}
+    found = re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: texts.get(name[1] or name[2], name[0])[:1000], text)
+    return found if len(found) < 10_000 else text
+
+
+def alias(call: Command) -> None:
+    """A text under a new name."""
+    for word in call.rest:
+        if "=" in word:
+            _text(call, word.partition("=")[2])
+
+
+def python(call: Command) -> None:
+    """Python and launchers of Python programs: their restarts, `-c` text, module or file."""
+    rest, position = call.rest, 0
+    while position < len(rest):
+        word = rest[position]
+        if word == "-c":
+            text = "".join(rest[position + 1 : position + 2])
+            if text.startswith("!") and call.name.startswith("ipython"):
+                _text(call, text[1:])
+            elif unreadable(text.strip()) and not text.strip(UNKNOWN + POSITIONAL):
+                call.program.opaque("it runs a computed text", call.line)
+            else:
+                call.program.texts.append(InnerText("python", text, call.line))
+            return
+        if word == "-m" and position + 1 < len(rest):
+            module = rest[position + 1]
+            if not re.match(r"(torch|accelerate|deepspeed|horovod|coverage|cProfile|pdb|debugpy|kernprof)\b", module):
+                call.program.files.append(RunFile("module", module, call.line))
+                if "." in module:
+                    call.program.files.append(RunFile("import", module.rpartition(".")[0], call.line))
+                return
+            position += 2
+            continue
+        if not word.startswith("-") and (word.endswith(".py") or call.name.startswith(("python", "pypy"))):
+            call.program.files.append(RunFile("python", word, call.line))
+            return
+        position += 2 if word in {"-W", "-X"} else 1
+
+
+def notebook(call: Command) -> None:
+    """papermill, jupyter nbconvert --execute: the notebooks that they run."""
+    if call.name == "papermill" or any(word.startswith("--execute") or word == "execute" for word in call.rest):
+        files = [word for word in call.rest if word.endswith(".ipynb")]
+        call.program.files += [RunFile("notebook", word, call.line) for word in files]
+
+
+def tmux(call: Command) -> None:
+    """Command lines for a session of tmux."""
+    for word in call.rest:
+        if " " in word:
+            _text(call, word)
+
+
+def other_interpreter(call: Command) -> None:
+    """One-liners of other languages: looked at for the words themselves, as are the files that they run."""
+    call.program.files += [RunFile("other", word, call.line) for word in call.rest if _PROGRAM.fullmatch(word)][:1]
+    for word in call.rest:
+        if call.name in {"perl", "ruby", "node", "php"} and re.search(r"\beval\b\s*\(?\s*[$\w]", word):
+            call.program.opaque(f"it evaluates a computed text in {call.name}", call.line)
+        if _SUBMITS.search(word) and re.search(r"system|exec|run|spawn|popen|`|\|", word):
+            call.program.find("direct-submission", f"it runs sbatch from {call.name}", call.line)
+        assigns = "=" in word or re.search(r"\bsetenv\s|\bset\s+-\w*x", word)
+        if DEVICES.search(word) and assigns and re.search(r"ENV|environ|\bset\s", word, re.IGNORECASE):
+            call.program.find("cuda-visible-devices", f"it sets a device variable in {call.name}", call.line)
+
+
+def lines_of_text(call: Command) -> None:
+    """watch, parallel, env -S: a word that is a whole command line."""
+    position = behind(call.words, 0, WRAPPERS[call.name])
+    for index, word in enumerate(call.words[1:], start=1):
+        if word in {"-S", "--split-string"} and call.name == "env":
+            _text(call, "".join(call.words[index + 1 : index + 2]))
+        elif word.startswith("-S") and call.name == "env" and len(word) > 2:
+            _text(call, word[2:])
+    if call.name == "watch" and position < len(call.words) and is_work(" ".join(call.words[position:]).split()):
+        call.program.find("auto-retry", "watch starts its command again and again", call.line)
+    if call.name in {"watch", "parallel"} and position < len(call.words) and " " in call.words[position]:
+        text = call.words[position]
+        _text(call, _REPLACED.sub(POSITIONAL, text) if call.name == "parallel" else text)
+
+
+# --- What a script's calls of Slurm's own commands mean: job steps and questions pass, jobs of their own do not -------
+
+
+_SUBMITTING = "sbatch salloc qsub bsub msub scrontab crontab at strigger qlaunch condor_submit"
+
+SUBMITTERS = frozenset(_SUBMITTING.split())
+
+_ASKING = frozenset({"--help", "-h", "--version", "-V", "--usage", "-l", "--list"})
+
+_READING = (
+    "show",
+    "ping",
+    "help",
+    "version",
+    "listpids",
+    "getaddrs",
+    "write",
+    "wait_job",
+    "pidinfo",
+    "hostname",
+    "details",
+)
+
+_RETRYING = ("requeue", "requeuehold")
+
+INSIDE = ("SLURM_JOB_ID", "SLURM_JOBID")
+
+
+def submits(program: Program, name: str, rest: Sequence[str], line: int, *, script: str) -> None:
+    """sbatch and its like. `script` is the name of the script that is read, for resubmission of itself."""
+    if rest and rest[0] in (_ASKING if name == "crontab" else _ASKING - {"-l"}):
+        return
+    program.find("direct-submission", f"it runs {name}", line)
+    if name == "salloc":
+        program.find("interactive", "it runs salloc, which waits for a terminal", line)
+    rest = [program.copied.get(word.rpartition("/")[2], word) for word in rest]
+    if any(SELF in word or (script and word.rpartition("/")[2] == script) for word in rest):
+        program.find("auto-retry", "it submits itself again", line)
+    if any("afternotok" in word or "afterany" in word for word in rest):
+        program.find("auto-retry", f"it runs {name} for when this job has ended", line)
+    for index, word in enumerate(rest):
+        if word.startswith("--wrap"):
+            text = word.partition("=")[2] or "".join(rest[index + 1 : index + 2])
+            program.texts.append(InnerText("shell", text, line))
+
+
+def controls(program: Program, rest: Sequence[str], line: int) -> None:
+    """scontrol: everything but looking. Its verbs may be abbreviated."""
+    verbs = [word for word in rest if not word.startswith("-") or word == "-"]
+    verb = verbs[0].lower() if verbs else ""
+    if not verb:
+        if not any(word in _ASKING for word in rest):
+            program.find("direct-submission", "it runs scontrol with commands from its input", line)
+    elif any(word.startswith(verb) for word in _RETRYING) and verb not in {"r", "re"}:
+        program.find("auto-retry", f"it runs scontrol {verb}", line)
+    elif unreadable(verb):
+        program.opaque("it runs scontrol with a computed command", line)
+    elif not any(word.startswith(verb) for word in _READING):
+        program.find("direct-submission", f"it runs scontrol {verb}, which changes jobs or the cluster", line)
+
+
+def administers(program: Program, rest: Sequence[str], line: int) -> None:
+    """sacctmgr: everything but looking."""
+    verbs = [word.lower() for word in rest if not word.startswith("-")]
+    if verbs and not any(word.startswith(verbs[0]) for word in ("show", "list", "ping", "help", "version", "dump")):
+        program.find("direct-submission", f"it runs sacctmgr {verbs[0]}, which changes the cluster", line)
+
+
+def cancels(program: Program, rest: Sequence[str], line: int) -> None:
+    """scancel of anything but the job itself; without words it gets the jobs from elsewhere (xargs)."""
+    options = [word for word in rest if word.startswith("-")]
+    jobs = [
+        word for word in rest if not word.startswith("-") and not re.fullmatch(r"(SIG)?[A-Z]{3,6}\d?|\d{1,2}", word)
+    ]
+    broad = [
+        word
+        for word in options
+        if re.match(r"(-[untpAqwj](?![a-z])|--(user|name|state|partition|account|qos|me))", word)
+    ]
+    if not rest or broad or any(OWN_JOB not in word and not set(word) <= {TAME, "_"} for word in jobs):
+        program.find("direct-submission", "it runs scancel on other jobs", line)
+
+
+def steps(program: Program, words: Sequence[str], line: int, *, outside: bool) -> None:
+    """srun: a job step, unless it wants a terminal or leaves the job. `outside`: the job's id was taken away."""
+    end = behind(words, 0, WRAPPERS["srun"])
+    options = words[1:end]
+    if any(re.match(r"--pty?(=|$)", word) for word in options):
+        program.find("interactive", "it runs srun --pty, which waits for a terminal", line)
+    if outside:
+        program.find("direct-submission", "it runs srun outside of its job, which makes a new one", line)
+    for index, word in enumerate(options):
+        if re.match(r"--jobid(=|$)", word):
+            value = word.partition("=")[2] or "".join(options[index + 1 : index + 2])
+            if not any(sign in value for sign in (OWN_JOB, TAME)):
+                program.find("direct-submission", "it runs srun in another job", line, "approve")
+    if "--multi-prog" in options and end < len(words):
+        program.files.append(RunFile("multi-prog", words[end], line))
+
+
+def leaves(words: Sequence[str], position: int) -> bool:
+    """Whether `env` takes the job's id away from the srun behind it."""
+    own = list(words[:position])
+    cleared = any(word in {"-i", "-", "--ignore-environment"} for word in own)
+    taken = any(
+        name in word for word in own for name in INSIDE if word.startswith(("-u", "--unset", "SLURM_")) or word == name
+    )
+    return bool(own) and own[0].rpartition("/")[2] == "env" and (cleared or taken)
+
+
+def unsets(words: Sequence[str]) -> bool:
+    """Whether a command takes the job's id away for all that follows."""
+    return words[0] == "unset" and any(word in INSIDE for word in words[1:])

@@ -1,0 +1,230 @@
+"""The placements that a request allows: how many nodes, and what one node may hold at worst.
+
+Sources: sbatch(1) for the options; the placements were observed on a running Slurm with scattered GPUs, where a job
+without `--nodes` may get one GPU on each of several nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.scripts import option_values
+
+UNBOUNDED = 10**9
+
+LAYOUT = ("sockets-per-node", "cores-per-socket", "threads-per-core")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Nodes, tasks, CPUs and GPUs as Slurm first counts them, and the bounds of what it may do with them.
+
+    `fewest_gpus` is the smallest number of GPUs on a node of the job; `tasks_on_node` the most tasks on one node.
+    """
+
+    nodes: int
+    most_nodes: int
+    tasks: int
+    tasks_on_node: int
+    cpus: int
+    gpus: int
+    fewest_gpus: int
+    most_gpus: int
+    whole: bool  # every node is taken whole (--exclusive, or a partition that shares no node)
+
+
+def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
+    """The placements of one request on one partition (None: not known)."""
+    nodes = _nodes(request)
+    tasks = _tasks(request, nodes)
+    gpus = _gpus(request, nodes, tasks)
+    tasks = _tasks_by_gpus(request, tasks, gpus)
+    most = _most_nodes(request, nodes, tasks, gpus, partition)
+    fewest, most_gpus = _gpu_bounds(request, most, gpus, partition)
+    return Geometry(
+        nodes=nodes,
+        most_nodes=most,
+        tasks=tasks,
+        tasks_on_node=_tasks_on_node(request, nodes, most, tasks),
+        cpus=_cpus(request, nodes, tasks, gpus),
+        gpus=gpus,
+        fewest_gpus=fewest,
+        most_gpus=most_gpus,
+        whole=_whole(request, partition),
+    )
+
+
+def number(request: JobRequest, *options: str) -> int | None:
+    """The value of an option that counts and has no field of its own; None when it is not given or cannot be read."""
+    found = request.find(*options)
+    if not found:
+        return None
+    try:
+        return option_values.count(found[-1].value or "")
+    except ValueError:
+        return None
+
+
+def layout(request: JobRequest) -> tuple[int | None, ...]:
+    """(sockets of a node, cores of a socket, threads of a core). -B sets or clears all that single options set."""
+    found: list[int | None] = [None, None, None]
+    for made in request.find("extra-node-info", *LAYOUT):
+        try:
+            if made.option in LAYOUT:
+                found[LAYOUT.index(made.option)] = option_values.count(made.value or "")
+            else:
+                found = [*option_values.sockets_cores_threads(made.value or "")]
+        except ValueError:  # already a problem of the request
+            continue
+    return tuple(found)
+
+
+def cores_asked(request: JobRequest) -> int:
+    """CPUs on each node that -B, --sockets-per-node and their like make it take; 1 where none is given."""
+    sockets, cores, threads = layout(request)
+    return prod(
+        part or 1 for part in ((sockets, cores, threads) if request.find("extra-node-info") else (sockets, cores))
+    )
+
+
+def _nodes(request: JobRequest) -> int:
+    """GPUs / GPUs per node where both are given, within -N; never fewer than -N or the nodes that are named.
+
+    Without -N also tasks / tasks per node: 22.05 shows these nodes only once the job has them, later versions at once.
+    """
+    listed = request.find("nodelist")
+    fewest = max(request.nodes or 1, listed_nodes(listed[-1].value or "") if listed else 1)
+    if request.nodes is None and request.ntasks and request.ntasks_per_node:
+        fewest = max(fewest, -(-request.ntasks // request.ntasks_per_node))
+    if request.gpus and request.gpus_per_node:
+        derived = -(-request.gpus // request.gpus_per_node)
+        return max(fewest, min(derived, request.nodes_max or derived))
+    return fewest
+
+
+def listed_nodes(text: str) -> int:
+    """How many nodes `a,b[1-3,7]` names; 1 where it cannot be told."""
+    total = 0
+    depth, start = 0, 0
+    items = []
+    for position, sign in enumerate(f"{text},"):
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth == 0:
+            items.append(text[start:position])
+            start = position + 1
+    for item in filter(None, items):
+        total += prod(_ranges(part.split("]")[0]) for part in item.split("[")[1:])
+    return max(total, 1)
+
+
+def _ranges(text: str) -> int:
+    ends = [part.partition("-") for part in text.split(",")]
+    return sum(
+        max(1, int(last) - int(first) + 1) if first.isdecimal() and last.isdecimal() else 1 for first, _, last in ends
+    )
+
+
+def _tasks(request: JobRequest, nodes: int) -> int:
+    """-n; else tasks per node x nodes; else what -B and its like name on each node; else one per node."""
+    if request.ntasks is not None:
+        return request.ntasks
+    if request.ntasks_per_node:
+        return request.ntasks_per_node * nodes
+    return cores_asked(request) * nodes
+
+
+def _tasks_by_gpus(request: JobRequest, tasks: int, gpus: int) -> int:
+    """Tasks per GPU x GPUs, also where -n is less; without -n and tasks per node GPUs / GPUs per task."""
+    if request.ntasks_per_gpu and (request.gpus or request.gpus_per_node):
+        return max(request.ntasks or 0, request.ntasks_per_gpu * gpus)
+    if request.ntasks is not None or request.ntasks_per_node:
+        return tasks
+    if request.ntasks_per_gpu and gpus:
+        return request.ntasks_per_gpu * gpus
+    if request.gpus and request.gpus_per_task:
+        return -(-request.gpus // request.gpus_per_task)
+    return tasks
+
+
+def _gpus(request: JobRequest, nodes: int, tasks: int) -> int:
+    """--gpus if stated, else the largest of the ways that are; tasks / tasks per GPU as a last."""
+    if request.gpus is not None:
+        return request.gpus
+    sockets = number(request, "sockets-per-node") or 1
+    ways = (
+        (request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes * sockets)
+    )  # fmt: skip
+    found = max((way * times for way, times in ways if way), default=0)
+    if not found and request.ntasks_per_gpu and request.ntasks:
+        return -(-request.ntasks // request.ntasks_per_gpu)
+    return found
+
+
+def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partition: Partition | None) -> int:
+    """The largest number of nodes that Slurm may choose: bounded by -N, by -n, by GPUs per node, by the partition."""
+    bounds, spread = [UNBOUNDED], request.find("extra-node-info", "spread-job")  # -B also stands for -n
+    if request.nodes_max is not None:
+        bounds.append(request.nodes_max)
+    if request.ntasks is not None:
+        bounds.append(max(request.ntasks, tasks))
+    if request.gpus_per_node and request.gpus:
+        bounds.append(-(-request.gpus // request.gpus_per_node))
+    elif request.gpus_per_node and request.nodes is None and request.ntasks is None and not spread:
+        bounds.append(nodes)
+    else:  # every node holds a task, though not always a GPU (measured)
+        bounds.append(max(gpus, tasks, request.nodes_max or 0 if request.ntasks is None else 0))
+    if partition is not None:
+        bounds += [bound for bound in (partition.nodes, partition.max_nodes) if bound]
+    return max(nodes, min(bounds))
+
+
+def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
+    """(fewest GPUs on one node, most GPUs in all). A task's GPUs stay on one node; all others may be scattered."""
+    if not gpus:
+        return 0, 0
+    if request.gpus_per_node:
+        return request.gpus_per_node, gpus if request.gpus is not None else max(gpus, request.gpus_per_node * most)
+    if request.gpus_per_socket and request.gpus is None:  # a node may give fewer than its sockets ask for (measured)
+        sockets = number(request, "sockets-per-node") or 1
+        return request.gpus_per_socket, max(gpus, request.gpus_per_socket * sockets * most)
+    together = request.gpus_per_task or 1
+    least = number(request, "mincpus") or 0
+    if request.gpus_per_task and least > 1:  # Slurm may count its CPUs as tasks (measured on 22.05)
+        return together, max(gpus, together * least * most)
+    if request.gpus_per_task and request.ntasks is None and request.ntasks_per_node:
+        together *= request.ntasks_per_node
+    elsewhere = (most - 1) * partition.gpus_per_node if partition is not None and partition.gpus_per_node else UNBOUNDED
+    fewest = gpus if most == 1 else max(together, gpus - elsewhere)
+    return min(fewest, gpus), gpus
+
+
+def _tasks_on_node(request: JobRequest, nodes: int, most: int, tasks: int) -> int:
+    """The most tasks that one node may get, while every other of the fewest nodes gets at least one."""
+    if most == 1:
+        return tasks
+    if request.ntasks_per_node:
+        return min(request.ntasks_per_node, tasks)
+    counted = request.ntasks_per_gpu or request.gpus_per_task or request.find("extra-node-info")
+    if request.ntasks is None and not counted:
+        return -(-tasks // nodes)
+    return max(1, tasks - (nodes - 1))
+
+
+def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
+    """The largest of what tasks, GPUs, --mincpus and -B take."""
+    ways = (
+        tasks * (request.cpus_per_task or 1),
+        (request.cpus_per_gpu or 0) * gpus,
+        (number(request, "mincpus") or 0) * nodes,
+        cores_asked(request) * nodes,
+    )
+    return max(ways)
+
+
+def _whole(request: JobRequest, partition: Partition | None) -> bool:
+    stated = request.find("exclusive")
+    alone = bool(stated) and stated[-1].value in {None, "", "topo"}
+    return alone or (partition is not None and partition.exclusive)

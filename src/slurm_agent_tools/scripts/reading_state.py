@@ -1,0 +1,244 @@
+"""What a reading of a script keeps while it goes on: texts that wait, files asked for, findings."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from slurm_agent_tools.models.request import Evidence, Finding
+from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, Effort, InnerText, Level, RunFile
+from slurm_agent_tools.scripts.shell_words import SIGNS, UNKNOWN, Node
+from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of
+
+_FLAGS = re.compile(rb"\$\{\([^(){}\s]*\)[^{}\n]*\}|\$\{\.[\w.]+\}")
+
+_WHERE = re.compile(r"(?:line )?(\d+):\d+: (.*)", re.DOTALL)
+
+
+def as_shown(text: str) -> str:
+    """A text that every reply can hold: bytes that are no UTF-8 become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def undecodable(data: bytes, path: str) -> list[Evidence]:
+    """Options with bytes that are no UTF-8: what sbatch makes of them cannot be compared later."""
+    what = "the line holds bytes that are no UTF-8 text"
+    found = []
+    for number, line in enumerate(data.split(b"\n"), start=1) if not data.isascii() else ():
+        if line.startswith((b"#!", b"#SBATCH", b"#SLURM")) and "\ufffd" in line.decode("utf-8", "replace"):
+            found.append(Evidence(path, number, f"{what}: {line.decode('utf-8', 'replace')[:200]}"))
+    return found
+
+
+def as_encoded(text: str) -> bytes:
+    """The bytes of a text as they stood in its file, for the parser."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a Python text may spell signs that no file can hold
+        return text.encode("utf-8", "replace")
+
+
+def for_bash(text: bytes) -> bytes:
+    """A shell text without the expansions of zsh and ksh, `${(%):-%x}` and `${.sh.file}`.
+
+    bash takes them for errors where it comes to them, so they hide nothing that it would run.
+    """
+    return _FLAGS.sub(lambda found: b"${_}".ljust(len(found[0])), text)
+
+
+def refused(answer: str) -> tuple[int, str]:
+    """(line, why) of the parser's refusal; line 1 where it names none."""
+    found = _WHERE.fullmatch(answer)
+    return (int(found[1]), found[2]) if found is not None else (1, answer)
+
+
+# --- What a reading keeps while it goes on: the texts that wait, the files that were asked for, the findings ----------
+
+
+MAX_ALIKE = 100  # findings of one rule and level
+
+MAX_IMPORTED_SIGNS = 80_000
+
+
+@dataclass(frozen=True, slots=True)
+class NeedShell:
+    """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`."""
+
+    text: bytes
+    dialect: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedFile:
+    """Read this file of the project. The answer is its bytes, None when it is none, or why it cannot be read."""
+
+    path: str
+
+
+Need = NeedShell | NeedFile
+
+Answer = Node | str | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextToRead:
+    """A text to be read: part of `file`, whose lines are `lines`, from line `line` on."""
+
+    language: str
+    content: str
+    file: str
+    line: int
+    lines: Sequence[str]
+    depth: int
+    args: tuple[str, ...] | None = None  # that the program gets, where they are known
+    zero: str | None = None  # its `$0`, where that is not the script
+
+    def evidence(self, line: int) -> Evidence:
+        """The line of the file, as it stands there."""
+        text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+        return Evidence(self.file, line, as_shown(text[:300]))
+
+
+@dataclass(slots=True)
+class ReadingState:
+    """All that is known so far of one script."""
+
+    script: str
+    args: Sequence[str] | None
+    folders: list[str]
+    home: str = ""  # the folder of the script
+    findings: list[Finding] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    written: dict[str, tuple[InnerText | None, TextToRead]] = field(default_factory=dict)
+    copied: dict[str, str] = field(default_factory=dict)
+    fetched: list[str] = field(default_factory=list)
+    notes: set[str] = field(default_factory=set)
+    seen: set[tuple[str, str, tuple[str, ...] | None, str | None]] = field(default_factory=set)
+    todo: deque[TextToRead] = field(default_factory=deque)
+    wanted: deque[tuple[RunFile, TextToRead]] = field(default_factory=deque)
+    effort: Effort = field(default_factory=Effort)
+    texts: int = 0
+    size: int = 0
+    counts: Counter[tuple[str, Level]] = field(default_factory=Counter)
+    scanned: int = 0
+    answers: dict[str, Answer] = field(default_factory=dict)  # of the files that were asked for
+    opened: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)  # path, by what it is run, with what
+    modules: Counter[str] = field(default_factory=Counter)  # of the project, that Python imports: read and asked for
+    imported: Effort = field(default_factory=lambda: Effort(signs=MAX_IMPORTED_SIGNS))
+
+    def find(self, rule: str, what: str, place: Evidence, level: Level = "deny") -> None:
+        """Note a finding; of many alike, which decide nothing new, the first ones."""
+        self.counts[rule, level] += 1
+        if self.counts[rule, level] == MAX_ALIKE:
+            what = f"{what}, and there are more lines like it"
+        if self.counts[rule, level] <= MAX_ALIKE:
+            self.findings.append(Finding(rule, as_shown(what), place, level))
+
+
+# --- Which file a command means, and in which language it is written --------------------------------------------------
+
+
+def interpreter(line: str) -> str:
+    """`shell`, `python`, or the name of something that is not read, from the words behind `#!`."""
+    words = [name_of(word) for word in line.split()]
+    name = next((word for word in words if word != "env" and not word.startswith("-") and "=" not in word), "")
+    if name in SHELLS - {"zsh"}:
+        return "shell"
+    return "python" if re.fullmatch(r"python[\d.]*", name) else name or "nothing"
+
+
+def file_kind(file: RunFile, content: str) -> str:
+    """`shell`, `python`, `nothing` for what is no text, or the name of another language."""
+    if "\0" in content:
+        return "nothing"
+    if file.how in {"make", "config", "other", "notebook"}:
+        return file.how
+    if file.how in {"source", "shell"}:
+        return "shell"
+    if file.how in {"python", "module"} or file.path.endswith(".py"):
+        return "python"
+    return interpreter(content.split("\n", 1)[0][2:]) if content.startswith("#!") else "shell"
+
+
+def candidate_paths(file: RunFile, folders: Sequence[str]) -> Iterator[str]:
+    """Paths in the project that a file may have, seen from the project's root, the script's folder and each `cd`."""
+    path = file.path
+    if file.how == "module":
+        inner = path.replace(".", "/")
+        paths = [f"{inner}.py", f"{inner}/__main__.py"] if re.fullmatch(r"[\w.]+", path) else []
+    elif SIGNS.search(path):
+        # A computed folder (`$SLURM_SUBMIT_DIR/run.sh`, `$(dirname "$0")/lib.sh`): the rest is looked for.
+        behind = SIGNS.split(path)[-1]
+        paths = [behind.lstrip("/")] if behind.startswith("/") and len(behind) > 1 else []
+    else:
+        paths = [path]
+    for one in paths:
+        if posixpath.isabs(one):
+            yield posixpath.normpath(one)
+            continue
+        for folder in dict.fromkeys(("", *folders)):
+            yield posixpath.normpath(posixpath.join(folder, one))
+
+
+def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[str]]:
+    """For each part of a dotted name the paths that its module may have, seen from the importing file and upwards."""
+    bare = name.lstrip(".")
+    here = posixpath.dirname(importer)
+    if bare != name:
+        for _ in range(len(name) - len(bare) - 1):
+            here = posixpath.dirname(here)
+        roots = [here]
+        yield [posixpath.join(here, "__init__.py")]
+    else:
+        roots = list(dict.fromkeys((here, "", *folders, posixpath.dirname(here))))
+    parts = [part for part in bare.split(".") if part.isidentifier()]
+    for length in range(1, min(len(parts), 6) + 1):
+        inner = "/".join(parts[:length])
+        yield [
+            posixpath.normpath(posixpath.join(root, path))
+            for root in roots
+            for path in (f"{inner}.py", f"{inner}/__init__.py")
+        ]
+
+
+def files_under(path: str, folders: Sequence[str]) -> bool:
+    """Whether a path lies in one of these folders, as far as both are plain."""
+    normal = posixpath.normpath(path)
+    plain = [posixpath.normpath(folder) for folder in plain_folders(folders)]
+    return any(folder != "." and normal.startswith(f"{folder}/") for folder in plain)
+
+
+def plain_folders(folders: Sequence[str]) -> list[str]:
+    """Folders without computed parts."""
+    return [folder for folder in folders if folder and UNKNOWN not in folder and not SIGNS.search(folder)]
+
+
+# --- Texts without a reader here: a look for the words themselves -----------------------------------------------------
+
+
+_SUBMITS = re.compile(r"(?<![\w.-])(sbatch|salloc)(?![\w-])")
+
+_RETRIES = re.compile(r"\bscontrol\s+requeue")
+
+SILENT = ("#", "//", "echo ", "print ")
+
+
+def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str, int]]:
+    """(rule, what, line) of what the lines name that begin with none of `silent`: comments, printing."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = line.strip()
+        if bare.startswith(silent):
+            continue
+        if DEVICES.search(bare) and re.search(r"=|setenv|set\s", bare):
+            yield "cuda-visible-devices", "it names a variable that chooses devices", number
+        if NUMBERED.search(bare):
+            yield "device-index", "it names a device by its number", number
+        if _RETRIES.search(bare):
+            yield "auto-retry", "it runs scontrol requeue", number
+        elif (found := _SUBMITS.search(bare)) is not None:
+            yield "direct-submission", f"it names {found[1]}", number

@@ -1,0 +1,214 @@
+"""The options of sbatch, 22.05 to 26.05, and how getopt_long reads an argument vector of them (sbatch(1))."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+Takes = Literal["value", "optional", "nothing"]
+
+Version = tuple[int, int]
+
+VERSIONS: tuple[Version, ...] = ((22, 5), (23, 2), (23, 11), (24, 5), (24, 11), (25, 5), (25, 11), (26, 5))
+
+_FIRST, _NEVER = VERSIONS[0], (99, 0)
+
+# name=short flag
+_VALUE = """
+account=A acctg-freq array=a batch bb bbf begin=b chdir=D cluster cluster-constraint clusters=M comment constraint=C
+container context core-spec=S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task=c deadline delay-boot
+dependency=d distribution=m error=e exclude=x export export-file extra-node-info=B gid gpu-bind gpu-freq gpus=G
+gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input=i job-name=J kill-on-invalid-dep licenses=L
+mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile=F nodelist=w nodes=N
+ntasks=n ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket ntasks-per-tres open-mode output=o
+partition=p power prefer priority profile qos=q reservation signal sockets-per-node switches tasks-per-node
+thread-spec threads-per-core time=t time-min tmp uid wait-all-nodes wckey wrap
+"""
+
+_OPTIONAL = "exclusive get-user-env nice no-kill=k propagate"
+
+_NOTHING = """
+contiguous help=h hold=H ignore-pbs no-requeue overcommit=O oversubscribe=s parsable quiet=Q reboot requeue
+spread-job test-only usage use-min-nodes verbose=v version=V wait=W
+"""
+
+# Options that came, went or changed after 22.05: name, kind, first version, first version without it.
+_CHANGED: tuple[tuple[str, Takes, Version, Version], ...] = (
+    ("autocomplete", "value", (23, 2), _NEVER), ("container-id", "value", (23, 2), _NEVER),
+    ("extra", "value", (23, 2), _NEVER), ("tres-per-task", "value", (23, 2), _NEVER),
+    ("tres-bind", "value", (23, 11), _NEVER), ("segment", "value", (24, 5), _NEVER),
+    ("resv-ports", "optional", (24, 5), _NEVER), ("stepmgr", "nothing", (24, 5), _NEVER),
+    ("oom-kill-step", "optional", (24, 11), _NEVER), ("external", "nothing", (25, 5), _NEVER),
+    ("consolidate-segments", "nothing", (25, 11), _NEVER), ("resources", "value", (25, 11), _NEVER),
+    ("spread-segments", "nothing", (25, 11), _NEVER), ("requeue", "optional", (25, 11), _NEVER),
+    ("container-type", "value", (26, 5), _NEVER), ("mem-update", "value", (26, 5), _NEVER),
+    ("get-user-env", "optional", _FIRST, (25, 11)), ("power", "value", _FIRST, (24, 5)),
+)  # fmt: skip
+
+# sbatch reads these from its command line only, and ignores them in a script.
+EARLY = frozenset({"help", "quiet", "usage", "verbose", "version", "wrap"})
+
+_SAME = {"tasks-per-node": "ntasks-per-node", "cluster": "clusters"}
+
+
+@dataclass(frozen=True, slots=True)
+class SbatchOption:
+    """One spelling of an option. `name` is the canonical long name; it exists from `since` until before `until`."""
+
+    name: str
+    takes: Takes
+    spelled: str
+    since: Version = _FIRST
+    until: Version = _NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class OptionWord:
+    """One word of an argument vector and the line that it stands on."""
+
+    text: str
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOption:
+    """An option as it was given; `line` is where its name stands, `value_line` where its value stands."""
+
+    option: SbatchOption
+    value: str | None
+    line: int
+    value_line: int
+
+
+class BadOptions(ValueError):
+    """An argument vector that sbatch refuses, or that different versions read differently."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def _table() -> tuple[tuple[SbatchOption, ...], dict[str, SbatchOption]]:
+    changed = {name: (takes, since, until) for name, takes, since, until in _CHANGED}
+    rows: list[SbatchOption] = []
+    short: dict[str, SbatchOption] = {}
+    groups: tuple[tuple[str, Takes], ...] = ((_VALUE, "value"), (_OPTIONAL, "optional"), (_NOTHING, "nothing"))
+    for words, takes in groups:
+        for word in words.split():
+            name, _, flag = word.partition("=")
+            _, since, until = changed.get(name, (takes, _FIRST, _NEVER))
+            # A row that changes its kind later ends where the changed row begins.
+            end = until if since == _FIRST else since
+            row = SbatchOption(_SAME.get(name, name), takes, name, until=end)
+            rows.append(row)
+            if flag:
+                short[flag] = row
+    rows += [SbatchOption(name, takes, name, since) for name, takes, since, _ in _CHANGED if since != _FIRST]
+    return tuple(rows), short
+
+
+TABLE, SHORT = _table()
+
+NAMES = frozenset(row.name for row in TABLE)
+
+
+@cache
+def find_long(word: str) -> SbatchOption:
+    """The option that a name, or an unambiguous prefix of one, means. ValueError otherwise.
+
+    A word that means different options in different versions of Slurm is refused: the check would not hold there.
+    """
+    means = {version: _in_version(word, version) for version in VERSIONS}
+    found = {rows[0].name: rows[0] for rows in means.values() if len(rows) == 1}
+    if len(found) > 1:
+        raise ValueError(f"--{word} is --{' or --'.join(sorted(found))}, depending on Slurm's version; write it out")
+    if found:
+        return next(iter(found.values()))
+    several = sorted({row.spelled for rows in means.values() for row in rows})
+    if not several:
+        raise ValueError(f"--{word} is no option of sbatch")
+    raise ValueError(f"--{word} is ambiguous: {', '.join('--' + name for name in several[:4])}")
+
+
+def _in_version(word: str, version: Version) -> list[SbatchOption]:
+    """Candidates in one version: the exact name alone, else every name that begins so (spellings of one count once)."""
+    rows = [row for row in TABLE if row.since <= version < row.until and row.spelled.startswith(word)]
+    exact = [row for row in rows if row.spelled == word]
+    return exact or list({row.name: row for row in rows}.values()) if word else []
+
+
+def find_short(flag: str) -> SbatchOption:
+    """The option of a short flag. ValueError when there is none."""
+    if flag not in SHORT:
+        raise ValueError(f"-{flag} is no option of sbatch")
+    return SHORT[flag]
+
+
+def read(words: Sequence[str]) -> list[tuple[SbatchOption, str | None]]:
+    """Each option of an argument vector with its value. ValueError at the first word that does not fit."""
+    given, failure = read_words([OptionWord(word) for word in words])
+    if failure is not None:
+        raise failure
+    return [(one.option, one.value) for one in given]
+
+
+def read_words(words: Sequence[OptionWord]) -> tuple[list[GivenOption], BadOptions | None]:
+    """Options of an argument vector, as getopt_long with a leading `+` reads it, up to the first that does not fit.
+
+    A required value may be the next word whatever it looks like, also when that word stands on the next line.
+    """
+    found: list[GivenOption] = []
+    rest = iter(words)
+    for word in rest:
+        try:
+            if word.text == "--":
+                _nothing_behind(next(rest, None))
+            elif word.text.startswith("--"):
+                found.append(_long(word, rest))
+            elif word.text.startswith("-") and len(word.text) > 1:
+                found += _cluster(word, rest)
+            else:
+                raise ValueError(f"{word.text!r} is not an option")  # noqa: TRY301 - one place turns all into BadOptions
+        except ValueError as error:
+            return found, BadOptions(str(error), word.line)
+    return found, None
+
+
+def _nothing_behind(word: OptionWord | None) -> None:
+    if word is not None:
+        raise ValueError(f"{word.text!r} stands behind `--`")
+
+
+def _long(word: OptionWord, rest: Iterator[OptionWord]) -> GivenOption:
+    name, sign, value = word.text[2:].partition("=")
+    option = find_long(name)
+    if option.takes == "nothing" and sign:
+        raise ValueError(f"--{name} takes no value")
+    return _given(option, f"--{name}", value if sign else None, word, rest)
+
+
+def _cluster(word: OptionWord, rest: Iterator[OptionWord]) -> list[GivenOption]:
+    """`-Hn4`: flags until one that takes a value, which takes what is left of the word."""
+    found: list[GivenOption] = []
+    for position in range(1, len(word.text)):
+        option = find_short(word.text[position])
+        if option.takes == "nothing":
+            found.append(GivenOption(option, None, word.line, word.line))
+            continue
+        glued = word.text[position + 1 :] or None
+        found.append(_given(option, f"-{word.text[position]}", glued, word, rest))
+        break
+    return found
+
+
+def _given(
+    option: SbatchOption, shown: str, glued: str | None, word: OptionWord, rest: Iterator[OptionWord]
+) -> GivenOption:
+    if option.takes != "value" or glued is not None:
+        return GivenOption(option, glued, word.line, word.line)
+    following = next(rest, None)
+    if following is None:
+        raise ValueError(f"{shown} needs a value")
+    return GivenOption(option, following.text, word.line, following.line)

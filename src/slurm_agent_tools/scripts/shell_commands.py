@@ -1,0 +1,319 @@
+"""What one command of a shell program does, and every command that it starts in turn."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from slurm_agent_tools.scripts import called_programs, workflow_files
+from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, PassedCommand, RunFile
+from slurm_agent_tools.scripts.shell_inputs import PYTHON
+from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
+from slurm_agent_tools.scripts.wrapped_command import SHELLS, Command, name_of, options, placed, starts
+
+
+def changes(call: Command) -> None:
+    """cd."""
+    folders = [word for word in call.rest if not word.startswith("-")]
+    if folders and not unreadable(folders[0]):
+        before = call.program.folders[-1:]
+        call.program.folders.append(folders[0])
+        if before and not posixpath.isabs(folders[0]) and ".." not in folders[0]:
+            call.program.folders.append(posixpath.join(before[0], folders[0]))
+
+
+def copies(call: Command) -> None:
+    """cp, mv, ln, install: the same text under another name."""
+    files = [word for word in call.rest if not word.startswith("-")]
+    if len(files) == 2:
+        call.program.copied[name_of(files[1])] = files[0]
+
+
+def hashes(call: Command) -> None:
+    """`hash -p FILE NAME`: a command under another name."""
+    if call.rest[:1] == ["-p"] and len(call.rest) == 3:
+        call.program.copied[call.rest[2]] = call.rest[1]
+
+
+def unpacks(call: Command) -> None:
+    """git clone, unzip and tar bring folders whose programs cannot be seen now."""
+    rest = call.rest
+    if call.name == "git":
+        words = [word for word in rest if not word.startswith("-")]
+        if words[:1] == ["clone"] and len(words) > 1:
+            call.program.fetched.append(words[2] if len(words) > 2 else name_of(words[1]).removesuffix(".git"))
+        return
+    for index, word in enumerate(rest[:-1]):
+        if word in {"-d", "-C", "--directory"}:
+            call.program.fetched.append(rest[index + 1])
+
+
+def edits(call: Command) -> None:
+    """sed -i and patch change files in a way that is not followed."""
+    files = [word for word in call.rest if not word.startswith("-")]
+    for word in call.rest if call.name == "sed" else ():
+        started = re.match(r"[\d,/$]*e\s+(.+)", word)
+        if started is not None:
+            call.program.texts.append(InnerText("shell", started[1], call.line))
+    if call.name == "patch" or any(re.match(r"-\w*i|--in-place", word) for word in call.rest):
+        for name in files[-2:]:
+            call.program.written[name_of(name)] = None
+
+
+def fetches(call: Command) -> None:
+    """curl and wget write files that cannot be seen now."""
+    for index, word in enumerate(call.rest[:-1]):
+        if re.fullmatch(r"-[a-zA-Z]*[oO]|--output(?:-document)?", word):
+            call.program.written[name_of(call.rest[index + 1])] = None
+    if "-O" in call.rest or call.name == "wget":
+        for word in call.rest:
+            if "://" in word:
+                call.program.written.setdefault(name_of(word), None)
+
+
+# --- What one command of a shell program does, and every command that it starts in turn -------------------------------
+
+
+_PRINTING_WORDS = """
+echo printf logger grep egrep fgrep rg sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset
+cd date which type read set sleep wc printenv diff cut sort uniq tr tee man info help mail mailx git wall write
+basename dirname return exit squeue sacct sinfo sstat scancel
+"""
+
+_PRINTING = frozenset(_PRINTING_WORDS.split())
+
+_LAUNCHERS = frozenset(
+    {"torchrun", "deepspeed", "horovodrun", "accelerate", "python", "python3", "coverage", "kernprof", "ray"}
+)
+
+_OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
+
+_JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
+
+_BATCH_WORDS = """
+--workflow --batch-type -T --batch-system --batchSystem --executor --scheduler --cluster --provider --backend --with
+"""
+
+_BATCH_OPTIONS = frozenset(_BATCH_WORDS.split())
+
+_CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "resume", "top", "reboot"})
+
+_APPENDING = frozenset({"xargs", "find", "parallel"})
+
+_NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
+
+_LIBRARIES = re.compile(
+    r"batchtools_slurm|makeClusterFunctionsSlurm|future\.batchtools|slurm_apply|clustermq\.scheduler\W+slurm"
+)
+
+_HANDED = re.compile(
+    r"(?:^|[;&|!`(=\n]|\b(?:shell|exec|spawn|system)\s)\s*[\"']?(?:\S*/)?(?:sbatch|salloc)[\"']?\s+[^\s|]"
+)
+
+
+def judge(call: Command) -> None:
+    """Look at a command, at each command that it starts, and at the settings among its words."""
+    words = placed(call.words)
+    appended = False
+    for start in starts(words, call.known.passing - call.known.shifting):
+        if words[start] == POSITIONAL:
+            call.program.passes.append(PassedCommand(tuple(words), call.line))
+            continue
+        outside = call.outside or called_programs.leaves(words, start)
+        _one(Command(call.program, words[start:], call.line, call.known, call.script, outside, appended))
+        appended = appended or name_of(words[start]) in _APPENDING
+    _arguments(call)
+
+
+def _one(call: Command) -> None:
+    first = call.words[0]
+    name = _meant(call.name)
+    meant = call.program.copied.get(name)
+    if meant is not None and name not in _HANDLERS:
+        name = name_of(meant)
+    if PYTHON.fullmatch(name) and call.words[1:2] == ["-m"] and name_of("".join(call.words[2:3])) in _HANDLERS:
+        _one(replace(call, words=call.words[2:]))
+        return
+    if name in called_programs.SUBMITTERS:
+        called_programs.submits(call.program, name, call.rest, call.line, script=call.script)
+    elif name in _HANDLERS:
+        _HANDLERS[name](call)
+    elif PYTHON.fullmatch(name) or name in _LAUNCHERS:
+        called_programs.python(call)
+    elif _OTHER_LANGUAGES.fullmatch(name):
+        called_programs.other_interpreter(call)
+    elif SELF in first:
+        call.program.find("auto-retry", "it starts itself again", call.line)
+    elif unreadable(name) and name not in call.known.functions:
+        _computed(call, name)
+    elif " " not in first and ("/" in first or first.endswith((".sh", ".py", ".bash"))):
+        call.program.files.append(RunFile("run", first, call.line, call.given(1)))
+
+
+def _meant(name: str) -> str:
+    """A name with a pattern in it, as the shell would complete it to a command that matters."""
+    if not any(sign in name for sign in "*?[") or len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
+        return name
+    return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)
+
+
+def _computed(call: Command, name: str) -> None:
+    """A command whose name is only known at run time. One from the caller's environment is worth a word only."""
+    what = "it runs a command whose name is computed"
+    if POSITIONAL in name:
+        call.program.opaque("it runs its own arguments as a command", call.line)
+    elif name.strip(UNKNOWN):
+        call.program.opaque(what, call.line, "warn")
+    else:
+        call.program.opaque(what, call.line, "warn" if not call.known.computed else "approve")
+
+
+def _source(call: Command) -> None:
+    if call.rest:
+        call.program.files.append(RunFile("source", call.rest[0], call.line))
+
+
+def _perl(call: Command) -> None:
+    edits(call)
+    called_programs.other_interpreter(call)
+
+
+def _assigns(call: Command) -> None:
+    """Commands that set the variables that they name."""
+    rest = call.rest
+    if call.name == "printf":
+        targets = rest[1:2] if rest[:1] == ["-v"] else []
+    elif call.name == "wait":
+        targets = [rest[index + 1] for index, word in enumerate(rest[:-1]) if word == "-p"]
+    elif call.name == "getopts":
+        targets = rest[1:2]
+    else:
+        targets = [word for word in rest if not word.startswith("-")]
+    for target in targets:
+        call.program.sets(target.partition("[")[0], call.line)
+
+
+def _arguments(call: Command) -> None:
+    """Settings, device numbers and commands in the words of anything but a command that only prints or looks."""
+    if call.name in _PRINTING and not any(word.startswith("alias.") for word in call.words):
+        return
+    for option, value in options(call.rest):
+        if _lists_devices(call, option, value):
+            call.program.find("device-index", f"it names devices by number: {option} {value}", call.line)
+        _option(call, option, value)
+    for word in call.words:
+        _word(call, word)
+    _mentioned(call)
+
+
+def _mentioned(call: Command) -> None:
+    """Another Slurm command with arguments among the words of a program that nothing is known of: it may start it."""
+    if call.name in _HANDLERS or call.name in call.known.functions:
+        return
+    for word, after in pairwise(call.rest):
+        client = name_of(word)
+        if client in {"sbatch", "salloc"} or (client == "scontrol" and after in _CHANGES):
+            call.program.find(
+                "direct-submission", f"it gives {client} to {call.name[:40]}, which may start it", call.line, "approve"
+            )
+
+
+def _option(call: Command, option: str, value: str) -> None:
+    if option == "--env-file":
+        call.program.files.append(RunFile("source", value, call.line))
+    if option in {"-genv", "-env"}:
+        call.program.sets(value, call.line)
+    if option in _BATCH_OPTIONS and re.fullmatch(r"slurm\w*(?::.*)?", value):
+        call.program.find("direct-submission", f"{call.name} {option} {value} submits jobs by itself", call.line)
+    restarts = re.fullmatch(r"--max[-_]restarts?", option) and value not in {"0", ""}
+    if restarts or (option == "--retries" and call.name == "parallel" and value != "0"):
+        call.program.find("auto-retry", f"{option} starts failed work again", call.line)
+
+
+def _lists_devices(call: Command, option: str, value: str) -> bool:
+    """`--gpu-id 1`, `-gpu_id 0`, `--trainer.devices [1]`; a plain number behind `--gpus` is a count."""
+    if "accelerate" in call.words:
+        return re.fullmatch(r"--gpu[-_]ids", option) is not None and re.search(r"\d", value) is not None
+    if option == "--include" and call.name == "deepspeed":
+        return re.search(r"\d", value) is not None
+    if _NUMBERED_OPTION.fullmatch(option):
+        return re.fullmatch(r"\d[\d,]*", value) is not None and value != "0"  # many a program's word for its only one
+    return re.search(r"(?:devices|gpus)$", option) is not None and re.fullmatch(r"\[\d[\d, ]*\]", value) is not None
+
+
+def _word(call: Command, word: str) -> None:
+    setting = SETS_DEVICES.search(word[2:] if re.match(r"-[a-zA-Z]\w", word) else word)
+    if setting is not None and not word.startswith(("#", "s/")):
+        call.program.find("cuda-visible-devices", f"it sets {setting[1]}", call.line)
+    if "\n" in word or word is call.words[0]:
+        return
+    if call.name in {"docker", "podman", "nerdctl"} and re.search(r"(?:nvidia\.com/gpu|\bdevice)=\W*\d", word):
+        call.program.find("device-index", f"it gives devices to a container by number: {word[:80]}", call.line)
+    if (call.name == "yolo" and re.fullmatch(r"device=\d[\d,]*", word)) or re.fullmatch(
+        r"[\w.]*\b(?:devices|gpus)=\[\d[\d, ]*\]", word
+    ):
+        call.program.find("device-index", f"it names devices by number: {word[:80]}", call.line)
+    if _LIBRARIES.search(word):
+        call.program.find("direct-submission", "it uses a library that submits jobs", call.line)
+    if NUMBERED.search(word):
+        call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
+    if _JOB_API.search(word):
+        call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
+    if re.search(r"(?:(?<![-\w])hydra[/.]launcher|executor|cluster)\S*=\S*slurm", word):
+        call.program.find("direct-submission", f"it chooses a launcher that submits jobs: {word[:80]}", call.line)
+    hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su", "python"}
+    if hands_over and _HANDED.search(word):
+        call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
+
+
+def _controls(call: Command) -> None:
+    called_programs.controls(call.program, call.rest, call.line)
+
+
+def _administers(call: Command) -> None:
+    called_programs.administers(call.program, call.rest, call.line)
+
+
+def _cancels(call: Command) -> None:
+    called_programs.cancels(call.program, call.rest, call.line)
+
+
+def _steps(call: Command) -> None:
+    called_programs.steps(call.program, call.words, call.line, outside=call.outside)
+
+
+_HANDLERS: Mapping[str, Callable[[Command], None]] = {
+    **dict.fromkeys(SHELLS, called_programs.shell),
+    **dict.fromkeys(("source", "."), _source),
+    **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
+    **dict.fromkeys(
+        ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"),
+        workflow_files.workflows,
+    ),
+    **dict.fromkeys(("su", "runuser", "script", "flock", "sg"), called_programs.dash_c),
+    **dict.fromkeys(("cp", "mv", "ln", "install"), copies),
+    **dict.fromkeys(("curl", "wget"), fetches),
+    **dict.fromkeys(("git", "unzip", "tar"), unpacks),
+    **dict.fromkeys(("sed", "patch"), edits),
+    "perl": _perl,
+    "hash": hashes,
+    "tmux": called_programs.tmux,
+    **dict.fromkeys(("papermill", "jupyter"), called_programs.notebook),
+    **dict.fromkeys(("cd", "pushd"), changes),
+    **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
+    **dict.fromkeys(("make", "gmake"), workflow_files.makes),
+    "sacctmgr": _administers,
+    "cylc": workflow_files.workflows,
+    "systemd-run": workflow_files.unit,
+    "scontrol": _controls,
+    "scancel": _cancels,
+    "srun": _steps,
+    "ssh": called_programs.ssh,
+    "eval": called_programs.evaluate,
+    "trap": called_programs.trap,
+    "alias": called_programs.alias,
+}

@@ -1,0 +1,230 @@
+"""Work that is started by a plan: makefiles, the settings of workflow managers, and the programs that follow them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from slurm_agent_tools.scripts.program import SETS_DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.wrapped_command import Command, options
+
+_RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
+
+_VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:[:?+]?=)\s*(.*)$")
+
+_USE = re.compile(r"\$[({](\w+)[)}]")
+
+_SUBMITS = re.compile(
+    r"\b(?:executor|cluster|batch[-_]?system|scheduler|submit|backend\.default)\b\W{1,4}(?:.*\bsbatch\b|slurm\b)"
+    r"|hydra[/.]launcher\W{1,4}submitit_slurm",
+    re.IGNORECASE,
+)
+
+_FLAG = re.compile(r"(?:slurm|drmaa)\s*:\s*true\b", re.IGNORECASE)
+
+_RETRIES = re.compile(
+    r"(?:retries|restart[-_]times|maxRetries)\W{1,3}([1-9]\d*)|errorStrategy\W{1,6}retry", re.IGNORECASE
+)
+
+_MAX_GOALS = 200
+
+
+@dataclass(slots=True)
+class _Make:
+    """A makefile: for each target what it needs and its lines of shell, and the variables."""
+
+    needs: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    first: str | None = None
+
+
+def read_makefile(text: str, goals: Sequence[str]) -> Program:
+    """The recipes that `make GOALS` runs, as shell. Patterns and computed targets count as wanted."""
+    program, made = Program(), _Make()
+    targets: list[str] = []
+    for number, line in _joined(text):
+        setting = SETS_DEVICES.search(re.sub(r"\s*[:?+]+=", "=", line))
+        if not line.startswith("\t") and setting is not None:
+            program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
+        targets = _line(made, targets, number, line)
+    settings = dict(word.split("=", 1) for word in goals if "=" in word)
+    made.variables |= settings
+    recipes: dict[int, str] = {}
+    for target in _wanted(made, [word for word in goals if "=" not in word and not word.startswith("-")]):
+        recipes |= {number: _recipe(made, line) for number, line in made.lines.get(target, ())}
+    if recipes:  # one text, each line where it stands in the file
+        whole = "\n".join(recipes.get(number, "") for number in range(1, max(recipes) + 1))
+        program.texts.append(InnerText("shell", whole, 1))
+    return program
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with those that a backslash continues; the number is that of the first one."""
+    start, whole = 1, ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        whole, start = (whole + line, start) if whole else (line, number)
+        if whole.endswith("\\"):
+            whole = whole[:-1] + " "
+            continue
+        yield start, whole
+        whole = ""
+
+
+def _line(made: _Make, targets: list[str], number: int, line: str) -> list[str]:
+    if line.startswith("\t"):
+        for target in targets:
+            made.lines.setdefault(target, []).append((number, line.strip()))
+        return targets
+    if not line.strip() or line.lstrip().startswith("#"):
+        return targets
+    variable = _VARIABLE.match(line)
+    if variable is not None:
+        made.variables[variable[1]] = variable[2].strip()
+        return targets
+    rule = _RULE.match(_used(made, line))
+    if rule is None:
+        return targets
+    targets = rule[1].split()
+    for target in targets:
+        made.needs.setdefault(target, []).extend(rule[2].split())
+        if rule[3]:
+            made.lines.setdefault(target, []).append((number, rule[3].strip()))
+    if made.first is None and not targets[0].startswith("."):
+        made.first = targets[0]
+    return targets
+
+
+def _used(made: _Make, line: str) -> str:
+    """The line with its variables put in, three deep."""
+    for _ in range(3):
+        line = _USE.sub(lambda found: made.variables.get(found[1], f"${{{found[1]}}}")[:1000], line)[:10_000]
+    return line
+
+
+def _recipe(made: _Make, line: str) -> str:
+    """A line of shell. `$@` and the functions of make become something that is only known at run time."""
+    text = _used(made, line.lstrip("@-+ \t")).replace("$(shell ", "$(").replace("${MAKE}", "make")
+    text = re.sub(r"\$[@<^?*%+|]|\$[({][@<^?*%+|][DF][)}]", "${_}", text.replace("$$", "\0"))
+    for _ in range(4):
+        text = re.sub(r"\$[({](?:[a-z]+ )[^(){}]*[)}]", "${_}", text)
+    return text.replace("\0", "$")
+
+
+def _wanted(made: _Make, goals: Sequence[str]) -> list[str]:
+    known = [*made.needs]
+    rest = list(goals) or ([made.first] if made.first is not None else [])
+    rest += [target for target in known if "%" in target or "$" in target]
+    found: dict[str, None] = {}
+    while rest and len(found) < _MAX_GOALS:
+        target = rest.pop()
+        if target not in found:
+            found[target] = None
+            rest += made.needs.get(target, ())
+    return [target for target in known if target in found]
+
+
+def read_notebook(text: str) -> Program:
+    """The code cells of a Jupyter notebook, as Python, and their lines with `!` as shell."""
+    program = Program()
+    try:
+        cells = json.loads(text).get("cells", [])
+    except (ValueError, RecursionError, AttributeError):
+        program.opaque("this notebook cannot be read", 1)
+        return program
+    shell: list[str] = []
+    python: list[str] = []
+    for cell in cells if isinstance(cells, list) else []:
+        source = cell.get("source", "") if isinstance(cell, dict) and cell.get("cell_type") == "code" else ""
+        lines = ("".join(map(str, source)) if isinstance(source, list) else str(source)).split("\n")
+        if lines[0].startswith("%%"):
+            shell += lines[1:] if re.match(r"%%(?:bash|sh|script)", lines[0]) else []
+            continue
+        shell += [found[1] for line in lines if (found := re.match(r"\s*(?:[\w, ]+=\s*)?!(.*)", line)) is not None]
+        python += [re.sub(r"^(\s*)(?:[\w, ]+=\s*)?[!%?].*", r"\1pass", line) for line in lines]
+    program.texts += [InnerText("shell", "\n".join(shell), 1)] if shell else []
+    program.texts += [InnerText("python", "\n".join(python), 1)] if python else []
+    return program
+
+
+def read_config(text: str) -> Program:
+    """Settings of snakemake or Nextflow that submit jobs or try again; profiles that somebody may choose are not."""
+    program, depth, profiles = Program(), 0, -1
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = line.strip()
+        if re.match(r"profiles\s*\{", bare) and profiles < 0:
+            profiles = depth
+        depth += bare.count("{") - bare.count("}")
+        inside = profiles >= 0
+        if inside and depth <= profiles:
+            profiles = -1
+        if inside or bare.startswith(("#", "//")):
+            continue
+        if _SUBMITS.search(bare) or _FLAG.match(bare):
+            program.find("direct-submission", "this setting submits jobs", number)
+        if _RETRIES.search(bare):
+            program.find("auto-retry", "this setting starts failed work again", number)
+    return program
+
+
+# --- Programs that start other work by a plan of their own: workflow managers, make, systemd --------------------------
+
+
+def workflows(call: Command) -> None:
+    """Workflow managers that submit jobs, and wrappers that try again."""
+    if call.name in {"retry", "autorestart", "supervisord", "forever"}:
+        call.program.find("auto-retry", "it runs a command again when it fails", call.line)
+    if call.name == "cylc" and call.rest[:1] in (["play"], ["vip"], ["run"], ["restart"]):
+        call.program.find("direct-submission", "it plays a workflow of Cylc, which submits its jobs", call.line)
+    _settings(call)
+    for word, value in options(call.rest):
+        if word in {
+            "--retries",
+            "--restart-times",
+            "-T",
+            "--errorStrategy",
+            "-process.errorStrategy",
+        } and value not in {"0", "terminate"}:
+            call.program.find("auto-retry", f"{call.name} {word} starts failed work again", call.line)
+        slurm = word in {"--slurm", "--cluster", "--cluster-generic-submit-cmd", "--cluster-sync", "--drmaa"}
+        if slurm or (word.strip("-") in {"profile", "executor", "e", "process.executor"} and "slurm" in value.lower()):
+            call.program.find("direct-submission", f"{call.name} {word} submits jobs by itself", call.line)
+
+
+def _settings(call: Command) -> None:
+    """Files with a workflow manager's settings."""
+    if call.name == "nextflow":
+        call.program.files.append(RunFile("config", "nextflow.config", call.line))
+    for word, value in options(call.rest):
+        if word in {"-c", "-C", "-config"} and call.name == "nextflow":
+            call.program.files.append(RunFile("config", value, call.line))
+        elif word in {"--profile", "--workflow-profile"} and call.name == "snakemake":
+            call.program.files.append(RunFile("config", f"{value}/config.yaml", call.line))
+
+
+def makes(call: Command) -> None:
+    """make: the recipes of its goals."""
+    path, folder, goals = "", "", []
+    rest = iter(call.rest)
+    for word in rest:
+        if word in {"-f", "--file", "-C", "--directory"}:
+            path, folder = (next(rest, ""), folder) if "f" in word else (path, next(rest, ""))
+        elif word.startswith(("--file=", "--makefile=", "--directory=")):
+            value = word.partition("=")[2]
+            path, folder = (path, value) if word.startswith("--d") else (value, folder)
+        elif word not in {"-j", "-l", "-o", "-W"} and not word.isdecimal():
+            goals.append(word)
+    if folder:
+        call.program.folders.append(folder)
+    for name in [path] if path else ["GNUmakefile", "makefile", "Makefile"]:
+        call.program.files.append(RunFile("make", f"{folder}/{name}" if folder else name, call.line, tuple(goals)))
+
+
+def unit(call: Command) -> None:
+    """systemd-run, which may start a service again."""
+    for word in call.rest:
+        restart = re.search(r"Restart=(\S+)", word)
+        if restart is not None and restart[1] != "no":
+            call.program.find("auto-retry", f"it runs a service with {restart[0]}", call.line)

@@ -1,0 +1,1 @@
+"""The MCP server: publishes the tools and decides nothing."""

@@ -1,0 +1,118 @@
+"""The whole server over HTTP: the tools behind the guard, on a socket, until a signal ends it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.streamable_http import EventStore
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
+
+from slurm_agent_tools.api import printing
+from slurm_agent_tools.server.http import listener, open_sessions, uvicorn_settings
+from slurm_agent_tools.server.http.auth import PATH, Authenticator
+from slurm_agent_tools.server.http.host_check import allowed_hosts
+from slurm_agent_tools.server.http.scope_check import ScopedToolbox
+from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.server.mcp_server import build_server
+from slurm_agent_tools.services.context_registry import ledger_folder
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.text import log_events
+
+_LAST_BYTES = 2.0
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises ConfigError before anything listens that should not."""
+    log_events.configure(settings.log_level)
+    tokens, address = Tokens(ledger_folder(settings).folder), listener.chosen(settings)
+    listener.check(address, settings.http, tokens)
+    uvicorn_settings.open_connections(settings.http)
+    gate = ScopedToolbox.open(settings)
+    try:
+        guard = assemble(build_server(gate, settings), gate, tokens, address, settings)
+        with listener.listening(address) as made:
+            if not tokens.current():
+                printing.note("There is no token yet, so nobody is let in: slurm-agent-tools token new --help")
+            printing.note(f"listening on {name(address, made, tls=settings.http.tls_cert is not None)}")
+            await gate.during(partial(run, guard, guard, gate, made, settings))
+    finally:
+        with anyio.CancelScope(shield=True):
+            await gate.close()
+
+
+def assemble(
+    server: MCPServer[Any],
+    gate: ScopedToolbox,
+    tokens: Tokens,
+    address: listener.Address,
+    settings: Settings,
+    events: EventStore | None = None,
+    retry: int | None = None,
+) -> Authenticator:
+    """The SDK's app behind the guard. `events` and `retry` (milliseconds) let a client take up a lost stream."""
+    http = settings.http
+    inner = server.streamable_http_app(
+        streamable_http_path=PATH,
+        event_store=events,
+        retry_interval=retry,
+        max_request_body_size=http.max_body,
+        session_idle_timeout=open_sessions.IDLE_SECONDS,
+        max_sessions=open_sessions.MOST,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard's doors do it
+    )
+    own = [] if address.path is not None or address.wildcard else [address.host, address.ip]
+    named = allowed_hosts(
+        [*(f"[{one}]" if ":" in one else one for one in own), *http.hosts, *http.proxy],
+        [*http.origins, *(f"https://{one}" for one in http.proxy)],
+    )
+    return Authenticator(inner, gate, tokens, named, http, settings.tool_prefix)
+
+
+async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: socket.socket, settings: Settings) -> None:
+    """Serve `app`, which ends in the guard, until a signal; then end what goes on, within bounds."""
+
+    async def leave() -> None:
+        await gate.leave(settings.http.stop_seconds)
+        with anyio.move_on_after(_LAST_BYTES):
+            await guard.answered()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(guard.watch)
+        await HttpServer(uvicorn_settings.ConnectionSettings(app, settings.http), leave).serve(sockets=[made])
+        group.cancel_scope.cancel()
+
+
+def name(address: listener.Address, made: socket.socket, *, tls: bool) -> str:
+    """The address as a client writes it."""
+    if address.path is not None:
+        return f"unix:{address.path} (path {PATH})"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'https' if tls else 'http'}://{host}:{made.getsockname()[1]}{PATH}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn's server, which on a signal first lets `leave` end what goes on."""
+
+    def __init__(self, config: uvicorn.Config, leave: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._leave, self._told = leave, False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
+        """Note the signal; a second one changes nothing, since the end is bounded anyway."""
+        self._told = self._told or sig in {signal.SIGTERM, signal.SIGINT}
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        if self._told:
+            await self._leave()
+            self.should_exit = True
+        return await super().on_tick(counter)

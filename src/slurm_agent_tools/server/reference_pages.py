@@ -1,0 +1,215 @@
+"""The reference pages of the tools, what else clients can read, and the settings, from the models themselves."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from slurm_agent_tools.api.catalogue import TOOLS, Tool
+from slurm_agent_tools.api.schemas import Schema, input_schema, output_schema
+from slurm_agent_tools.api.serialize import REPLIES
+from slurm_agent_tools.models import advice, answers, decision, remembered_job, report, result, shapes
+from slurm_agent_tools.models.remembered_job import HistoryReply, JobReply
+from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
+from slurm_agent_tools.server.resources import RESOURCES
+from slurm_agent_tools.settings import FILE_NAME, Settings
+
+_MODELS = (answers, decision, report, advice, result, remembered_job, shapes)
+_DEFS = "#/$defs/"
+
+_PLAIN = {"integer": "whole number", "boolean": "true or false", "string": "text"}
+
+_COMPUTED = {
+    "project_root": f"the nearest folder upward with `{FILE_NAME}` or `.git`, else the working folder",
+    "state_dir": "`slurm-agent-tools` in `$XDG_STATE_HOME`, else in `~/.local/state`",
+    "rates.gpu_hour": "no price",
+}
+
+_TOOLS_HEAD = """# The tools
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+The answer is the same over MCP (`structuredContent`), from `python -m tools.agent_tools.NAME` and from
+`slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A field that is `null`
+was not measured, does not apply, or was not asked for. A failure is `{"error": {"code", "message", "hint"}}` instead;
+the [exit codes](exit-codes.md) sort them. With the setting `tool_prefix` the MCP names begin with `slurm_agent_`.
+"""
+
+_OFFERS_HEAD = """# Resources and prompts
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+What clients can read and begin with beside the [tools](tools.md), in both protocol eras, and over HTTP with a token of
+scope `read`.
+
+## Resources
+
+A blank `{...}` is filled in; clients complete job ids and tags. With several clusters in the settings `?cluster=NAME`
+behind any URI says which. The JSON of a job is a [JobReply](#jobreply), that of the history a
+[HistoryReply](#historyreply). `_meta.data_only` says that jobs, users or files wrote the text: data, never
+instructions. An error is a JSON-RPC error with the tools' own `{code, message, hint}` in `data.error`: code -32602
+where the request must change (no such job, no such resource), -32603 where Slurm or a file could not be read.
+"""
+
+_PROMPTS_HEAD = """## Prompts
+
+What an agent begins with. `script`, `partition` and `job_id` are completed: scripts of the project (`.sh`, `.sbatch`,
+`.slurm`), partitions with the default first, your jobs with the newest first. The tools' names carry the setting
+`tool_prefix`.
+"""
+
+_SETTINGS_HEAD = f"""# Settings
+
+This page is generated (`slurm_agent_tools.reference`); do not edit it.
+
+Looked up in this order: the environment, `{FILE_NAME}` in the project's top folder, the default. An unknown name in
+the file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and where
+it came from. What an agent may do is not a setting but the [policy](policy.md).
+
+A name with a dot is a table in the file: `slurm.bin_dir` is `bin_dir` below `[slurm]`. Durations are in seconds.
+
+| in `{FILE_NAME}` | in the environment | default | meaning |
+|---|---|---|---|
+"""
+
+
+def tools() -> str:
+    """The page of the nine tools, in Markdown."""
+    shapes: dict[str, Schema] = {}
+    for reply in REPLIES.values():
+        shapes |= output_schema(reply)["$defs"]
+    sections = [*map(_tool, TOOLS), "## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
+    return "\n".join([_TOOLS_HEAD, *sections])
+
+
+def settings() -> str:
+    """The page of the settings, in Markdown."""
+    return _SETTINGS_HEAD + "".join(f"{row}\n" for row in _settings(Settings, ""))
+
+
+def offers() -> str:
+    """The page of the resources and prompts, in Markdown."""
+    kinds = [f"| `{one.uri}` | {one.title} | `{one.mime}` | {_cell(one.description)} |" for one in RESOURCES]
+    table = "| URI | title | kind | what it holds |\n|---|---|---|---|"
+    shapes: dict[str, Schema] = {}
+    for reply in (JobReply, HistoryReply):
+        full = reply.model_json_schema(mode="serialization")
+        shapes |= full.pop("$defs") | {reply.__name__: full}
+    shown = ["## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
+    return "\n".join([_OFFERS_HEAD, table, *kinds, "", _PROMPTS_HEAD, *map(_prompt, PROMPTS), *shown])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _prompt(prompt: Prompt) -> str:
+    rows = [
+        f"| `{item.name}` | {'required' if item.required else ''} | {item.description} |" for item in prompt.arguments
+    ]
+    text = f"{prompt.text}{RULES}".splitlines()
+    table = "| argument | | meaning |\n|---|---|---|"
+    return "\n".join([f"### {prompt.name}\n", f"{prompt.description}\n", table, *rows, "", "```text", *text, "```", ""])
+
+
+def _tool(tool: Tool) -> str:
+    asked = input_schema(tool.ask)
+    required = asked.get("required", [])
+    arguments = [
+        f"| `{name}` | {_kind(node)} | {_default(node, required=name in required)} | {node.get('description', '')} |"
+        for name, node in asked["properties"].items()
+    ]
+    reply = REPLIES[tool.name]
+    answer = output_schema(reply)
+    del answer["properties"]["error"]  # said once, at the head of the page
+    lines = [
+        f"## {tool.name}\n",
+        f"{tool.description}\n",
+        f"{_hints(tool)}\n",
+        "| argument | kind | default | meaning |\n|---|---|---|---|",
+        *arguments,
+        f"\n{inspect.getdoc(reply)}\n",
+        *_fields(answer),
+    ]
+    return "\n".join(lines)
+
+
+def _hints(tool: Tool) -> str:
+    hints = ["Reads only." if tool.read_only else "Writes."]
+    hints += ["Cannot be undone."] if tool.destructive else []
+    hints += [] if tool.idempotent else ["Not idempotent."]
+    hints += ["Returns text that a job wrote."] if tool.open_world else []
+    return " ".join(hints)
+
+
+def _shape(name: str, node: Schema) -> str:
+    model = next(getattr(one, name) for one in _MODELS if hasattr(one, name))
+    return "\n".join([f"### {name}\n", f"{inspect.getdoc(model)}\n", *_fields(node)])
+
+
+def _fields(node: Schema) -> Iterator[str]:
+    yield "| field | kind |\n|---|---|"
+    yield from (f"| `{name}` | {_kind(kind)} |" for name, kind in node["properties"].items())
+    yield ""
+
+
+def _kind(node: Schema) -> str:
+    """A JSON schema in a few words."""
+    if "$ref" in node:
+        name = node["$ref"].removeprefix(_DEFS)
+        return f"[{name}](#{name.lower()})"
+    if "enum" in node or "const" in node:
+        return ", ".join(f"`{_json(value)}`" for value in node.get("enum", [node.get("const")]))
+    if "anyOf" in node:
+        return " or ".join(_kind(arm) for arm in node["anyOf"])
+    return _of_type(node)
+
+
+def _of_type(node: Schema) -> str:
+    kind = str(node.get("type", "anything"))
+    if kind == "array":
+        return f"list of {_kind(node['items'])}"
+    if "properties" in node:
+        return "object with " + ", ".join(f"`{name}`" for name in node["properties"])
+    if isinstance(node.get("additionalProperties"), dict):
+        return f"object, each value: {_kind(node['additionalProperties'])}"
+    return "time" if node.get("format") == "date-time" else _PLAIN.get(kind, kind)
+
+
+def _default(node: Schema, *, required: bool) -> str:
+    if required:
+        return "required"
+    return f"`{_json(node['default'])}`" if "default" in node else ""
+
+
+def _settings(model: type[BaseModel], before: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind, path = field.annotation, f"{before}{name}"
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _settings(kind, f"{path}.")
+            continue
+        named = next((item for item in get_args(kind) if isinstance(item, type) and issubclass(item, BaseModel)), None)
+        if named is not None:  # tables by name
+            yield from _settings(named, f"{path}.NAME.")
+            continue
+        shown = _COMPUTED[path] if field.default_factory else _set_to(field.default)
+        variable = "SLURM_AGENT_" + path.replace(".", "__").upper()
+        yield f"| `{path}` | `{variable}` | {shown} | {field.description}{_choices(kind)} |"
+
+
+def _set_to(value: object) -> str:
+    return "not set" if value is None or value == "" else f"`{value}`"
+
+
+def _choices(kind: Any) -> str:
+    """The values of a literal field."""
+    allowed = [str(value) for value in get_args(kind) if isinstance(value, str) and value]
+    return f": {', '.join(f'`{value}`' for value in allowed)}" if allowed else ""
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,129 @@
+"""What jobs did before: the ledger's records, completed by the accounting, which also has the user's other jobs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import anyio
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights.usage import usage
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.remembered_job import JobRecord, merged
+from slurm_agent_tools.services import jobs
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm import job_comment, merge
+from slurm_agent_tools.units import JobId
+
+DAYS = 30
+
+_PATIENCE = 3.0
+
+_OUT_OF_MEMORY = "host-out-of-memory"
+
+_OURS = "sat-"  # how the comment of a job begins that came through the guard
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingHistory:
+    """Records, newest first; `silent` says why the accounting is missing in them."""
+
+    records: list[JobRecord]
+    silent: str | None = None
+
+
+async def accounting_history(
+    context: ClusterContext,
+    *,
+    name: str | None = None,
+    script_path: str | None = None,
+    days: int = DAYS,
+    limit: int = 500,
+) -> AccountingHistory:
+    """What is known of this caller's jobs of this name or script, or of all where neither is given.
+
+    Of the accounting's jobs those count that ran inside the project. Raises StorageError.
+    """
+    since = context.clock.now() - timedelta(days=days)
+    kept = await _kept(context, name, script_path, since, limit)
+    names = [name] if name is not None else sorted({record.name for record in kept}) if script_path else [None]
+    told, silent = [], None
+    try:
+        for one in names:
+            told += await from_accounting(context, since, one)
+    except SlurmError as error:
+        silent = f"The accounting does not answer, so these are the guard's own jobs only: {error.message}"
+    return AccountingHistory(merged(kept, told)[:limit], silent)
+
+
+async def _kept(
+    context: ClusterContext, name: str | None, script_path: str | None, since: datetime, limit: int
+) -> list[JobRecord]:
+    store, owner = context.store, context.owner
+    if name is None and script_path is None:
+        return await context.db(store.history, owner, since=since, limit=limit)
+    found: dict[str, JobRecord] = {}
+    if name is not None:
+        named = await context.db(store.history, owner, name=name, since=since, limit=limit)
+        found |= {record.job_id: record for record in named}
+    if script_path is not None:
+        same = await context.db(store.history, owner, script_path=script_path, since=since, limit=limit)
+        found |= {record.job_id: record for record in same}
+    return list(found.values())
+
+
+async def from_accounting(context: ClusterContext, since: datetime, name: str | None = None) -> list[JobRecord]:
+    """Jobs of this user in this project that are over, as the accounting tells. Raises SlurmError."""
+    groups: defaultdict[int, list[Job]] = defaultdict(list)
+    for job in await context.slurm.ran(since, name):
+        groups[job.job_id.base].append(job)
+    found = (_record(context, base, parts) for base, parts in groups.items())
+    return [record for record in found if record is not None]
+
+
+async def is_answered(context: ClusterContext, name: str) -> list[JobRecord]:
+    """The same of one name, of the last days; nothing where the accounting does not answer in time."""
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
+        return await from_accounting(context, context.clock.now() - timedelta(days=DAYS), name)
+    return []
+
+
+def _record(context: ClusterContext, base: int, parts: Iterable[Job]) -> JobRecord | None:
+    view = merge.view(JobId(base), (), (), parts)
+    if view is None or not jobs.ended(view) or not _inside(context, view.job.work_dir):
+        return None
+    job = view.job
+    submitted = job.submitted or job.started
+    if submitted is None:
+        return None
+    return JobRecord(
+        job_id=str(base),
+        cluster=context.owner.cluster,
+        project=context.owner.project,
+        user=context.owner.user,
+        name=job.name,
+        script_path="",
+        script_sha256="",
+        requested=job.resources,  # of one task of an array, as Slurm counts too
+        submitted=submitted,
+        state=job.state,
+        partition=job.partition,
+        run_id=job_comment.run_id(job.comment) if (job.comment or "").startswith(_OURS) else None,
+        started=job.started,
+        ended=job.ended,
+        exit_code=job.exit_code,
+        signal=job.signal,
+        category=_OUT_OF_MEMORY if any(map(merge.out_of_memory, (job, *view.tasks))) else None,
+        usage=usage(job, view.tasks),
+        tasks=len(view.tasks) or 1,
+        managed=False,
+    )
+
+
+def _inside(context: ClusterContext, folder: str | None) -> bool:
+    root = context.environment.root.rstrip("/")
+    return folder is not None and f"{folder}/".startswith(f"{root}/")

@@ -1,0 +1,81 @@
+"""Cancelling one job or array that this guard submitted, and whose state or log was read before."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.models.answers import CancelReply
+from slurm_agent_tools.models.arguments import CancelJob
+from slurm_agent_tools.models.decision import RuleResult
+from slurm_agent_tools.services import decisions, job_outcome, jobs, present, project_paths, recovery
+from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.services.drift import DriftWatch, parts
+from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.text.sanitize import line
+from slurm_agent_tools.units import JobId
+
+
+async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) -> CancelReply:
+    """Cancel and look whether it is so. Raises InputError, UnknownJob, SlurmRefused and SlurmUnreachable."""
+    job_id = jobs.parse(ask.job_id)
+    reason = project_paths.check_text("reason", ask.reason, limit=500)
+    view = await context.slurm.job(job_id, fresh=True)
+    if jobs.ended(view):
+        summary = f"Job {job_id} was over already: {view.job.state}. Nothing was done."
+        return CancelReply(
+            status="already_finished", summary=summary, as_of=context.clock.now(), job=present.job(view.job)
+        )
+    await recovery.notice(context, parts(view))
+    run = await context.db(context.store.by_job, context.owner, job_id.base)
+    drifted = await DriftWatch(context, caller, "cancel_job").at(parts(view))
+    refusal = await _refusal(context, job_id, run)
+    decision = decisions.single(context, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
+    await decisions.log(context, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
+    if refusal is not None:
+        return _blocked(context, view, refusal).model_copy(update={"decision": decision, "alerts": drifted})
+    await jobs.cancel(context, job_id)
+    if run is not None:
+        run = await context.db(context.store.update, run, cancel_json=job_outcome.cancelled(job_id, reason))
+    view = await context.slurm.job(job_id)
+    await decisions.log(context, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
+    summary = f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}"
+    return CancelReply(
+        status="cancelled",
+        summary=summary,
+        as_of=context.clock.now(),
+        job=present.job(view.job, managed=True, why=job_outcome.cause(context, run, view.job)),
+        decision=decision,
+        alerts=drifted,
+    )
+
+
+async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | None) -> RuleResult | None:
+    if run is None:
+        return RuleResult(
+            id="direct-submission",
+            outcome="approve",
+            message=f"Job {job_id} was not submitted by submit_job from this project.",
+            remedy="A person decides whether it may be cancelled.",
+        )
+    read = await context.db(context.store.last_read, context.owner, f"job:{job_id.base}")
+    if read is None or read < run.created:
+        return RuleResult(
+            id="status-first",
+            outcome="deny",
+            message=f"Nobody has looked at job {job_id} yet.",
+            remedy=f"Call wait_for_job or analyze_log for job {job_id}, then cancel_job again.",
+        )
+    return None
+
+
+def _blocked(context: ClusterContext, view: JobView, refusal: RuleResult) -> CancelReply:
+    human = refusal.outcome == "approve"
+    return CancelReply(
+        status="blocked",
+        summary=f"Job {view.job.job_id} was not cancelled: {refusal.message} {refusal.remedy}",
+        as_of=context.clock.now(),
+        job=present.job(view.job, managed=not human),
+        blocker="approval" if human else "policy",
+        reason=refusal.message,
+        human_action_required=human,
+        manual_commands=[f"scancel {view.job.job_id}"] if human else [],
+    )

@@ -1,0 +1,54 @@
+"""The decision log: who asked what, what was decided by which policy, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+from slurm_agent_tools.models.decision import DecisionShown, PolicyRef, RuleResult, Verdict
+from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
+from slurm_agent_tools.text import sanitize
+
+_QUIET = {"pass", "not_evaluated"}
+
+
+async def log(
+    context: ClusterContext, caller: Caller, decision: DecisionShown, tool: str, event: str, **facts: object
+) -> None:
+    """Append one line; on disk before this returns."""
+    approval = decision.approval
+    entry = {
+        "at": context.clock.now().isoformat(),
+        "event": event,
+        "decision": decision.id,
+        "tool": tool,
+        "verdict": decision.verdict,
+        "policy": decision.policy.model_dump(),
+        "rules": [
+            rule.model_dump(include={"id", "outcome", "message"})
+            for rule in decision.rules
+            if rule.outcome not in _QUIET
+        ],
+        "user": context.owner.user,
+        "project": context.project,
+        "cluster": context.owner.cluster,
+        "host": platform.node(),
+        "process": os.getpid(),
+        "client": caller.client,
+        "client_version": caller.version,
+        "face": caller.face,
+        "principal": caller.principal or None,
+        "approval": None if approval is None else approval.model_dump(mode="json"),
+    }
+    await context.db(context.store.log_decision, sanitize.document(entry | facts))
+
+
+def single(context: ClusterContext, verdict: Verdict, rules: Sequence[RuleResult] = ()) -> DecisionShown:
+    """A decision that a tool takes by itself, in the policy's name."""
+    return DecisionShown(
+        id=new_id(),
+        verdict=verdict,
+        policy=PolicyRef(version=context.policy.version, sha256=context.policy.sha256),
+        rules=list(rules),
+    )

@@ -1,0 +1,272 @@
+"""The way of an allowed request into Slurm: intent, held job, comparison, release. Each step is in the ledger first."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
+from slurm_agent_tools.models.advice import ExpectedWait
+from slurm_agent_tools.models.answers import LogPaths, SubmitReply
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.services import jobs, present, snapshot, submission_advice, verification
+from slurm_agent_tools.services.context import ClusterContext, new_id
+from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
+from slurm_agent_tools.slurm import job_comment
+from slurm_agent_tools.slurm.commands.sbatch import TestOnly
+from slurm_agent_tools.slurm.commands.scontrol import Granted
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.units import JobId
+
+_PATIENCE = 1.0  # seconds for what is only good to know
+
+
+def options(case: SubmissionRequest) -> list[str]:
+    """sbatch's options: what the guard always sets, what was asked, what was pinned."""
+    always = ["--hold", "--ignore-pbs", "--no-requeue", f"--job-name={case.name}"]
+    if case.request.export is None:
+        always.append("--export=ALL")  # all of an environment that holds the policy's variables only
+    asked = [option for option in case.options if not option.startswith("--job-name=")]
+    return [*always, *asked, *(pin.option for pin in case.pinned)]
+
+
+def job_environment(context: ClusterContext) -> dict[str, str]:
+    """The variables that pass to a job: those that the policy lists, nothing else."""
+    found = context.environment.environ
+    return {name: found[name] for name in context.policy.policy.pass_environment if name in found}
+
+
+async def trial(context: ClusterContext, case: SubmissionRequest) -> TestOnly:
+    """Slurm's own opinion of the request, before anything is sent."""
+    return await context.slurm.test_only(
+        options(case), case.data, case.ask.args or (), cwd=context.there.root, env=job_environment(context)
+    )
+
+
+async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply | None:
+    """Submit held and go on with it. SlurmUnreachable only when surely nothing was sent.
+
+    None where somebody else used the person's yes meanwhile: it is used up with the intent, in one act.
+    """
+    now = context.clock.now()
+    submission = Submission(
+        token=f"{job_comment.PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
+        script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
+        job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
+        run_id=case.ask.run_id, request_json=present.resources(case.resources).model_dump_json(),
+        approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
+        files_json=json.dumps(dict(case.reading.files), sort_keys=True),
+    )  # fmt: skip
+    await _log_folders(context, case)
+    if not await context.db(context.store.add, context.owner, submission):
+        return None
+    try:
+        sent = await context.slurm.submit(
+            [*options(case), f"--comment={job_comment.build(submission.token, submission.run_id)}"],
+            case.data, case.ask.args or (),
+            cwd=context.there.root, env=job_environment(context),
+        )  # fmt: skip
+    except SlurmUncertain as error:
+        return await _uncertain(context, case, submission, error)
+    except SlurmError as error:
+        found = await _queued(context, submission) if isinstance(error, SlurmRefused) else None
+        if found is None:
+            await _given_up(context, case, submission, error)
+            raise
+        number = found.job_id.base  # a site's own sbatch can fail after the real one was done
+    else:
+        number = sent.job_id
+    with taken(case, f"Slurm took {case.name} as job {number}"):
+        submission = await context.db(context.store.update, submission, phase="held", job_id=number)
+        return await proceed(context, case, submission)
+
+
+async def _queued(context: ClusterContext, submission: Submission) -> Job | None:
+    """Its job, where the queue can be read and shows one."""
+    with contextlib.suppress(SlurmError):
+        return context.slurm.mine(await context.slurm.queue(fresh=True)).commented(submission.token)
+    return None
+
+
+async def _given_up(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: SlurmError
+) -> None:
+    phase = "refused" if isinstance(error, SlurmRefused) else "lost"
+    await context.db(context.store.update, submission, phase=phase)
+    await log_decision(context, case, phase, token=submission.token, error=error.message)
+
+
+@contextmanager
+def taken(case: SubmissionRequest, what: str) -> Iterator[None]:
+    """A ledger that fails from here on leaves a job behind: the error says so, and how to go on with it."""
+    try:
+        yield
+    except StorageError as error:
+        hint = f"{error.hint} Then call again with idempotency_key {case.key}: it goes on with that job."
+        raise StorageError(f"{what}, but {error.message}", hint=hint) from error
+
+
+async def _log_folders(context: ClusterContext, case: SubmissionRequest) -> None:
+    """Make the folders of the job's logs inside the project: without them Slurm fails a job and leaves no trace."""
+    start = posixpath.join(context.there.root, case.request.chdir or "")
+    for path in (case.request.output, case.request.error):
+        folder = posixpath.dirname(path or "")
+        if folder and "%" not in folder and "\\" not in folder:
+            real = await context.there.files.real_path(posixpath.join(start, folder))
+            if real.startswith(context.there.root.rstrip("/") + "/"):
+                await context.there.files.make_folder(real)
+
+
+async def proceed(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+    """Compare the held job with what was allowed, release it, answer. A loss on the way is `unconfirmed`."""
+    job_id = JobId(submission.job_id or 0)
+    try:
+        granted = await context.slurm.held(job_id)
+        differences = verification.differences(context, case, granted, await context.slurm.batch_script(job_id))
+        if submission.approval_id is None and _capped(case):
+            differences += await snapshot.reasons_crowded(context, job_id)
+        if differences:
+            return await _withdraw(context, case, submission, differences)
+        await context.slurm.release(job_id)
+    except SlurmRefused as error:
+        return await _withdraw(context, case, submission, [error.message])
+    except UnknownJob as error:
+        return await _gone(context, case, submission, error)
+    except SlurmError as error:
+        return await unconfirmed(context, case, submission, error.message)
+    return await _dated(context, case, submission, await _released(context, case, submission, granted))
+
+
+async def _released(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
+) -> SubmitReply:
+    """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
+    answer = _submitted(context, case, submission, granted)
+    await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
+    await context.db(context.store.update, submission, phase="released", reply_json=answer.model_dump_json())
+    return answer
+
+
+async def _dated(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, answer: SubmitReply
+) -> SubmitReply:
+    """The answer with the start that the scheduler expects of the released job, where it has thought of one by now."""
+    if context.slurm.verdict.kind != "calm" or (case.advised is not None and case.advised.awaits is not None):
+        return answer
+    start = None
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
+        start = await context.slurm.expected_start(JobId(submission.job_id or 0))
+    if start is None:
+        return answer
+    answer = submission_advice.at(answer, start, context.clock.now())
+    hint = "" if case.advised is None else case.advised.hint
+    told = _told(case, submission, answer.expected_wait) + hint
+    answer = answer.model_copy(update={"summary": told})
+    with contextlib.suppress(StorageError):  # the answer without it is on disk
+        await context.db(context.store.update, submission, reply_json=answer.model_dump_json())
+    return answer
+
+
+def _capped(case: SubmissionRequest) -> bool:
+    """Whether the limit of concurrent jobs counts for this job: the policy's level did not let it go beyond."""
+    (rule,) = (rule for rule in case.verdict.rules if rule.id == "concurrent-jobs")
+    return rule.outcome == "not_evaluated" or (rule.outcome == "pass" and not _beyond(rule.observed, rule.limit))
+
+
+def _beyond(observed: object, limit: object) -> bool:
+    return isinstance(observed, int) and isinstance(limit, int) and observed > limit
+
+
+async def report(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+    """The answer for a job that an earlier call released before its answer was lost."""
+    try:
+        granted = await context.slurm.held(JobId(submission.job_id or 0))
+    except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
+        granted = None
+    return await _released(context, case, submission, granted)
+
+
+def _submitted(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
+) -> SubmitReply:
+    wait = None if case.advised is None else case.advised.expected_wait
+    return reply(context, case, "submitted", _told(case, submission, wait)).model_copy(
+        update={
+            "job_id": str(submission.job_id),
+            "token": submission.token,
+            "granted": None if granted is None else present.resources(granted.resources),
+            "log_paths": None if granted is None else LogPaths(stdout=granted.stdout, stderr=granted.stderr),
+        }
+    )
+
+
+def _told(case: SubmissionRequest, submission: Submission, wait: ExpectedWait | None) -> str:
+    """What was submitted, what it asks for, and when it starts as far as Slurm tells."""
+    what = f"Job {submission.job_id} ({case.name}) is submitted{present.brief(case.resources)}."
+    awaits = None if case.advised is None else case.advised.awaits
+    starts = submission_advice.starts(wait) if awaits is None else f" {awaits}"
+    return f"{what}{starts} Wait for it with wait_for_job."
+
+
+async def _withdraw(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, differences: list[str]
+) -> SubmitReply:
+    """Slurm made something else of it than was checked: it never runs."""
+    try:
+        await jobs.cancel(context, JobId(submission.job_id or 0))
+    except SlurmError as error:
+        return await unconfirmed(context, case, submission, f"{'; '.join(differences)}; cancelling it: {error.message}")
+    await context.db(context.store.update, submission, phase="cancelled")
+    await log_decision(
+        context, case, "withdrawn", token=submission.token, job_id=submission.job_id, differences=differences
+    )
+    reason = f"Slurm would not grant what was checked, so the held job was cancelled: {'; '.join(differences)}"
+    return blocked(context, case, "policy", human=False, reason=reason)
+
+
+async def _gone(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: UnknownJob
+) -> SubmitReply:
+    """The held job vanished before it was released: it never ran, and the caller decides whether to send it again."""
+    await context.db(context.store.update, submission, phase="cancelled")
+    await log_decision(context, case, "vanished", token=submission.token, job_id=submission.job_id, error=error.message)
+    raise SlurmRefused(
+        f"Slurm took {case.name} as job {submission.job_id} and forgot it before it was released; it did not run",
+        hint="Look at get_status, then call again.",
+    ) from error
+
+
+async def _uncertain(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: SlurmUncertain
+) -> SubmitReply:
+    with taken(case, f"Slurm may have taken {case.name}"):
+        submission = await context.db(context.store.update, submission, phase="unconfirmed")
+        try:
+            found = await context.slurm.find_token(submission.token)
+        except SlurmError:
+            found = None
+        if found is None:
+            return await unconfirmed(context, case, submission, error.message)
+    with taken(case, f"Slurm took {case.name} as job {found.job_id.base}"):
+        submission = await context.db(context.store.update, submission, phase="held", job_id=found.job_id.base)
+        return await proceed(context, case, submission)
+
+
+async def unconfirmed(
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, reason: str
+) -> SubmitReply:
+    """sbatch or what followed may have been carried out: the same key finds out before anything is sent again."""
+    await log_decision(context, case, "unconfirmed", token=submission.token, job_id=submission.job_id, error=reason)
+    summary = f"Slurm may have accepted {case.name}; call again with idempotency_key {case.key}. {reason}"
+    return reply(context, case, "unconfirmed", summary).model_copy(
+        update={
+            "reason": reason,
+            "token": submission.token,
+            "job_id": None if submission.job_id is None else str(submission.job_id),
+        }
+    )

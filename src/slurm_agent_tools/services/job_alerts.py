@@ -1,0 +1,307 @@
+"""What there is to see of a job that waits or runs: gathered from Slurm and the ledger within a moment.
+
+Nothing here fails a call: what does not answer in time is "not measured".
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal
+
+import anyio
+
+from slurm_agent_tools.diagnosis import alert_types, alerts
+from slurm_agent_tools.diagnosis.alert_types import AlertFacts, Using, WaitEstimate
+from slurm_agent_tools.diagnosis.alerts import late_note, time_left
+from slurm_agent_tools.diagnosis.cannot_start import unavailable
+from slurm_agent_tools.diagnosis.excerpt import FilePiece, LogText, assemble, narrow
+from slurm_agent_tools.diagnosis.program_progress import progress
+from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.insights import measured_waits
+from slurm_agent_tools.models.answers import RunningShown
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Node, Partition, Reservation
+from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.shapes import Alert
+from slurm_agent_tools.services import project_paths
+from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.drift import parts
+from slurm_agent_tools.services.log_files import declared
+from slurm_agent_tools.services.log_paths import Kind, paths_of
+from slurm_agent_tools.slurm import node_list
+from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.slurm.occasional_questions import Use
+from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.units import JobId, human_memory
+
+_HEAD, _TAIL = 2**16, 2**18
+
+
+async def share(context: ClusterContext, job: Job, now: datetime) -> float | None:
+    """The share of its work that is done, 0..1; None where its output does not tell. Raises StorageError."""
+    texts = []
+    for path, kind in await paths_of(context, job):
+        text = await _ends(context, path, kind)
+        texts += [] if text is None else [text]
+    found = progress(texts)
+    if found is None or found.done is not None or found.left is None or job.started is None:
+        return None if found is None else found.done
+    passed = (now - job.started).total_seconds()
+    return passed / (passed + found.left) if passed > 0 else None
+
+
+async def _ends(context: ClusterContext, path: str, kind: Kind) -> LogText | None:
+    """Both ends of one file of the project or of a folder for logs; None for what may or can not be read."""
+    try:
+        project_files = await declared(context, path) or context.there
+        real = await project_paths.resolve(project_files, "path", path)
+        stat = await project_files.files.stat(real)
+        if stat is None or stat.kind != "file":
+            return None
+        spans = [(0, _HEAD), (stat.size - _TAIL, _TAIL)] if stat.size > _HEAD + _TAIL else [(0, stat.size)]
+        read = [(start, await project_files.files.read(real, offset=start, size=size)) for start, size in spans]
+    except (InputError, StorageError):
+        return None
+    pieces = [FilePiece(start, start + len(data), data) for start, data in read if data]
+    return assemble(path, kind, narrow(pieces), stat.size) if pieces else None
+
+
+# --- A running job as wait_for_job shows it: memory, CPU, and how long it may go on -----------------------------------
+
+
+_NO_SAMPLE = "not measured: no sample of its steps yet"
+
+
+def shown(facts: AlertFacts, missing: str | None) -> RunningShown:
+    """The part nearest to its memory limit; `missing` says why nothing was measured. Something must run."""
+    using = facts.using
+    if using is None:
+        raise ValueError("nothing runs")
+    part, now = using.part, facts.now
+    limit, share = part.resources.memory_bytes, using.share
+    cpu = using.cpu_share(now)
+    end, source = _end(using, now)
+    return RunningShown(
+        job_id=str(part.job_id),
+        parts=len(facts.running),
+        elapsed_seconds=part.elapsed_seconds,
+        time_left_seconds=time_left(part, now),
+        estimated_end=end,
+        estimated_from=source,
+        progress=None if using.progress is None else round(using.progress, 3),
+        memory_bytes=using.memory_bytes,
+        memory=None if using.memory_bytes is None else human_memory(using.memory_bytes),
+        memory_task_peak_bytes=using.task_peak_bytes,
+        memory_limit_bytes=limit,
+        memory_limit=None if limit is None else human_memory(limit),
+        memory_share=None if share is None else round(share, 3),
+        cpu_seconds=using.cpu_seconds,
+        cpu_share=None if cpu is None else round(cpu, 3),
+        note=_note(facts, missing or (_NO_SAMPLE if using.memory_bytes is None else None)),
+    )
+
+
+def _note(facts: AlertFacts, missing: str | None) -> str | None:
+    """What was not measured, and that it will not be done in time."""
+    told = [text for text in (missing, late_note(facts)) if text is not None]
+    return ". ".join(told) or None
+
+
+def _end(using: Using, now: datetime) -> tuple[datetime | None, Literal["progress", "time limit"] | None]:
+    """When it ends by its progress, but not after its limit; else the limit."""
+    part, left = using.part, time_left(using.part, now)
+    limit = None if left is None else now + timedelta(seconds=left)
+    whole = using.whole(now)
+    if whole is not None and part.started is not None:
+        end = part.started + timedelta(seconds=whole)
+        if limit is None or end < limit:
+            return end.replace(microsecond=0), "progress"
+    return None if limit is None else limit.replace(microsecond=0), None if limit is None else "time limit"
+
+
+# --- What there is to see of a job that waits or runs: gathered from Slurm and the ledger within a moment -------------
+
+
+SECONDS = 1.0
+"""All questions together: a wait answers when its time is up."""
+
+_PARTITIONS_AGE = 60.0
+
+_LIKE = 50
+
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedJob:
+    """Alerts about one job, what it uses while it runs, and when it is expected to start while it waits."""
+
+    alerts: list[Alert]
+    running: RunningShown | None = None
+    estimated_start: datetime | None = None
+
+
+def _facts(context: ClusterContext, job: Job, rows: Iterable[Job]) -> AlertFacts:
+    """What a job's own rows tell."""
+    found = tuple(rows)
+    waiting = [row for row in found if row.state == "PENDING"]
+    needed = {row.job_id: node_list.named(row.required_nodes or unavailable(row)) for row in waiting}
+    return AlertFacts(job, found, context.clock.now(), tuple(node_list.named(row.nodes) for row in found), needed)
+
+
+async def look(context: ClusterContext, view: JobView, run: Submission | None) -> ObservedJob:
+    """Look at one job, submitted by `run`, and around it, for a second at most. Raises StorageError for the ledger."""
+    found = _facts(context, view.job, parts(view))
+    if view.over:
+        return ObservedJob(alerts.alerts(found))
+    asked = _Asked(context, found, run)
+    with anyio.move_on_after(SECONDS):
+        await asked.gather()
+    facts = await asked.facts()
+    expected = min((part.expected_start for part in facts.waiting if part.expected_start is not None), default=None)
+    return ObservedJob(
+        alerts.alerts(facts),
+        None if facts.using is None else shown(facts, asked.missing),
+        None if facts.running else expected,
+    )
+
+
+class _Asked:
+    """The questions of one look, each with its own answer, error, or nothing in time."""
+
+    def __init__(self, context: ClusterContext, facts: AlertFacts, run: Submission | None) -> None:
+        self.context, self._facts, self._run = context, facts, run
+        slurm, base = context.slurm, facts.job.job_id.base
+        self.nodes: ConcurrentQuestion[tuple[Node, ...]] = ConcurrentQuestion(slurm.nodes)
+        self.partitions: ConcurrentQuestion[dict[str, Partition]] = ConcurrentQuestion(
+            partial(slurm.partitions, max_age=_PARTITIONS_AGE)
+        )
+        self.reservations: ConcurrentQuestion[tuple[Reservation, ...]] = ConcurrentQuestion(slurm.running.reservations)
+        self.queue: ConcurrentQuestion[Queue] = ConcurrentQuestion(slurm.queue)
+        self.use: ConcurrentQuestion[Use] = ConcurrentQuestion(partial(slurm.running.use, [base]))
+        self.estimate: ConcurrentQuestion[WaitEstimate | None] = ConcurrentQuestion(
+            partial(_estimate, context, facts, run)
+        )
+        self.progress: ConcurrentQuestion[float | None] = ConcurrentQuestion(partial(_progress, context, facts))
+
+    async def gather(self) -> None:
+        """Ask all that bears on this job at once."""
+        more: list[ConcurrentQuestion[Any]] = [self.use, self.progress] if self._facts.running else []
+        waiting = [self.estimate] if self._facts.waiting else []
+        await ask_all(self.nodes, self.partitions, self.reservations, self.queue, *more, *waiting)
+
+    @property
+    def missing(self) -> str | None:
+        """Why nothing is known of what the job uses; None where it was told."""
+        if self.use.error is not None:
+            return f"not measured: {self.use.error.message}"
+        return None if self.use.answer is not None else "not measured: sstat took too long"
+
+    async def facts(self) -> AlertFacts:
+        """All that is known now."""
+        known = self._facts
+        using = alert_types.measure(known.parts, self.use.answer)
+        return replace(
+            known,
+            nodes=self.nodes.answer,
+            partitions=self.partitions.answer,
+            reservations=self.reservations.answer,
+            using=None if using is None else replace(using, progress=self.progress.answer),
+            pending=None
+            if self.queue.answer is None
+            else self.context.slurm.mine(self.queue.answer).states()["PENDING"],
+            estimate=self.estimate.answer,
+            like=await _like(self.context, self._run) if known.running else (),
+        )
+
+
+async def _progress(context: ClusterContext, facts: AlertFacts) -> float | None:
+    """How far it came; of several parts at once nobody asks."""
+    return await share(context, facts.running[0], facts.now) if len(facts.parts) == 1 else None
+
+
+def _promised(run: Submission | None) -> WaitEstimate | None:
+    """How long Slurm expected it to wait when it was submitted."""
+    told = json.loads(run.reply_json).get("estimated_start") if run is not None and run.reply_json else None
+    if run is None or not told:
+        return None
+    seconds = (datetime.fromisoformat(told) - run.created).total_seconds()
+    return WaitEstimate(max(0.0, seconds), "by Slurm at its submission")
+
+
+async def _estimate(context: ClusterContext, facts: AlertFacts, run: Submission | None) -> WaitEstimate | None:
+    """The same, else what jobs like it waited here lately."""
+    job, promised = facts.job, _promised(run)
+    if promised is not None or job.submitted is None:
+        return promised
+    if (facts.now - job.submitted).total_seconds() <= alerts.PATIENCE:
+        return None
+    past = await context.slurm.past()
+    waited = (
+        measured_waits.measure_waits(measured_waits.same_shape(past.waits, job.resources))
+        if past is not None
+        else measured_waits.MeasuredWaits(0)
+    )
+    if waited.median is None:
+        return None
+    return WaitEstimate(waited.median, f"the median of {waited.jobs} jobs like it here lately")
+
+
+async def _like(context: ClusterContext, run: Submission | None) -> Sequence[JobRecord]:
+    """Earlier runs of the same script, else of the same name."""
+    if run is None:
+        return ()
+    same = await context.db(context.store.history, context.owner, script_sha256=run.script_sha256, limit=_LIKE)
+    if alerts.typical(same) is not None:
+        return same
+    return await context.db(context.store.history, context.owner, name=run.job_name, limit=_LIKE)
+
+
+# --- all jobs of a caller ----------------------------------------------------------------------------------------
+
+
+async def of_all(
+    context: ClusterContext,
+    rows: Sequence[Job],
+    nodes: Sequence[Node] | None,
+    partitions: Mapping[str, Partition] | None,
+) -> list[Alert]:
+    """Alerts about the newest of these jobs, from what the queue shows of them and for a second at most.
+
+    A failure is told until its job was looked at. What a job uses is not asked for here.
+    """
+    groups: defaultdict[int, list[Job]] = defaultdict(list)
+    for row in rows:
+        groups[row.job_id.base].append(row)
+    newest = heapq.nlargest(_MOST, groups)
+    kept = ConcurrentQuestion(context.slurm.running.reservations)
+    if any(row.active for base in newest for row in groups[base]):
+        with anyio.move_on_after(SECONDS):
+            await kept.run()
+    found: list[Alert] = []
+    for base in sorted(newest):
+        facts = await _brief(context, groups[base])
+        found += alerts.alerts(replace(facts, nodes=nodes, partitions=partitions, reservations=kept.answer))
+    return found
+
+
+async def _brief(context: ClusterContext, rows: list[Job]) -> AlertFacts:
+    """One job from its rows; those parts that ended before it was last looked at are left out."""
+    base = JobId(rows[0].job_id.base)
+    read = await context.db(context.store.last_read, context.owner, f"job:{base}")
+    told = [row for row in rows if row.active or read is None or row.ended is None or row.ended > read]
+    whole = replace(next((row for row in rows if row.active), rows[0]), job_id=base)
+    facts = _facts(context, whole, told)
+    waits_now = any(row.state == "PENDING" for row in told)
+    if not waits_now:
+        return facts
+    run = await context.db(context.store.by_job, context.owner, base.base)
+    return replace(facts, estimate=_promised(run))

@@ -1,0 +1,80 @@
+"""What is known here of a job's end beside Slurm's records: who cancelled it and why, and what analyze_log found."""
+
+from __future__ import annotations
+
+import json
+
+from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm import merge
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.units import JobId
+
+_KEPT = {"category", "confidence", "escalation", "explanation", "suggestions", "proposed_change"}
+
+
+def known_outcome(job: Job, diagnosis: Diagnosis) -> str:
+    """The diagnosis of a job for the ledger, without its evidence and without secrets of a log."""
+    kept = diagnosis.model_dump(include=_KEPT)
+    return json.dumps(
+        {"job_id": str(job.job_id), "diagnosis": kept | {"explanation": sanitize.shown(kept["explanation"])}}
+    )
+
+
+def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
+    """What analyze_log found of this very job; None where it did not look at it since it ended."""
+    if run is None or run.diagnosis_json is None or run.analysed is None:
+        return None
+    told = json.loads(run.diagnosis_json)
+    if told["job_id"] != str(job.job_id) or (job.ended is not None and job.ended > run.analysed):
+        return None
+    return Diagnosis.model_validate(told["diagnosis"])
+
+
+def cancelled(job_id: JobId, reason: str) -> str:
+    """What cancel_job ended, for the ledger."""
+    return json.dumps({"job_id": str(job_id), "reason": reason})
+
+
+def reason(run: Submission | None, job: Job) -> str | None:
+    """Why cancel_job ended it, or the whole that it is a part of; None where it did not."""
+    if run is None or run.cancel_json is None or job.state != "CANCELLED":
+        return None
+    told = json.loads(run.cancel_json)
+    return str(told["reason"]) if told["job_id"] in {str(job.job_id), str(job.job_id.whole)} else None
+
+
+def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | None:
+    """As slurm.truth tells it; of a job that was cancelled by whom, and with what words where that was cancel_job."""
+    if job.state != "CANCELLED" or job.active:
+        return merge.cause(job)
+    why = reason(run, job)
+    by = _name(context, job.cancelled_by, context.owner.user if why is not None else None)
+    with_words = "" if why is None else f" with cancel_job: {why.rstrip('.')}"
+    return f"It was cancelled{by}{with_words}."
+
+
+def explained(context: ClusterContext, run: Submission | None, job: Job, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis; of a job that cancel_job ended with the words given there, and nobody has to ask who did it."""
+    told = cause(context, run, job)
+    if diagnosis.category != "cancelled" or reason(run, job) is None or told is None:
+        return diagnosis
+    by = f" by user {job.cancelled_by}" if job.cancelled_by else ""
+    rest = diagnosis.explanation.removeprefix(f"The job was cancelled{by}.")
+    return diagnosis.model_copy(update={"explanation": told + rest, "suggestions": []})
+
+
+def _name(context: ClusterContext, told: str | None, known: str | None) -> str:
+    """` by NAME (UID)`. Slurm tells a number; whose it is on another machine is not known here."""
+    if told is None or not told.isdecimal():
+        return f" by {told or known}" if told or known else ""
+    if known is None and context.elsewhere is None:
+        import pwd  # noqa: PLC0415 - not everywhere
+
+        try:
+            known = pwd.getpwuid(int(told)).pw_name
+        except KeyError:
+            known = None
+    return f" by {known} ({told})" if known is not None else f" by user {told}"

@@ -1,0 +1,104 @@
+"""Records into the shapes that are shown."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.diagnosis.phrases import queued
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
+from slurm_agent_tools.slurm.merge import cause
+from slurm_agent_tools.text.sanitize import line
+from slurm_agent_tools.units import format_duration, human_memory
+
+_SHARED = frozenset({"partition", "user", "submitted", "time_limit_seconds", "managed", "sources"})
+
+
+def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> JobShown:
+    """One job as Slurm tells it; `why`: the cause of its end, where more is known of it than Slurm tells."""
+    return JobShown(
+        job_id=str(record.job_id),
+        name=line(record.name),
+        state=record.state,
+        partition=record.partition,
+        user=record.user,
+        reason=None if record.reason is None else line(record.reason),
+        exit_code=record.exit_code,
+        signal=record.signal,
+        derived_exit_code=record.derived_exit_code,
+        derived_signal=record.derived_signal,
+        cancelled_by=record.cancelled_by,
+        submitted=record.submitted,
+        started=record.started,
+        ended=record.ended,
+        queue_seconds=queued(record),
+        run_seconds=record.elapsed_seconds,
+        time_limit_seconds=record.resources.time_limit_seconds,
+        nodes=record.nodes,
+        restarts=record.restarts,
+        dependency=record.dependency,
+        managed=managed,
+        cause=why or cause(record),
+        estimated_start=record.expected_start if record.state == "PENDING" else None,
+        sources=list(record.sources),
+    )
+
+
+def brief_job(record: Job, *, managed: bool | None = None) -> BriefShown:
+    """One job of several."""
+    return BriefShown(**dict(job(record, managed=managed)))
+
+
+def part(record: Job, whole: JobShown, *, why: str | None = None) -> BriefShown:
+    """A task or component of a job that is shown with it: what both share is told once."""
+    told = dict(job(record, managed=whole.managed, why=why))
+    return BriefShown(
+        **{name: told[name] for name in told if name not in _SHARED or told[name] != getattr(whole, name)}
+    )
+
+
+def resources(record: Resources) -> ResourcesShown:
+    """A request or a grant in numbers, with the human spelling beside each."""
+    return ResourcesShown(
+        partition=record.partition,
+        nodes=record.nodes,
+        cpus=record.cpus,
+        gpus=record.gpus,
+        memory_bytes=record.memory_bytes,
+        memory=_memory(record.memory_bytes),
+        memory_per_gpu_bytes=record.memory_per_gpu_bytes,
+        memory_per_gpu=_memory(record.memory_per_gpu_bytes),
+        time_limit_seconds=record.time_limit_seconds,
+        time_limit=None if record.time_limit_seconds is None else format_duration(record.time_limit_seconds),
+        array_tasks=record.array_tasks,
+        array_concurrency=record.array_concurrency,
+    )
+
+
+def brief(record: Resources) -> str:
+    """A request in a few words: to cpu: 1 CPU, 200M, 00:05:00. What is not stated is left out."""
+    counts = (
+        (record.array_tasks, "array task"),
+        (record.nodes if (record.nodes or 1) > 1 else None, "node"),
+        (record.gpus, "GPU"),
+        (record.cpus, "CPU"),
+    )
+    said = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts if number]
+    said += [human_memory(record.memory_bytes)] if record.memory_bytes else []
+    said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
+    place = f" to {record.partition}" if record.partition else ""
+    return f"{place}{': ' if said else ''}{', '.join(said)}"
+
+
+def _memory(size: int | None) -> str | None:
+    return None if size is None else human_memory(size)
+
+
+def error(problem: AgentToolsError) -> ErrorInfo:
+    """A failure as callers see it."""
+    return ErrorInfo(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def section_error(problem: AgentToolsError) -> SectionError:
+    """Stands in place of a section that could not be read."""
+    return SectionError(error=error(problem))

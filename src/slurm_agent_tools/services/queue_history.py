@@ -1,0 +1,64 @@
+"""What jobs waited here lately, as far as the accounting tells it in time. Nobody waits long for it."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+
+import anyio
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights import measured_waits
+from slurm_agent_tools.insights.measured_waits import MeasuredWaits
+from slurm_agent_tools.models.advice import QueueWaits, WaitMeasured
+from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.services.context import ClusterContext
+
+_PATIENCE = 3.0  # seconds
+
+
+async def recent_waits(context: ClusterContext, *, ask: bool = True) -> PastWaits:
+    """What ran here lately; empty with a note where it was not asked or the accounting does not answer in time."""
+    with anyio.move_on_after(_PATIENCE):
+        try:
+            found = await context.slurm.past(ask=ask)
+        except SlurmError as error:
+            return PastWaits(note=f"the accounting could not be asked: {error.message}")
+        if found is not None:
+            return found
+        why = "Slurm is slow, or it gave no answer a moment ago" if ask else "ask for the section queue by its name"
+        return PastWaits(note=f"the accounting was not asked: {why}")
+    return PastWaits(note=f"the accounting did not answer within {_PATIENCE:.0f} s")
+
+
+async def maintenance(context: ClusterContext) -> datetime | None:
+    """When the next maintenance begins, as far as the reservations tell in time."""
+    kept = None
+    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
+        kept = await context.slurm.running.reservations()
+    now = context.clock.now()
+    return min((one.start for one in kept or () if one.maintenance and one.start > now), default=None)
+
+
+def shown(measured: MeasuredWaits) -> WaitMeasured | None:
+    """None where too few jobs were seen."""
+    if measured.median is None or measured.p95 is None:
+        return None
+    return WaitMeasured(median=measured.median, p95=measured.p95, jobs=measured.jobs)
+
+
+def period(hours: int) -> str:
+    """7 days, 24 hours."""
+    days = hours // 24
+    return f"{days} days" if days > 1 and not hours % 24 else f"{hours} hours"
+
+
+def of_queue(past: PastWaits) -> QueueWaits:
+    """What all jobs waited, whatever their size."""
+    every = measured_waits.measure_waits(past.waits)
+    found = {name: shown(one) for name, one in measured_waits.by_partition(past.waits).items()}
+    whose = " of your own" if past.own else ""
+    note = past.note or f"{every.jobs} jobs{whose} ran in the last {period(past.hours)}"
+    return QueueWaits(
+        measured=shown(every), partitions={name: one for name, one in found.items() if one is not None}, note=note
+    )

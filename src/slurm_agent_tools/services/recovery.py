@@ -1,0 +1,251 @@
+"""After a crash, a time limit or a lost answer: what happened to a submission is found out by its token."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.models.answers import SubmitReply
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.shapes import Alert
+from slurm_agent_tools.services import jobs
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm import job_comment
+from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.store.submissions import GIVEN_UP, Phase, Submission
+from slurm_agent_tools.units import JobId
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.submission_request import SubmissionRequest
+
+
+AGAIN = timedelta(seconds=60)
+"""For this long the same request without a key counts as a repetition, if its caller never got the answer."""
+
+GRACE = timedelta(seconds=60)
+"""How long a request may still be on its way to the controller after sbatch gave up (three message timeouts)."""
+
+EXPIRY = timedelta(minutes=10)
+"""A job left held by a crash is cancelled after this long when nobody went on with it."""
+
+LATE = timedelta(hours=1)
+"""For this long a request that was given up is still looked for: should it turn up, it is held, and cancelled."""
+
+_MARGIN = timedelta(minutes=10)  # between our clock and the accounting's
+
+_BUSY = timedelta(seconds=30)  # a step of a submission that goes on takes no longer
+
+
+async def earlier(context: ClusterContext, case: SubmissionRequest) -> Submission | None:
+    """What this call repeats: by its key, or without one the same request whose caller never got its answer."""
+    if case.key_given:
+        return await context.db(context.store.by_key, context.owner, case.key)
+    now = context.clock.now()
+    return await context.db(
+        context.store.undelivered, context.owner, case.request_sha256, since=now - AGAIN, begun=now - EXPIRY
+    )
+
+
+async def answer(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+    """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
+    from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
+    from slurm_agent_tools.services.submission_request import judge  # noqa: PLC0415
+
+    if before.phase == "released" and before.reply_json is not None:
+        return SubmitReply.model_validate_json(before.reply_json)
+    if before.phase in {*GIVEN_UP, "cancelled"}:
+        return None
+    try:
+        case = await judge(context, case, None, partitions=await context.slurm.partitions())
+        found = await find(context, before)
+    except SlurmError as error:
+        case = case if case.decision is not None else await judge(context, case, None)
+        return await dispatch.unconfirmed(context, case, before, error.message)
+    return await (_go_on(context, case, before, found) if found else _missing(context, case, before))
+
+
+async def _missing(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+    from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
+
+    if before.job_id is not None:  # Slurm took it and has forgotten it: it is over, and not sent again
+        return await dispatch.report(context, case, before)
+    if context.clock.now() - before.updated < GRACE:
+        return await dispatch.unconfirmed(context, case, before, "Slurm does not show the job yet.")
+    if await context.db(context.store.advance, before, phase="lost") is None:
+        return await dispatch.unconfirmed(context, case, before, "Another process goes on with it just now.")
+    if before.approval_id is not None:
+        await context.db(context.store.approvals.give_back, before.approval_id)
+    return None
+
+
+async def _go_on(
+    context: ClusterContext, case: SubmissionRequest, before: Submission, found: Sequence[Job]
+) -> SubmitReply | None:
+    from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
+
+    phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again
+    number = found[0].job_id.base
+    with dispatch.taken(case, f"Slurm has {case.name} as job {number}"):
+        known = await context.db(context.store.update, before, phase=phase, job_id=number)
+        if phase == "cancelled":
+            return None
+        return await (dispatch.proceed if phase == "held" else dispatch.report)(context, case, known)
+
+
+async def notice(context: ClusterContext, seen: Sequence[Job]) -> None:
+    """Complete the records of submissions whose jobs are among these. Changes no job."""
+    mine = context.slurm.mine(seen)
+    for item in await context.db(context.store.open_submissions, context.owner):
+        found = _match(item, mine)
+        if _sure(found):
+            await _record(context, item, found)
+
+
+async def complete(context: ClusterContext, queue: Sequence[Job]) -> list[Alert]:
+    """Complete the records of all submissions that broke off, whoever made them; an alert for each still held job.
+
+    Changes no job. `queue` may be some seconds old: what somebody else settled meanwhile stands.
+    """
+    now = context.clock.now()
+    items = await context.db(context.store.open_submissions, context.owner)
+    mine = context.slurm.mine(queue)
+    rows = [(item, _match(item, mine)) for item in items]
+    past = await _accounted(
+        context, [item for item, seen in rows if not _sure(seen) and (seen or now - item.updated > GRACE)]
+    )
+    alerts = []
+    for item, seen in rows:
+        found = _known(item, seen, past)
+        settled = item if not found and past is None else await _record(context, item, found)
+        if settled is not None and settled.phase == "held" and found and now - item.updated > _BUSY:
+            alerts.append(_alert(settled))
+    return alerts
+
+
+async def ended(context: ClusterContext, queue: Queue) -> None:
+    """Complete the records of jobs that this queue, which may be some seconds old, does not show as active."""
+    read = context.clock.now() - timedelta(seconds=context.slurm.ages["queue"] or 0.0)
+    await jobs.settle_ended(context, context.slurm.mine(queue).going().bases, read)
+
+
+async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
+    """Complete the records, and cancel held jobs that nobody wants any more. Never releases anything.
+
+    `keep` is the key of the call that is going on with its own submission. Raises SlurmError when the queue is silent.
+    """
+    items = await context.db(context.store.open_submissions, context.owner, lost_since=context.clock.now() - LATE)
+    items = [item for item in items if item.idempotency_key != keep]
+    if not items:
+        return
+    mine = context.slurm.mine(await context.slurm.queue(fresh=True))
+    rows = [(item, _match(item, mine)) for item in items]
+    past = await _accounted(context, [item for item, seen in rows if item.phase not in GIVEN_UP and not _sure(seen)])
+    for item, seen in rows:
+        found = _known(item, seen, past)
+        if found and _phase(found) == "held" and (_old(context, item) or item.phase in GIVEN_UP):
+            await _give_up(context, item, found[0].job_id.base)
+        elif found or past is not None:
+            await _record(context, item, found)
+
+
+async def _give_up(context: ClusterContext, item: Submission, number: int) -> None:
+    """Cancel a held job; one that cannot be cancelled now is for the next time."""
+    with contextlib.suppress(SlurmError):
+        await jobs.cancel(context, JobId(number))
+        now = _match(item, context.slurm.mine(await context.slurm.queue()))
+        await context.db(context.store.update, item, phase=_phase(now), job_id=number)
+
+
+async def _record(context: ClusterContext, item: Submission, found: Sequence[Job]) -> Submission | None:
+    """Write down what is known now; None where somebody else did meanwhile."""
+    if found:
+        phase, job_id = _phase(found), found[0].job_id.base
+        if (phase, job_id) == (item.phase, item.job_id):
+            return item
+        return await context.db(context.store.advance, item, phase=phase, job_id=job_id)
+    if item.phase in GIVEN_UP or not _old(context, item):
+        return item
+    return await context.db(context.store.advance, item, phase="lost" if item.job_id is None else "released")
+
+
+async def _accounted(context: ClusterContext, items: Sequence[Submission]) -> tuple[Job, ...] | None:
+    """The accounting's word on these; None while it is silent, which settles nothing."""
+    try:
+        return await _past(context, items)
+    except SlurmError:
+        return None
+
+
+async def _past(context: ClusterContext, items: Sequence[Submission]) -> tuple[Job, ...]:
+    """The accounting's jobs since the oldest of these, and those that are asked for by number. Raises SlurmError.
+
+    A job that was cancelled while it was held was never eligible, and sacct shows it by its number only (measured).
+    """
+    if not items:
+        return ()
+    seen = await context.slurm.recent_all(min(item.created for item in items) - _MARGIN)
+    numbers = [JobId(item.job_id) for item in items if item.job_id is not None and not _match(item, seen)]
+    views = await context.slurm.jobs(numbers) if numbers else {}
+    parts = [part for view in views.values() for part in (view.tasks or (view.job,)) if part.state != "UNKNOWN"]
+    return (*seen, *context.slurm.mine(parts))
+
+
+async def find(context: ClusterContext, item: Submission) -> tuple[Job, ...]:
+    """The job of this submission with its parts, from queue or accounting. Raises SlurmError."""
+    queued = _match(item, context.slurm.mine(await context.slurm.queue(fresh=True)))
+    return queued if _sure(queued) else _known(item, queued, await _past(context, [item]))
+
+
+def _known(item: Submission, queued: tuple[Job, ...], past: Iterable[Job] | None) -> tuple[Job, ...]:
+    """All that is known of its job, with its rows in the queue; nothing where the accounting is needed and silent."""
+    if _sure(queued):
+        return queued
+    return () if past is None else (*queued, *_match(item, past))
+
+
+def _match(item: Submission, among: Iterable[Job]) -> tuple[Job, ...]:
+    """By its token; by id and name where there is none: not every accounting keeps comments."""
+    rows = list(among)
+    by_token = tuple(job for job in rows if job_comment.token(job.comment) == item.token)
+    return by_token or tuple(
+        job for job in rows
+        if job.job_id.base == item.job_id and job.name == item.job_name and not job_comment.ours(job.comment)
+    )  # fmt: skip
+
+
+def _sure(found: Sequence[Job]) -> bool:
+    """Whether these rows are all that counts: of an array that lost its waiting tasks, others may have run."""
+    return bool(found) and (_phase(found) != "cancelled" or all(row.job_id == row.job_id.whole for row in found))
+
+
+def _old(context: ClusterContext, item: Submission) -> bool:
+    return context.clock.now() - item.created > EXPIRY
+
+
+def _phase(parts: Sequence[Job]) -> Phase:
+    """What a job that Slurm shows means for its submission; one that is gone was cancelled."""
+    left = [part for part in parts if not _never_ran(part)]
+    if not left:
+        return "cancelled"
+    return "held" if all(map(_is_held, left)) else "released"
+
+
+def _never_ran(job: Job) -> bool:
+    """Whether it was cancelled before it started; squeue tells the time of the cancelling as its start (measured)."""
+    return job.state == "CANCELLED" and job.nodes is None and (job.started is None or job.elapsed_seconds == 0)
+
+
+def _is_held(job: Job) -> bool:
+    return job.state == "PENDING" and (job.reason or "").startswith("JobHeld")
+
+
+def _alert(item: Submission) -> Alert:
+    ends = (item.created + EXPIRY).strftime("%H:%M:%S UTC")
+    message = (
+        f"Job {item.job_id} ({item.job_name}) is held: its submission broke off. submit_job with idempotency_key"
+        f" {item.idempotency_key} goes on with it; else the first submit_job after {ends} cancels it."
+    )
+    return Alert(severity="high", code="submission-broke-off", message=message, job_id=str(item.job_id))

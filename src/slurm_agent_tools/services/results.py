@@ -1,0 +1,249 @@
+"""save_result and compare_results: files under the project's results folder, each written once."""
+
+from __future__ import annotations
+
+import os
+import platform
+import posixpath
+from datetime import datetime
+
+from slurm_agent_tools.configs import experiment_config
+from slurm_agent_tools.diagnosis.phrases import outcome
+from slurm_agent_tools.errors import InputError, StorageError
+from slurm_agent_tools.insights import experiment_results
+from slurm_agent_tools.models.answers import CompareReply, ResultBrief, SaveReply
+from slurm_agent_tools.models.arguments import CompareResults, SaveResult
+from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.result import Environment, GitState, ResultRecord, SlurmJobRecord
+from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.services import decisions, failures, jobs, present, project_paths
+from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.transport import process
+
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+# A repository inside the repository would be looked at with its own settings.
+_STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+
+_FILTERS = ("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+
+
+async def state(project: str) -> GitState:
+    """Commit, branch and whether tracked files differ; all None outside a repository or without git."""
+    commit = await _git(project, "rev-parse", "HEAD")
+    if not commit:
+        return GitState()
+    branch = await _git(project, "rev-parse", "--abbrev-ref", "HEAD")
+    changes = None if await _own_filters(project) else await _git(project, *_STATUS)
+    return GitState(commit=commit, branch=branch or None, dirty=None if changes is None else bool(changes))
+
+
+async def _own_filters(project: str) -> bool:
+    """Whether the repository itself names programs that git would run to compare files: then it is not asked."""
+    listed = await _git(project, *_FILTERS, nothing=1)
+    return listed is None or any(line.split()[0] not in {"global", "system"} for line in listed.splitlines())
+
+
+async def _git(project: str, *words: str, nothing: int = 0) -> str | None:
+    """What git says, empty text with the exit code `nothing`; None where it fails or is not there."""
+    env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    try:
+        ended = await process.run(
+            ["git", *_SAFE, "-C", project, *words], env={**env, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}, timeout=5
+        )
+    except FileNotFoundError:
+        return None
+    return ended.stdout.decode("utf-8", "replace").strip() if ended.exit_code in {0, nothing} else None
+
+
+# --- save_result and compare_results: files under the project's results folder, each written once ---------------------
+
+
+_FOLDER = "results"
+
+_LIMIT = 20 * 2**20
+
+
+async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) -> SaveReply:
+    """Write one result, never over another. Raises InputError, StorageError, UnknownJob and SlurmUnreachable."""
+    view = await context.slurm.job(jobs.parse(ask.job_id), fresh=True) if ask.job_id is not None else None
+    record = await _record(context, ask, view)
+    data = (record.model_dump_json(indent=2) + "\n").encode()
+    if ask.dry_run:
+        plan, decision = await failures.judged(context, _path(ask, record.timestamp, 1), len(data))
+        if decision.verdict != "allow":
+            return _blocked(context, decision)
+        summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{_told(record)}"
+        return SaveReply(status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision)
+    for attempt in range(1, 1000):
+        path = _path(ask, record.timestamp, attempt)
+        plan, decision = await failures.judged(context, path, len(data))
+        if plan.path_exists:
+            continue
+        await decisions.log(context, caller, decision, "save_result", "decided", path=path, size=len(data))
+        if decision.verdict != "allow":
+            return _blocked(context, decision)
+        if await context.files.write_new(plan.path or path, data, mode=0o600):
+            return await _saved(context, caller, ask, record, path, view, decision)
+    raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")
+
+
+def _path(ask: SaveResult, now: datetime, attempt: int) -> str:
+    return posixpath.join(ask.output_dir, experiment_results.file_name(now, ask.name, attempt))
+
+
+async def _saved(
+    context: ClusterContext,
+    caller: Caller,
+    ask: SaveResult,
+    record: ResultRecord,
+    path: str,
+    view: JobView | None,
+    decision: DecisionShown,
+) -> SaveReply:
+    await _noted(context, ask, record, path)
+    failure = await failures.keep(context, caller, view) if view is not None and ask.status == "failed" else None
+    summary = f"{ask.name} ({ask.status}) is saved in {path}." + (f" Failure record: {failure}." if failure else "")
+    summary += baseline_of(ask, view) + _told(record)
+    return SaveReply(
+        status="saved", summary=summary, as_of=record.timestamp, file_path=path, result=record,
+        failure_record=failure, decision=decision,
+    )  # fmt: skip
+
+
+async def _noted(context: ClusterContext, ask: SaveResult, record: ResultRecord, path: str) -> None:
+    at = record.timestamp
+    try:
+        await context.db(
+            context.store.add_result, context.owner, path, name=ask.name, status=ask.status, job_id=ask.job_id, at=at
+        )
+    except StorageError as error:
+        raise StorageError(f"{path} is saved, but {error.message}", hint=error.hint) from error
+
+
+def baseline_of(ask: SaveResult, view: JobView | None) -> str:
+    """Where Slurm says something else of the job than the caller does of the experiment."""
+    if view is None:
+        return ""
+    if not jobs.ended(view):
+        return f" But job {view.job.job_id} has not ended: Slurm says {view.job.state}."
+    if (ask.status == "success") is jobs.failed(view) and ask.status != "cancelled":
+        return f" But Slurm says of job {view.job.job_id}: {outcome(view.job)}."
+    return ""
+
+
+def _told(record: ResultRecord) -> str:
+    """What a caller should know of values that were left out."""
+    places = experiment_results.masked(record)
+    return f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
+
+
+def _blocked(context: ClusterContext, decision: DecisionShown) -> SaveReply:
+    reason = format_refusal(decision)
+    return SaveReply(
+        status="blocked", summary=f"Nothing was saved: {reason}", as_of=context.clock.now(), blocker="policy",
+        reason=reason, human_action_required=decision.verdict == "approve", decision=decision,
+    )  # fmt: skip
+
+
+async def _record(context: ClusterContext, ask: SaveResult, view: JobView | None) -> ResultRecord:
+    baseline = await load(context, "baseline", ask.baseline) if ask.baseline is not None else None
+    submission = (
+        await context.db(context.store.by_job, context.owner, view.job.job_id.base) if view is not None else None
+    )
+    return experiment_results.build_result(
+        ask,
+        config=await _config(context, ask.config),
+        baseline_record=baseline[1] if baseline is not None else None,
+        environment=Environment(
+            git=await state(context.project),
+            python_version=platform.python_version(),
+            platform=platform.platform(),
+            slurm_job=_slurm_job(view),
+        ),
+        now=context.clock.now(),
+        run_id=submission.run_id if submission is not None else None,
+    )
+
+
+def _slurm_job(view: JobView | None) -> SlurmJobRecord | None:
+    if view is None:
+        return None
+    peaks = [step.max_rss_bytes for step in view.job.steps if step.max_rss_bytes is not None]
+    return SlurmJobRecord(
+        job=present.job(view.job),
+        max_rss_bytes=max(peaks, default=None),
+        requested=present.resources(view.job.resources),
+    )
+
+
+async def _config(context: ClusterContext, config: dict[str, object] | str | None) -> dict[str, object] | None:
+    if not isinstance(config, str):
+        return config
+    real, data = await project_paths.read_file(context.here, "config", config, limit=_LIMIT)
+    value = experiment_config.parse_config(data, posixpath.splitext(real)[1], config).value
+    if not isinstance(value, dict):
+        raise InputError("config", config, "does not hold a mapping", hint="Name a file with keys and values.")
+    return value
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+async def load(context: ClusterContext, field: str, wanted: str) -> tuple[str, ResultRecord]:
+    """A saved result by its file or by its experiment's name (the newest): (path in the project, record)."""
+    if wanted.endswith(".json") or "/" in wanted:
+        real, data = await project_paths.read_file(context.here, field, wanted, limit=_LIMIT)
+    else:
+        project_paths.check_text(field, wanted, limit=200)
+        folder = await project_paths.resolve(context.here, field, _FOLDER)
+        names = [name for name in await context.files.list(folder) or [] if name.endswith(".json")]
+        try:
+            name = experiment_results.find_result(names, wanted)
+        except LookupError:
+            raise InputError(
+                field, wanted, f"no such result in {_FOLDER}/", hint="Name a file or an experiment."
+            ) from None
+        real, data = await project_paths.read_file(context.here, field, posixpath.join(_FOLDER, name), limit=_LIMIT)
+    shown = project_paths.relative(context.here, real)
+    return shown, experiment_results.parse_record(data, shown)
+
+
+async def compare_results(context: ClusterContext, ask: CompareResults) -> CompareReply:
+    """Metric changes and config differences. Raises InputError and StorageError."""
+    base_path, base = await load(context, "baseline", ask.baseline)
+    target_path, target = await load(context, "target", ask.target)
+    changes, config_diff = experiment_results.compare_metrics(base, target, metrics_only=ask.metrics_only)
+    return CompareReply(
+        status="ok",
+        summary=f"{len(changes)} metrics compared: {target.experiment_name} against {base.experiment_name}.",
+        as_of=context.clock.now(),
+        baseline=_brief(base_path, base),
+        target=_brief(target_path, target),
+        metrics=changes,
+        config_diff=config_diff,
+    )
+
+
+async def brief(context: ClusterContext, limit: int = 10) -> list[ResultBrief]:
+    """The newest saved results."""
+    folder = await project_paths.resolve(context.here, "results folder", _FOLDER)
+    names = sorted((name for name in await context.files.list(folder) or [] if name.endswith(".json")), reverse=True)
+    found = []
+    for name in names[:limit]:
+        path = posixpath.join(_FOLDER, name)
+        try:
+            found.append(_brief(*await load(context, "results", path)))
+        except (InputError, StorageError):  # a file of somebody else's must not hide the results
+            found.append(ResultBrief(file_path=path, experiment_name="", status="unreadable", timestamp=""))
+    return found
+
+
+def _brief(path: str, record: ResultRecord) -> ResultBrief:
+    return ResultBrief(
+        file_path=path,
+        experiment_name=record.experiment_name,
+        status=record.status,
+        timestamp=record.timestamp.isoformat(),
+    )

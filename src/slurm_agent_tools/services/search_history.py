@@ -1,0 +1,138 @@
+"""The memory of jobs as callers see it: searched by tag, by text, or by likeness to a script."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights.job_search import search, similar, tags
+from slurm_agent_tools.insights.memory_server import memory
+from slurm_agent_tools.insights.run_sizes import Advice, Figure, advise
+from slurm_agent_tools.models.remembered_job import (
+    AdviceShown,
+    FigureShown,
+    HistoryReply,
+    JobRecord,
+    MemoryServerJob,
+    MemoryServerRecord,
+    PastJob,
+    RememberedUsage,
+)
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.services import present, project_paths
+from slurm_agent_tools.services.accounting_history import DAYS, accounting_history
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.project_paths import read
+
+_MOST = 10_000
+
+_DATA = ["jobs"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryQuestion:
+    """A question to the memory; `like` is a script in the project. `memory`: as memory servers store them."""
+
+    tags: Sequence[str] = ()
+    match_all: bool = True
+    query: str = ""
+    like: str | None = None
+    limit: int = 20
+    days: int = DAYS
+    memory: bool = False
+
+
+async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> HistoryReply:
+    """The answer; with `like` also what runs of that job or script advise. Raises InputError and StorageError."""
+    asked = await _asked(context, wanted.like) if wanted.like is not None else None
+    known = await accounting_history(context, days=wanted.days, limit=_MOST)
+    found = search(known.records, tags=wanted.tags, match_all=wanted.match_all, query=wanted.query, limit=_MOST)
+    near: Sequence[tuple[float | None, JobRecord]]
+    if asked is None:
+        near = [(None, record) for record in found[: wanted.limit]]
+        advice = None
+    else:
+        near = similar(found, asked.requested, name=asked.name, script_path=asked.path, limit=wanted.limit)
+        runs = [one for one in known.records if one.name == asked.name or one.script_path == asked.path]
+        advice = advice_shown(advise(runs, asked.requested))
+    return HistoryReply(
+        status="ok",
+        summary=_summary(len(found), len(near), wanted) + (f" {advice.summary}" if advice is not None else ""),
+        as_of=context.clock.now(),
+        data_only=_DATA if near else [],
+        jobs=[remembered_for_server(record, like) for like, record in near]
+        if wanted.memory
+        else [job_with_history(record, like) for like, record in near],
+        advice=advice,
+        note=known.silent,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    name: str
+    path: str
+    requested: Resources
+
+
+async def _asked(context: ClusterContext, script: str) -> _Asked:
+    """What a script asks for; without a cluster as far as it can be told."""
+    project_files = await project_paths.either(context, "like", script)
+    real, data = await project_paths.read_script(
+        project_files, "like", script, limit=context.policy.policy.sizes.script_bytes
+    )
+    reading, _ = await read(context, data, project_paths.relative(project_files, real))
+    partitions = None
+    with contextlib.suppress(SlurmError):
+        partitions = await context.slurm.partitions()
+    name = reading.request.name or reading.path.rsplit("/", 1)[-1]
+    return _Asked(name, reading.path, resolve(reading.request, partitions))
+
+
+def remembered_for_server(record: JobRecord, likeness: float | None = None) -> MemoryServerJob:
+    """One record as memory servers store it."""
+    return MemoryServerJob(
+        job_id=record.job_id, state=record.state, likeness=likeness, memory=MemoryServerRecord(**memory(record))
+    )
+
+
+def job_with_history(record: JobRecord, likeness: float | None = None) -> PastJob:
+    """One record as it is shown."""
+    plain = {item.name: getattr(record, item.name) for item in fields(record) if item.name in PastJob.model_fields}
+    return PastJob(
+        **{
+            **plain,
+            "tags": list(tags(record)),
+            "likeness": likeness,
+            "requested": present.resources(record.requested),
+            "usage": None if record.usage is None else RememberedUsage(**asdict(record.usage)),
+        }
+    )
+
+
+def advice_shown(advice: Advice) -> AdviceShown:
+    """Advice as it is shown."""
+    return AdviceShown(
+        basis=advice.basis,
+        enough=advice.enough,
+        summary=advice.summary,
+        memory=_figure(advice.memory),
+        time=_figure(advice.time),
+        cpus=_figure(advice.cpus),
+        warnings=list(advice.warnings),
+        recommended=None if advice.recommended is None else present.resources(advice.recommended),
+    )
+
+
+def _figure(figure: Figure) -> FigureShown:
+    return FigureShown(**{name: getattr(figure, name) for name in FigureShown.model_fields})
+
+
+def _summary(found: int, shown: int, wanted: HistoryQuestion) -> str:
+    if not found:
+        return f"No job of the last {wanted.days} days fits."
+    number = "1 job" if found == 1 else f"{found} jobs"
+    return f"{number} of the last {wanted.days} days" + (f", {shown} shown." if shown < found else ".")

@@ -1,0 +1,175 @@
+"""The facts of the moment that a decision rests on: the queue, the partitions, what the ledger remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.policy import slots
+from slurm_agent_tools.policy.plan import LiveFacts, PastRun
+from slurm_agent_tools.services import jobs
+from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm import job_comment
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.units import JobId
+
+_CANDIDATE = 10**11  # above every id that Slurm can give
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at the cluster: partitions, this user's active jobs, and intents that are not in the queue (yet)."""
+
+    partitions: dict[str, Partition]
+    active: tuple[Job, ...]
+    unsettled: tuple[Submission, ...]
+
+    def claims(self) -> tuple[slots.Claim, ...]:
+        """What counts against the limit: the queue, and reservations for submissions whose fate is not known."""
+        return (*slots.claims(self.active), *self.reserved())
+
+    def reserved(self) -> tuple[slots.Claim, ...]:
+        """The places of submissions that the queue does not show and whose fate is not known."""
+        return _places(self.unsettled)
+
+
+def _places(items: Sequence[Submission]) -> tuple[slots.Claim, ...]:
+    return tuple(slots.Claim(-1 - index, item.slots) for index, item in enumerate(items))
+
+
+async def reserved_slots(context: ClusterContext, mine: Sequence[Job]) -> tuple[slots.Claim, ...]:
+    """The places of open submissions that these jobs do not hold."""
+    return _places(await unsettled(context, mine))
+
+
+async def take_snapshot(context: ClusterContext, *, fresh: bool) -> Snapshot:
+    """Ask Slurm for queue and partitions at once. Raises SlurmError."""
+    partitions, queue = (
+        ConcurrentQuestion(context.slurm.partitions),
+        ConcurrentQuestion(lambda: context.slurm.queue(fresh=fresh)),
+    )
+    await ask_all(partitions, queue)
+    mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
+    return Snapshot(dict(partitions.value()), mine, await unsettled(context, mine))
+
+
+async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
+    """Why a held job may not go on after all: jobs from other machines, which the lock here does not hold up.
+
+    Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
+    """
+    before = [job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active]
+    taken = slots.count(slots.claims(job for job in before if job.job_id.base <= job_id.base))
+    limit = context.policy.policy.limits.max_concurrent_jobs
+    if taken <= limit:
+        return []
+    return [f"it would be one of {taken} concurrent jobs, at most {limit} are allowed: others came first elsewhere"]
+
+
+async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submission, ...]:
+    """Open submissions that the queue does not show: they may still become jobs, so they keep their slots."""
+    pending = await context.db(context.store.open_submissions, context.owner)
+    if not pending:
+        return ()
+    shown = {job.job_id.base for job in mine}
+    tokens = {job_comment.token(job.comment) for job in mine}
+    return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
+
+
+async def live_facts(context: ClusterContext, snapshot: Snapshot, request: JobRequest, width: int) -> LiveFacts:
+    """Everything that the policy wants to know, with this request counted in."""
+    now_claimed = snapshot.claims()
+    after = slots.waits_for(request.dependency)
+    candidate = slots.Claim(_CANDIDATE, width, after)
+    active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
+    waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
+    known, ended = await _named(context, slots.named(request.dependency))
+    today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
+    return LiveFacts(
+        now=context.clock.now(),
+        partitions=snapshot.partitions,
+        active_jobs=active_now,
+        active=snapshot.active,
+        status_read=await context.db(context.store.last_read, context.owner, "status"),
+        known_jobs=known,
+        ended_jobs=ended,
+        takes_over=_taken_over(after, active_now, active_then, width),
+        slots_after=active_then,
+        history=await history(context, snapshot.active),
+        pending_after=slots.count((*waiting, *snapshot.reserved(), candidate)),
+        submissions_today=len(today),
+        gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
+        cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),
+    )
+
+
+def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
+    """Hours that a submission may still use, or that it used when it is over; tasks of an array as they were asked."""
+    asked = ResourcesShown.model_validate_json(item.request_json)
+    seconds = asked.time_limit_seconds or 0
+    if item.run_seconds is not None and asked.array_tasks is None:
+        seconds = item.run_seconds
+    return max(0, seconds) / 3600 * ((asked.gpus if count == "gpus" else asked.cpus) or 0) * (asked.array_tasks or 1)
+
+
+async def history(context: ClusterContext, active: Sequence[Job]) -> tuple[PastRun, ...]:
+    """This caller's earlier submissions, newest first, brought up to date with what Slurm says of their end."""
+    running = {job.job_id.base for job in active}
+    runs = await context.db(context.store.accepted, context.owner)
+    runs = await _settle(context, runs, running)
+    return tuple(
+        PastRun(
+            job_id=str(run.job_id),
+            script_path=run.script_path,
+            script_sha256=run.script_sha256,
+            job_name=run.job_name,
+            request_sha256=run.request_sha256,
+            submitted=run.created,
+            outcome=run.outcome,
+            failed=run.failed,
+            category=run.category,
+            analysed=run.analysed is not None,
+            active=run.job_id in running,
+        )
+        for run in runs
+    )
+
+
+async def _settle(context: ClusterContext, runs: list[Submission], running: set[int]) -> list[Submission]:
+    """Ask Slurm once for the end of every released job whose outcome is not known yet."""
+    wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
+    if not wanted:
+        return runs
+    await jobs.settle_all(context, wanted)
+    return await context.db(context.store.accepted, context.owner)
+
+
+async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[frozenset[str], dict[str, str]]:
+    """Those that the controller still holds, and how those ended that are over and have no parts.
+
+    The controller takes a dependency on a job that it forgot as satisfied (22.05).
+    """
+    known: set[str] = set()
+    ended: dict[str, str] = {}
+    for base in sorted(wanted):
+        try:
+            view = await context.slurm.job(JobId(base))
+        except UnknownJob:
+            continue
+        if {"squeue", "scontrol"} & set(view.job.sources):
+            known.add(str(base))
+        if view.over and not view.tasks:
+            ended[str(base)] = view.job.state
+    return frozenset(known), ended
+
+
+def _taken_over(after: frozenset[int], now: int, then: int, width: int) -> str | None:
+    return str(min(after)) if after and then < now + width else None

@@ -1,0 +1,246 @@
+"""submit_job: read, judge, and on a verdict of allow send it to Slurm; everything else is answered without sending."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+
+from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
+from slurm_agent_tools.insights import capacity
+from slurm_agent_tools.models.answers import SubmitReply
+from slurm_agent_tools.models.arguments import SubmitJob
+from slurm_agent_tools.models.decision import Blocker, DecisionShown, RuleResult
+from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.scripts import sbatch_crosscheck
+from slurm_agent_tools.scripts.effective_request import effective, words_to_directives
+from slurm_agent_tools.services import approval, dispatch, recovery, submission_advice
+from slurm_agent_tools.services.approval import Consult, Grant
+from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.services.drift import DriftWatch
+from slurm_agent_tools.services.snapshot import live_facts, take_snapshot
+from slurm_agent_tools.services.submission_request import (
+    SubmissionRequest,
+    blocked,
+    hand_over,
+    judge,
+    log_decision,
+    open_request,
+    reply,
+)
+from slurm_agent_tools.slurm.commands.sbatch import TestOnly
+from slurm_agent_tools.store.user_lock import submission_lock
+
+_RULE = "directives"
+
+_REMEDY = (
+    "Write each named option plainly on a line of its own, like `#SBATCH --mem=16G`. If it stays, show this to a"
+    " person: a plugin of this site's Slurm may add or change options (cli_filter, SPANK)."
+)
+
+
+async def differing(context: ClusterContext, case: SubmissionRequest, trial: TestOnly) -> SubmitReply | None:
+    """The refusal of a request that sbatch reads otherwise, in the decision log first; None where both agree."""
+    if not trial.accepted and trial.shown == ():
+        return None  # sbatch refused an option before it could show any
+    found = sbatch_crosscheck.differences(request(case), trial.shown)
+    if "\n" in context.there.root:
+        found.append("the project folder's name holds a line break")
+    if not found:
+        return None
+    case = replace(case, decision=_denied(case.verdict, found))
+    await log_decision(context, case, "disagreed", differences=found)
+    return blocked(context, case, "policy", human=False)
+
+
+def request(case: SubmissionRequest) -> JobRequest:
+    """Our reading of exactly what sbatch was asked: the script's options and the whole command line."""
+    script = [made for made in case.reading.request.directives if made.source == "script"]
+    read = effective([*script, *words_to_directives(dispatch.options(case), "argument")])
+    return replace(read, components=case.request.components)
+
+
+def _denied(decision: DecisionShown, found: list[str]) -> DecisionShown:
+    """The decision with rule `directives` against the request."""
+    message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(found)}."
+    denied = RuleResult(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
+    rules = [denied if rule.id == _RULE else rule for rule in decision.rules]
+    return decision.model_copy(update={"verdict": "deny", "rules": rules})
+
+
+# --- read, judge, and on a verdict of allow send it to Slurm; everything else is answered without sending -------------
+
+
+_LOCK_SECONDS = 40.0
+
+
+async def submit_job(
+    context: ClusterContext, ask: SubmitJob, caller: Caller, consult: Consult | None = None
+) -> SubmitReply:
+    """Submit one script, once. Raises InputError, SlurmRefused, SlurmGarbled and StorageError; refusals are replies.
+
+    `consult` puts a question to the person at the client, where there is one and the client can.
+    """
+    case = await open_request(context, ask, caller)
+    answer = await _dry_run(context, case) if ask.dry_run else await _locked(context, case)
+    if not isinstance(answer, SubmitReply):
+        answer = await _with_a_person(context, answer, consult)
+    return answer if answer.status == "submitted" else await _with_alerts(context, caller, answer)
+
+
+async def _locked(
+    context: ClusterContext, case: SubmissionRequest, given: Grant | None = None
+) -> SubmitReply | SubmissionRequest:
+    """Under the lock and to its end: a caller that goes away must not leave a submission half done.
+
+    Such a caller is noticed behind that: its answer does not count as delivered, so that it can ask again.
+    """
+    answers: list[SubmitReply | SubmissionRequest] = []
+    async with _only_one(context):
+        with anyio.CancelScope(shield=True):
+            answers.append(await _submit(context, case, given))
+        answer = answers[0]
+        if isinstance(answer, SubmitReply) and answer.status == "submitted":
+            with contextlib.suppress(StorageError):  # the record and the answer are on disk
+                answer = await _with_alerts(context, case.caller, answer)
+                await context.db(context.store.deliver, answer.token or "")
+    return answer
+
+
+async def _with_alerts(context: ClusterContext, caller: Caller, answer: SubmitReply) -> SubmitReply:
+    drifted = await DriftWatch(context, caller, "submit_job").all_of_mine()
+    return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
+
+
+async def _with_a_person(context: ClusterContext, case: SubmissionRequest, consult: Consult | None) -> SubmitReply:
+    """Ask the person at the client; without a yes, leave the script and the question for later. No lock is held."""
+    refusal = format_refusal(case.verdict)
+    if await approval.declined(context, case):
+        return await hand_over(context, case, "approval", f"{refusal}\nA person declined this very request.")
+    item = await approval.question(context, case)
+    answer = await approval.consult(context, case, item, consult)
+    if isinstance(answer, Grant):
+        again = await open_request(context, case.ask, case.caller)
+        sent = await _locked(context, again, answer)
+        if isinstance(sent, SubmitReply):
+            return sent
+        refusal = f"{format_refusal(sent.verdict)}\nWhat was approved is not what would run now: it changed meanwhile."
+        return await hand_over(context, sent, "approval", refusal)
+    if answer == "no":
+        return await hand_over(context, case, "approval", f"{refusal}\nThe person who was asked declined.")
+    return await hand_over(context, case, "approval", refusal, approval_id=approval.later(context, item))
+
+
+async def _submit(
+    context: ClusterContext, case: SubmissionRequest, given: Grant | None
+) -> SubmitReply | SubmissionRequest:
+    """The answer, or the judged case where a person has to agree first."""
+    earlier = await recovery.earlier(context, case)
+    if earlier is not None and earlier.request_sha256 != case.request_sha256:
+        raise InputError(
+            "idempotency_key", case.key, "was used for another request", hint="Use a new key for a new request."
+        )
+    if earlier is not None:
+        case = replace(case, key=earlier.idempotency_key)
+        answer = await recovery.answer(context, case, earlier)
+        if answer is not None:
+            return answer
+    try:
+        _reached(case)
+        await recovery.settle(context, keep=case.key)
+        snapshot = await take_snapshot(context, fresh=True)
+        known = await live_facts(context, snapshot, case.request, _width(case.request))
+        case = await judge(context, case, known)
+        grant = await approval.granted(context, case, given) if case.verdict.verdict == "approve" else None
+        if grant is not None:
+            case = await judge(context, case, known, grant=grant.shown)
+        if case.verdict.verdict != "allow":
+            return case if case.verdict.verdict == "approve" else blocked(context, case, "policy", human=False)
+        trial = await dispatch.trial(context, case)
+        answer = await differing(context, case, trial)
+    except (SlurmMissing, SlurmUnreachable) as error:
+        return await _without_slurm(context, case, error)
+    if answer is not None:
+        return answer
+    if not trial.accepted:
+        hint = capacity.beside(case.resources, snapshot.partitions)
+        raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint=hint)
+    return await _send(context, await submission_advice.give(context, case, trial), grant)
+
+
+async def _send(
+    context: ClusterContext, case: SubmissionRequest, grant: Grant | None
+) -> SubmitReply | SubmissionRequest:
+    """Send it. A yes is used up with that, and given back when surely nothing was sent."""
+    try:
+        return await dispatch.send(context, case) or case
+    except (SlurmUnreachable, SlurmRefused) as error:
+        if grant is not None:
+            await context.db(context.store.approvals.give_back, grant.approval.id)
+        if isinstance(error, SlurmRefused):
+            raise
+        return await _without_slurm(context, case, error)
+
+
+async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitReply:
+    try:
+        _reached(case)
+        snapshot = await take_snapshot(context, fresh=False)
+        known = await live_facts(context, snapshot, case.request, _width(case.request))
+        case = await judge(context, case, known)
+        if case.verdict.verdict != "allow":
+            return blocked(context, case, "approval" if case.verdict.verdict == "approve" else "policy", human=False)
+        trial = await dispatch.trial(context, case)
+        answer = await differing(context, case, trial)
+    except (SlurmMissing, SlurmUnreachable) as error:
+        case = await judge(context, case, None)
+        return blocked(context, case, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
+    if answer is not None:
+        return answer
+    summary = f"{case.name} would be submitted; nothing was."
+    if not trial.accepted:
+        hint = capacity.beside(case.resources, snapshot.partitions)
+        summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message} {hint}"
+    return reply(context, await submission_advice.give(context, case, trial), "dry_run", summary)
+
+
+def _reached(case: SubmissionRequest) -> None:
+    """What was not read where it runs is not sent, even if the cluster is back by now. Raises SlurmUnreachable."""
+    if case.away is not None:
+        raise case.away
+
+
+def _width(request: JobRequest) -> int:
+    return request.array.concurrency if request.array is not None else 1
+
+
+async def _without_slurm(context: ClusterContext, case: SubmissionRequest, error: SlurmError) -> SubmitReply:
+    """Slurm is not there: what policy refuses anyway is refused; the rest becomes a script for a person."""
+    case = await judge(context, case, None)
+    if case.verdict.verdict in {"deny", "justify"}:
+        return blocked(context, case, "policy", human=False)
+    return await hand_over(context, case, _blocker(error), f"{error.message} Nothing was sent. {error.hint}".strip())
+
+
+def _blocker(error: SlurmError) -> Blocker:
+    return "tool_unavailable" if isinstance(error, SlurmMissing) else "cluster_unreachable"
+
+
+@asynccontextmanager
+async def _only_one(context: ClusterContext) -> AsyncIterator[None]:
+    """One submission of this user at a time on this machine, so that counting and submitting are one act."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        with submission_lock(context.store.place, context.store.folder) as mine:
+            if mine:
+                await context.db(context.store.adopt)
+                yield
+                return
+        if time.monotonic() > deadline:
+            raise StorageError("another submission by this user is still going on", hint="Call again in a minute.")
+        await context.clock.sleep(0.05)

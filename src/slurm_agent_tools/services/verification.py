@@ -1,0 +1,155 @@
+"""What was checked is what runs: Slurm's own numbers of a job are compared with those that were allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm.commands.scontrol import Granted
+from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.submission_request import SubmissionRequest
+
+
+Kind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
+
+_NUMBERS = ("memory-per-gpu", "gpus", "time-limit")
+
+_SEVERITY = ("pass", "warn", "not_evaluated", "justify", "approve", "deny")
+
+_ROUNDING = 1.01
+"""Slurm splits memory over CPUs in whole megabytes, so that 16G can become 16385M."""
+
+_THREADS = 2
+"""A started job holds whole cores: its CPUs are rounded up to the threads of a core."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One thing in which a job is more than, or other than, what was allowed."""
+
+    kind: Kind
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    kind: Kind
+    name: str
+    value: Callable[[Resources | ResourcesShown], float | None]
+    show: Callable[[int], str]
+    slack: float = 1.0
+    per_node: bool = False  # grows with the nodes that a started job was spread over
+
+
+def _per_node(numbers: Resources | ResourcesShown) -> float | None:
+    if numbers.gpus or numbers.memory_bytes is None or not numbers.nodes:
+        return None  # with GPUs, memory counts by GPU
+    return numbers.memory_bytes / numbers.nodes
+
+
+def _seconds(numbers: Resources | ResourcesShown) -> float | None:
+    return float("inf") if numbers.time_limit_seconds == UNLIMITED else numbers.time_limit_seconds
+
+
+def _time(seconds: float) -> str:
+    return format_duration(UNLIMITED if seconds == float("inf") else int(seconds))
+
+
+_MEMORY = (
+    _Number("memory", "memory", lambda one: one.memory_bytes, human_memory, _ROUNDING, per_node=True),
+    _Number("memory", "memory per GPU", lambda one: one.memory_per_gpu_bytes, human_memory, _ROUNDING),
+)
+
+_ALWAYS = (
+    *_MEMORY,
+    _Number("gpus", "number of GPUs", lambda one: one.gpus, str),
+    _Number("time", "time limit", _seconds, _time),
+)
+
+# Over how many nodes a started job is spread can be Slurm's choice (--nodes=1-2): there is no limit to compare with.
+_STARTED = (*_ALWAYS, _Number("cpus", "number of CPUs", lambda one: one.cpus, str, _THREADS, per_node=True))
+
+_PENDING = (
+    *_ALWAYS,
+    _Number("memory", "memory per node", _per_node, human_memory, _ROUNDING),
+    _Number("cpus", "number of CPUs", lambda one: one.cpus, str),
+    _Number("nodes", "number of nodes", lambda one: one.nodes, str),
+    _Number("array", "number of array tasks at once", lambda one: one.array_concurrency, str),
+)
+
+
+def grown_since(allowed: Sequence[Resources | ResourcesShown], now: Resources, *, started: bool) -> list[Growth]:
+    """Every number that is now larger than in all of `allowed`, and a partition that is none of theirs."""
+    found = []
+    for number in _STARTED if started else _PENDING:
+        value, known = number.value(now), [limit for one in allowed if (limit := number.value(one)) is not None]
+        spread = _spread(allowed, now) if started and number.per_node else 1.0
+        if value is not None and known and value > max(known) * number.slack * spread:
+            what = f"the {number.name} is {number.show(value)}, allowed was {number.show(max(known))}"  # type: ignore[arg-type]
+            found.append(Growth(number.kind, what))
+    named = {name for one in allowed for name in (one.partition or "").split(",") if name}
+    others = set((now.partition or "").split(",")) - named - {""}
+    if named and others:
+        what = f"the partition is {now.partition}, allowed was {','.join(sorted(named))}"
+        found.append(Growth("partition", what))
+    return found
+
+
+def _spread(allowed: Sequence[Resources | ResourcesShown], now: Resources) -> float:
+    """How many times as many nodes as were counted."""
+    counted = max((one.nodes or 0 for one in allowed), default=0)
+    return max(1.0, (now.nodes or 0) / counted) if counted else 1.0
+
+
+def differences(context: ClusterContext, case: SubmissionRequest, granted: Granted, script: bytes) -> list[str]:
+    """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
+    found = []
+    if script != case.data:
+        found.append("the script that Slurm holds is not the script that was checked")
+    if granted.name != case.name:
+        found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
+    if granted.requeue:
+        found.append("Slurm would requeue the job by itself")
+    found += priority(case, granted)
+    found += [change.what for change in grown_since([case.resources], granted.resources, started=False)]
+    return found + _harsher(context, case, granted)
+
+
+def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
+    """A priority that was asked for and did not come. What the script alone asks for is its site's business."""
+    if case.ask.priority == "low":
+        asked = int(case.request.find("nice")[-1].value or 0)
+        if granted.nice is not None and granted.nice < asked:
+            return [f"the nice value is {granted.nice}, asked was {asked}"]
+    if case.ask.priority == "high" and granted.qos != case.request.qos:
+        return [f"the QOS is {granted.qos}, asked was {case.request.qos}"]
+    return []
+
+
+def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Granted) -> list[str]:
+    """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
+    from slurm_agent_tools.policy.decide import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
+
+    plan = PlannedRequest(
+        tool="submit_job",
+        project=context.there.root,
+        reading=replace(case.reading, request=case.request),
+        resources=granted.resources,
+        justification=case.ask.justification,
+        user=context.owner.user,
+        today=context.clock.now().date(),
+    )
+    before = {rule.id: rule.outcome for rule in case.verdict.rules}
+    after = decide(plan, context.policy, decision_id=case.verdict.id, grant=case.verdict.approval).rules
+    return [
+        rule.message
+        for rule in after
+        if rule.id in _NUMBERS and _SEVERITY.index(rule.outcome) > max(2, _SEVERITY.index(before[rule.id]))
+    ]

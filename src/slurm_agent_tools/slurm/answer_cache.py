@@ -1,0 +1,154 @@
+"""Answers that several askers share: one command for simultaneous questions, one for many single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+import anyio.lowlevel
+
+from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.transport.base import Clock
+
+T = TypeVar("T")
+
+K = TypeVar("K", bound=Hashable)
+
+_MOMENT = 5  # rounds of the event loop in which those that one answer woke up ask on
+
+_FAILED = 1.0  # seconds: what was away may be back, and answers that are not there age faster than those that are
+
+_KEPT = timedelta(seconds=60)  # the most that cache_seconds can be
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """From when an answer has to be: asked for since one moment, or failed since another."""
+
+    asked: datetime
+    failed: datetime
+
+    @classmethod
+    def by(cls, clock: Clock, max_age: float) -> _Wanted:
+        now = clock.now()
+        return cls(now - timedelta(seconds=max_age), now - timedelta(seconds=min(max_age, _FAILED)))
+
+    def has(self, asked: datetime | None, failed: datetime | None) -> bool:
+        """Whether what is kept is new enough."""
+        if failed is not None:
+            return failed >= self.failed
+        return asked is not None and asked >= self.asked
+
+
+class SharedAnswer(Generic[T]):
+    """One question whose answer is kept for a while; simultaneous askers wait for the same command."""
+
+    def __init__(self, clock: Clock, ask: Callable[[], Awaitable[T]]) -> None:
+        self._clock, self._ask = clock, ask
+        self._busy: anyio.Event | None = None
+        self._answer: T | None = None
+        self._error: AgentToolsError | None = None
+        self._asked: datetime | None = None
+        self._failed: datetime | None = None
+        self._changed: datetime | None = None
+
+    def changed(self) -> None:
+        """What was asked for before this moment no longer holds."""
+        self._changed = self._clock.now()
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the kept answer was asked for; None where there is none."""
+        if self._asked is None or self._error is not None:
+            return None
+        return (self._clock.now() - self._asked).total_seconds()
+
+    async def get(self, max_age: float) -> T:
+        """An answer that was asked for at most `max_age` seconds before this call. Raises what came instead."""
+        wanted = _Wanted.by(self._clock, max_age)
+        if self._changed is not None and self._changed > wanted.asked:
+            wanted = _Wanted(self._changed, wanted.failed)
+        while not wanted.has(self._asked, self._failed):
+            if self._busy is not None:
+                await self._busy.wait()  # and look again: whoever asked may have been cancelled, or asked too early
+            else:
+                await self._refresh()
+        if self._error is not None:
+            raise self._error
+        return self._answer  # type: ignore[return-value]  # set together with _asked
+
+    async def _refresh(self) -> None:
+        self._busy, asked = anyio.Event(), self._clock.now()
+        try:
+            self._answer, self._error, self._failed = await self._ask(), None, None
+            self._asked = asked
+        except AgentToolsError as error:
+            self._error, self._asked, self._failed = error, asked, self._clock.now()
+        finally:
+            busy, self._busy = self._busy, None
+            busy.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    asked: datetime
+    answer: T | None
+    error: AgentToolsError | None
+    failed: datetime | None = None
+
+
+class SharedAnswers(Generic[K, T]):
+    """Questions about single things. Those that come in the same moment, or while one is out, are asked as one.
+
+    `ask` also gets how old its answer may be, in seconds.
+    """
+
+    def __init__(self, clock: Clock, ask: Callable[[frozenset[K], float], Awaitable[Mapping[K, T]]]) -> None:
+        self._clock, self._ask = clock, ask
+        self._busy: anyio.Event | None = None
+        self._due: dict[K, datetime] = {}
+        self._out: dict[K, datetime] = {}
+        self._kept: dict[K, _Kept[T]] = {}
+
+    async def get(self, keys: Iterable[K], max_age: float) -> dict[K, T]:
+        """What is told of these, asked for at most `max_age` seconds before this call. Raises what came instead."""
+        wanted = _Wanted.by(self._clock, max_age)
+        asked = tuple(keys)
+        while missing := [key for key in asked if not self._has(key, wanted)]:
+            coming = {key for key, moment in self._out.items() if moment >= wanted.asked}
+            since = wanted.asked
+            self._due |= {key: max(since, self._due.get(key, since)) for key in missing if key not in coming}
+            if self._busy is not None:
+                await self._busy.wait()
+            else:
+                await self._round()
+        found = {key: self._kept[key] for key in asked}
+        for kept in found.values():
+            if kept.error is not None:
+                raise kept.error
+        return {key: kept.answer for key, kept in found.items() if kept.answer is not None}
+
+    def _has(self, key: K, wanted: _Wanted) -> bool:
+        kept = self._kept.get(key)
+        return kept is not None and wanted.has(kept.asked, kept.failed)
+
+    async def _round(self) -> None:
+        self._busy = anyio.Event()
+        try:
+            for _ in range(_MOMENT):
+                await anyio.lowlevel.checkpoint()
+            keys, asked = frozenset(self._due), self._clock.now()
+            age = (asked - max(self._due.values())).total_seconds()
+            self._due, self._out = {}, dict.fromkeys(keys, asked)
+            self._kept = {key: kept for key, kept in self._kept.items() if kept.asked >= asked - _KEPT}
+            try:
+                told = await self._ask(keys, age)
+                self._kept |= {key: _Kept(asked, told.get(key), None) for key in keys}
+            except AgentToolsError as error:
+                self._kept |= {key: _Kept(asked, None, error, self._clock.now()) for key in keys}
+        finally:
+            self._out = {}
+            busy, self._busy = self._busy, None
+            busy.set()

@@ -1,0 +1,109 @@
+"""Running Slurm's commands, counted by kind, the controller's answers timed; and those that change something."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.settings import SlurmSettings
+from slurm_agent_tools.slurm import controller_load
+from slurm_agent_tools.slurm.commands import sbatch, scontrol, squeue
+from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
+from slurm_agent_tools.slurm.commands.scontrol import Granted
+from slurm_agent_tools.transport.base import Completed, Runner
+from slurm_agent_tools.units import JobId
+
+_TIMED = frozenset({"squeue", "sinfo", "scontrol", "sdiag"})
+
+
+class CommandRunner:
+    """Asks one cluster. `calls` counts the commands by kind, `answers` are the controller's last ones."""
+
+    def __init__(self, runner: Runner, settings: SlurmSettings) -> None:
+        self.settings = settings
+        self.calls: Counter[str] = Counter()
+        self.answers: deque[controller_load.ControllerAnswer] = deque(maxlen=controller_load.KEPT)
+        self._runner = runner
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        """A command that changes nothing."""
+        self.calls[_kind(argv)] += 1
+        done = await self._runner.run(
+            argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.read_timeout, max_output=max_output
+        )
+        if argv[0] in _TIMED:
+            self.answers.append(controller_load.ControllerAnswer(done.seconds, len(done.stdout), not done.timed_out))
+        return done
+
+    async def change(
+        self, argv: Sequence[str], *, stdin: bytes = b"", cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> Completed:
+        """A command that changes something: it gets more time."""
+        self.calls[_kind(argv)] += 1
+        return await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.submit_timeout)
+
+
+def _kind(argv: Sequence[str]) -> str:
+    if argv[:2] == ["sacct", "--helpformat"]:
+        return " ".join(argv)
+    return " ".join(argv[:3]) if argv[0] == "scontrol" and argv[1] == "show" else argv[0]
+
+
+# --- What the client changes in Slurm: submitting, releasing, cancelling; and looking at what Slurm holds -------------
+
+
+class JobActions:
+    """The half of the client that submits and ends jobs."""
+
+    def __init__(self, asker: CommandRunner) -> None:
+        self._asker = asker
+
+    async def test_only(
+        self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> TestOnly:
+        """Slurm's opinion of a request, without a job. Raises SlurmUnreachable."""
+        argv = sbatch.trial_argv(options, args)
+        return sbatch.parse_trial(await self._asker.run(argv, stdin=script, cwd=cwd, env=env))
+
+    async def submit(
+        self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> Submitted:
+        """Send a job. SlurmUnreachable: surely not sent; SlurmUncertain: maybe; SlurmRefused: Slurm said no."""
+        argv = sbatch.argv(options, args)
+        return sbatch.parse(await self._asker.change(argv, stdin=script, cwd=cwd, env=env))
+
+    async def held(self, job_id: JobId) -> Granted:
+        """What Slurm made of a job. Raises SlurmUnreachable, and UnknownJob when it has forgotten it."""
+        done = await self._asker.run(scontrol.job_argv(job_id))
+        if scontrol.unknown(done):
+            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job any more")
+        return scontrol.granted(scontrol.parse_jobs(done))
+
+    async def batch_script(self, job_id: JobId) -> bytes:
+        """The bytes of the script that Slurm holds. Raises SlurmError."""
+        done = await self._asker.run(scontrol.script_argv(job_id))
+        if done.exit_code != 0:
+            scontrol.check_change(done)
+        return done.stdout
+
+    async def expected_start(self, job_id: JobId) -> datetime | None:
+        """When Slurm expects a pending job to start; None where it has not thought about it yet. Raises SlurmError."""
+        return squeue.parse_start(await self._asker.run(squeue.start_argv(job_id)))
+
+    async def release(self, job_id: JobId) -> None:
+        """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
+        scontrol.check_change(await self._asker.change(scontrol.release_argv(job_id)))
+
+    async def cancel(self, job_id: JobId) -> None:
+        """Ask for its end; whether it came has to be looked at. Raises SlurmUncertain and SlurmRefused."""
+        scontrol.check_change(await self._asker.change(sbatch.cancel_argv(job_id)))

@@ -1,0 +1,156 @@
+"""squeue: every job in one call, with columns that are asked for by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from sys import intern
+
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.slurm.commands import columns
+from slurm_agent_tools.slurm.commands.columns import SEPARATOR, garbled
+from slurm_agent_tools.slurm.queue import Columns, Queue
+from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.units import JobId, parse_elapsed, parse_job_id, parse_time
+
+# squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
+# %l limit, %M elapsed, %N nodes, %n nodes of --nodelist, %D node count, %C CPUs, %E dependency, %k comment, %j name.
+# A name may hold a newline, so an id comes behind it.
+_HEAD = {
+    "id": "%i", "raw": "%A", "user": "%u", "partition": "%P", "state": "%T", "reason": "%r", "submitted": "%V",
+    "start": "%S", "end": "%e", "limit": "%l", "elapsed": "%M", "nodes": "%N", "required_nodes": "%n",
+    "node_count": "%D", "cpus": "%C", "dependency": "%E",
+}  # fmt: skip
+
+_TAIL = {"comment": "%k", "name": "%j", "again": "%A"}
+
+COLUMNS = (*_HEAD, *_TAIL)
+
+INNER = "\x1e"
+"""Between the columns of the head: what Slurm itself writes there holds no control character."""
+
+ENVIRONMENT = {"TZ": "UTC0"}
+"""Times are printed as seconds. With a zone squeue looks it up for every one: a quarter of its time."""
+
+_REST = 5  # cells of the head that are looked at in every row: id, raw, user, partition, state
+
+_OTHERS = len(_HEAD) - _REST - 1  # separators between all others
+
+_ID = re.compile(r"[1-9]\d*(?:_\d+|\+\d+|_\[[^\]]+\])?", re.ASCII)
+
+_STATE = re.compile(r"[A-Z][A-Z_]*")
+
+
+def argv(mark: str = "") -> list[str]:
+    """All users' jobs, those that ended lately included. `mark`: hexadecimal, new in every call.
+
+    Only what users write, comment and name, stands between marked separators.
+    """
+    columns = f"{SEPARATOR}{mark}".join([INNER.join(_HEAD.values()), *_TAIL.values()])
+    return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
+
+
+def start_argv(job_id: JobId) -> list[str]:
+    """When Slurm expects a pending job, or each part of it, to start."""
+    return ["squeue", "--start", "--noheader", f"--jobs={job_id}", "--format=%S"]
+
+
+def parse_start(done: Completed) -> datetime | None:
+    """The earliest expected start; None where Slurm expects nothing yet. Raises SlurmUnreachable and SlurmGarbled."""
+    columns.check(done)
+    try:
+        starts = [parse_time(line) for line in columns.text(done.stdout).splitlines()]
+    except ValueError as error:
+        raise garbled(done, str(error)) from error
+    return min((start for start in starts if start is not None), default=None)
+
+
+def parse(done: Completed) -> Queue:
+    """One row a job or part of one. Raises SlurmUnreachable and SlurmGarbled; a record may raise it later."""
+    columns.check(done)
+    make = partial(_record, replace(done, stdout=b""))
+    if done.truncated:
+        raise garbled(done, "the answer is longer than can be read")
+    if not done.stdout.strip(b"\n"):
+        return Queue(Columns(), make)
+    cells = columns.text(done.stdout).split(columns.separator(done))
+    if len(cells) == 1 or (len(cells) - 1) % len(_TAIL):
+        raise garbled(done, columns.text(done.stdout[-300:]))
+    cells[-1] = cells[-1].removesuffix("\n")
+    return Queue(_columns(done, cells), make)
+
+
+def _columns(done: Completed, cells: list[str]) -> Columns:
+    """Rows by column; an id and the next row's head share a cell, with a newline between them."""
+    width = len(_TAIL)
+    seams = cells[width:-1:width]
+    heads = [cells[0], *[seam.partition("\n")[2] for seam in seams]]
+    again = [*[seam.partition("\n")[0] for seam in seams], cells[-1]]
+    found = Columns(heads, comments=cells[1::width], names=cells[2::width])
+    ids, users, states = found.ids, found.users, found.states
+    for head, raw in zip(heads, again, strict=True):
+        first = head.split(INNER, _REST)
+        if len(first) <= _REST or first[1] != raw or first[_REST].count(INNER) != _OTHERS or not _named(first[0], raw):
+            raise garbled(done, f"{head} ({raw})")
+        ids.append(first[0])
+        users.append(intern(first[2]))
+        states.append(intern(first[4]))
+    for state in set(states):
+        if _STATE.fullmatch(columns.state_word(state)) is None:
+            raise garbled(done, heads[states.index(state)])
+    return found
+
+
+def _named(name: str, raw: str) -> bool:
+    return raw.isdecimal() and (name == raw or _ID.fullmatch(name) is not None)
+
+
+def _record(done: Completed, columns: Columns, row: int) -> Job:
+    cells = (*columns.heads[row].split(INNER), columns.comments[row], columns.names[row], "")
+    try:
+        return _job(dict(zip(COLUMNS, cells, strict=True)))
+    except (ValueError, KeyError) as error:
+        raise garbled(done, f"{'|'.join(cells)} ({error})") from error
+
+
+def _job(cell: dict[str, str]) -> Job:
+    state = columns.state_word(cell["state"])
+    started = parse_time(cell["start"])
+    pending = state == "PENDING"
+    elapsed = None if pending or cell["elapsed"] in {"INVALID", "N/A"} else parse_elapsed(cell["elapsed"])
+    return Job(
+        job_id=parse_job_id(cell["id"]),
+        name=cell["name"],
+        state=state,
+        sources=("squeue",),
+        raw_state=cell["state"],
+        user=cell["user"],
+        partition=cell["partition"],
+        reason=columns.reason(cell["reason"], state, started=started is not None),
+        submitted=parse_time(cell["submitted"]),
+        started=None if pending else started,
+        expected_start=started if pending else None,
+        ended=_past(parse_time(cell["end"])) if state not in _GOING else None,
+        elapsed_seconds=None if elapsed is None else round(elapsed),
+        nodes=cell["nodes"] or None,
+        required_nodes=columns.stated(cell["required_nodes"]),
+        resources=Resources(
+            partition=cell["partition"],
+            nodes=int(cell["node_count"].split("-")[0]),
+            cpus=int(cell["cpus"]),
+            time_limit_seconds=columns.time_limit(cell["limit"]),
+        ),
+        dependency=columns.stated(cell["dependency"]),
+        comment=columns.stated(cell["comment"].strip()),
+        raw_id=int(cell["raw"]),
+    )
+
+
+_GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}
+
+
+def _past(moment: datetime | None) -> datetime | None:
+    return moment if moment is not None and moment <= datetime.now(UTC) else None

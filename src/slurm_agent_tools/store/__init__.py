@@ -1,0 +1,1 @@
+"""What is remembered: submissions, approvals, jobs, and the log of decisions."""

@@ -1,0 +1,306 @@
+"""The ledger's SQLite file: opening, migrating, one change at a time."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.text import log_events
+from slurm_agent_tools.transport import safe_open
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE submissions (
+        token TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        idempotency_key TEXT NOT NULL,
+        phase TEXT NOT NULL,
+        created REAL NOT NULL, updated REAL NOT NULL,
+        script_path TEXT NOT NULL, script_sha256 TEXT NOT NULL, request_sha256 TEXT NOT NULL,
+        job_name TEXT NOT NULL, slots INTEGER NOT NULL, decision_id TEXT NOT NULL,
+        run_id TEXT, job_id INTEGER, request_json TEXT NOT NULL, reply_json TEXT,
+        outcome TEXT, failed INTEGER, analysed REAL, category TEXT
+    ) STRICT;
+    CREATE INDEX submissions_owner ON submissions (user, project, cluster, created);
+    CREATE INDEX submissions_key ON submissions (idempotency_key);
+    CREATE INDEX submissions_job ON submissions (job_id);
+    CREATE TABLE reads (
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        what TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (user, project, cluster, what)
+    ) STRICT;
+    CREATE TABLE results (
+        path TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL
+    ) STRICT;
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN files_json TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE submissions ADD COLUMN drift_json TEXT;
+    ALTER TABLE submissions ADD COLUMN run_seconds INTEGER;
+    ALTER TABLE submissions ADD COLUMN approval_id TEXT;
+    CREATE TABLE approvals (
+        id TEXT PRIMARY KEY,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        plan_sha256 TEXT NOT NULL, plan TEXT NOT NULL, job_name TEXT NOT NULL,
+        created REAL NOT NULL, updated REAL NOT NULL, expires REAL NOT NULL,
+        channel TEXT, granted REAL, granted_by TEXT, signature TEXT, used REAL, declined REAL
+    ) STRICT;
+    CREATE INDEX approvals_plan ON approvals (plan_sha256);
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN delivered REAL;
+    CREATE INDEX submissions_request ON submissions (request_sha256);
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN partition TEXT;
+    ALTER TABLE submissions ADD COLUMN seen TEXT;
+    ALTER TABLE submissions ADD COLUMN started REAL;
+    ALTER TABLE submissions ADD COLUMN ended REAL;
+    ALTER TABLE submissions ADD COLUMN exit_code INTEGER;
+    ALTER TABLE submissions ADD COLUMN signal INTEGER;
+    ALTER TABLE submissions ADD COLUMN tasks INTEGER;
+    ALTER TABLE submissions ADD COLUMN usage_json TEXT;
+    CREATE INDEX results_owner ON results (user, project, cluster);
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN told TEXT;
+    """,
+    """
+    ALTER TABLE submissions ADD COLUMN diagnosis_json TEXT;
+    ALTER TABLE submissions ADD COLUMN cancel_json TEXT;
+    """,
+    # A path is one in its project: two projects may have the same.
+    """
+    CREATE TABLE results_by_project (
+        path TEXT NOT NULL,
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL,
+        PRIMARY KEY (user, project, path)
+    ) STRICT;
+    INSERT INTO results_by_project SELECT path, user, project, cluster, name, status, job_id, at FROM results;
+    DROP TABLE results;
+    ALTER TABLE results_by_project RENAME TO results;
+    CREATE INDEX results_owner ON results (user, project, cluster);
+    """,
+)
+
+
+# --- The ledger's SQLite file: opening, migrating, one change at a time -----------------------------------------------
+
+
+_LITTLE = 2**16
+
+_HEADER = 100
+"""Bytes at the front of every SQLite file that holds anything."""
+
+_WAIT = 10.0
+"""Seconds for which another process may keep the file locked."""
+
+_log = log_events.get_logger()
+
+_HINT = "Check that the folder is writable and the disk is not full, or set SLURM_AGENT_STATE_DIR."
+
+_DAMAGED = (
+    "Move the file away, with the -wal and -shm beside it, and call again: jobs in Slurm go on,"
+    " but what the ledger knew of them is lost."
+)
+
+_CLOSED = "it or its folder is not writable"
+
+_CAUSES = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "Free disk space, then call again."),
+    sqlite3.SQLITE_READONLY: (_CLOSED, _HINT),
+    sqlite3.SQLITE_CANTOPEN: (_CLOSED, _HINT),
+    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "Call again in a minute."),
+    sqlite3.SQLITE_NOTADB: ("it is damaged: not a database", _DAMAGED),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", _DAMAGED),
+}
+
+
+class Database:
+    """One file, used by several threads and processes. Every change is committed before it returns.
+
+    A file that was moved away, removed or replaced while it was open is opened anew: what is written to the old one
+    would be lost to everybody else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "ledger.sqlite3"
+        self.guard = threading.Lock()
+        self._db, self._file = self._opened()
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        """The file, brought to this version, and which one it is."""
+        with storage(self.path.parent):
+            safe_open.make_private(str(self.path.parent))
+        with storage(self.path):
+            self._check_whole()
+            safe_open.touch_private(str(self.path))  # before anything is in it
+            db = sqlite3.connect(self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None)
+            try:
+                self.path.chmod(0o600)
+                db.row_factory = sqlite3.Row
+                _use_wal(db)
+                db.execute("PRAGMA synchronous = FULL")
+                self._migrate(db)
+                found = self.path.stat()
+            except BaseException:
+                db.close()
+                raise
+        return db, (found.st_dev, found.st_ino)
+
+    def _check_whole(self) -> None:
+        """SQLite takes a file without a header for a new ledger; where decisions were logged before, it was cut off.
+
+        Another process may be making a new one just now. Raises StorageError.
+        """
+        log, end = self.path.with_name("decisions.jsonl"), time.monotonic() + 1
+        while _size(log) and self.path.exists() and _size(self.path) < _HEADER:
+            if time.monotonic() > end:
+                raise StorageError(f"cannot use {self.path}: it is damaged: it was cut off", hint=_DAMAGED)
+            time.sleep(0.02)
+
+    def _current(self) -> sqlite3.Connection:
+        """The file that has the name now. Raises StorageError."""
+        try:
+            found = self.path.stat()
+            same = (found.st_dev, found.st_ino) == self._file
+        except FileNotFoundError:
+            same = False
+        if not same:
+            _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
+            before = self._db
+            self._db, self._file = self._opened()
+            before.close()
+        return self._db
+
+    def close(self) -> None:
+        """Close the file."""
+        with self.guard:
+            self._db.close()
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        with _transaction(db):
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version > len(MIGRATIONS):
+                raise StorageError(
+                    f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
+                )
+            for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
+                for statement in filter(str.strip, statements.split(";")):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {number:d}")
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """One transaction."""
+        with self.guard, storage(self.path), _transaction(self._current()) as db:
+            yield db
+
+    def probe(self) -> None:
+        """Write something that changes nothing."""
+        with self.change() as db:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            db.execute(f"PRAGMA user_version = {version:d}")
+
+    def alter(
+        self, table: str, key: str, value: str, row: Mapping[str, object], still: tuple[str, object] | None = None
+    ) -> bool:
+        """Write these columns of one row and no others; with `still` only where that column has that value."""
+        marks = ", ".join(f"{name} = ?" for name in row)
+        condition, more = ("", ()) if still is None else (f" AND {still[0]} = ?", (still[1],))
+        with self.change() as db:
+            done = db.execute(
+                f"UPDATE {table} SET {marks} WHERE {key} = ?{condition}",  # noqa: S608 - our own names
+                (*row.values(), value, *more),
+            )
+            return done.rowcount == 1
+
+    def rows(self, query: str, values: tuple[object, ...]) -> list[sqlite3.Row]:
+        """The rows of one question."""
+        with self.guard, storage(self.path):
+            return self._current().execute(query, values).fetchall()
+
+    def adopt(self, folder: Path, tables: Mapping[str, str]) -> None:
+        """Copy rows from the ledger in another folder, the newer of two with one key. `tables`: name -> key."""
+        Database(folder).close()  # brings it to this version
+        with self.guard, storage(folder):
+            db = self._current()
+            db.execute("ATTACH DATABASE ? AS other", (str(folder / self.path.name),))
+            try:
+                for table, key in tables.items():
+                    db.execute(self._copy(db, table, key))
+            finally:
+                db.execute("DETACH DATABASE other")
+
+    def _copy(self, db: sqlite3.Connection, table: str, key: str) -> str:
+        names = [row["name"] for row in db.execute(f"PRAGMA main.table_info({table})")]
+        listed, new = ", ".join(names), ", ".join(f"{name} = excluded.{name}" for name in names if name != key)
+        return (
+            f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
+            f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
+        )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Of two processes that open a new file at once SQLite refuses one without letting it wait (measured)."""
+    end = time.monotonic() + _WAIT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # on a full disk SQLite may have ended it by itself
+            db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    """What goes wrong with a file here is a StorageError that says what, and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+        if code == sqlite3.SQLITE_IOERR and _full(path):  # the file of shared memory could not grow
+            code = sqlite3.SQLITE_FULL
+        if "not decode to UTF-8" in str(error) or "malformed database schema" in str(error):
+            code = sqlite3.SQLITE_CORRUPT  # the message itself would hold what is damaged
+        cause, hint = _CAUSES.get(code, (str(error), _HINT))
+        raise StorageError(f"cannot use {path}: {cause}", hint=hint) from error
+    except UnicodeDecodeError as error:  # in a message of SQLite
+        raise StorageError(f"cannot use {path}: it is damaged", hint=_DAMAGED) from error
+    except OSError as error:
+        raise StorageError(f"cannot use {path}: {error.strerror or error}", hint=_HINT) from error
+
+
+def _full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path if path.is_dir() else path.parent).free < _LITTLE
+    except OSError:
+        return False

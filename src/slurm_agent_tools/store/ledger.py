@@ -1,0 +1,335 @@
+"""The ledger: one SQLite file in the user's state folder, and the append-only decision log beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+import types
+import typing
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.store import decision_log, job_records
+from slurm_agent_tools.store.database import Database
+from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Owner, Submission
+
+_Record = TypeVar("_Record")
+
+
+def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
+    """A column for each field, or for those in `only`."""
+    row: dict[str, object] = {}
+    for item in fields(record):
+        if only is None or item.name in only:
+            value = getattr(record, item.name)
+            row[item.name] = value.timestamp() if isinstance(value, datetime) else value
+    return row
+
+
+def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
+    """The record of a row; other columns are left out."""
+    hints = _hints(kind)  # type: ignore[arg-type]  # every class is hashable
+    return kind(**{item.name: _value(row[item.name], hints[item.name]) for item in fields(kind)})  # type: ignore[arg-type]
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _value(value: Any, hint: Any) -> Any:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if value is None:
+        return None
+    if datetime in kinds:
+        return datetime.fromtimestamp(value, UTC)
+    return bool(value) if bool in kinds else value
+
+
+# --- Questions to a person and the answers: each counts for one exact plan, for a while, and once ---------------------
+
+
+class Approvals:
+    """The approvals in one ledger. Raises StorageError."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def ask(self, owner: Owner, approval: Approval) -> None:
+        """Write the question down, so that a person can answer it."""
+        row = to_row(approval) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
+        names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+        with self._db.change() as db:
+            db.execute(f"INSERT INTO approvals ({names}) VALUES ({marks})", row)  # noqa: S608 - our own column names
+
+    def find(self, owner: Owner, approval_id: str) -> Approval | None:
+        """One question of this user, from any project."""
+        found = self._db.rows("SELECT * FROM approvals WHERE id = ? AND user = ?", (approval_id, owner.user))
+        return from_row(Approval, found[0]) if found else None
+
+    def open(self, owner: Owner, plan_sha256: str | None = None) -> list[Approval]:
+        """This caller's questions that were not used, declined or forgotten, newest first; for one plan if named."""
+        found = self._db.rows(
+            "SELECT * FROM approvals WHERE user = ? AND project = ? AND cluster = ? AND used IS NULL"
+            " AND declined IS NULL AND expires > ? AND (? IS NULL OR plan_sha256 = ?) ORDER BY created DESC",
+            (owner.user, owner.project, owner.cluster, datetime.now(UTC).timestamp(), plan_sha256, plan_sha256),
+        )
+        return [from_row(Approval, row) for row in found]
+
+    def declined(self, owner: Owner, plan_sha256: str, since: datetime) -> bool:
+        """Whether a person said no to this plan since then."""
+        found = self._db.rows(
+            "SELECT 1 FROM approvals WHERE user = ? AND project = ? AND cluster = ?"
+            " AND plan_sha256 = ? AND declined > ?",
+            (owner.user, owner.project, owner.cluster, plan_sha256, since.timestamp()),
+        )
+        return bool(found)
+
+    def update(self, approval: Approval, **changes: object) -> Approval:
+        """Write changed fields and return it as it is now."""
+        now = replace(approval, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
+        self._db.alter("approvals", "id", approval.id, to_row(now, {"updated", *changes}))
+        return now
+
+    def give_back(self, approval_id: str) -> None:
+        """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
+        now = datetime.now(UTC).timestamp()
+        with self._db.change() as db:
+            db.execute(
+                "UPDATE approvals SET used = NULL, updated = ? WHERE id = ? AND granted IS NOT NULL", (now, approval_id)
+            )
+
+
+def use(db: sqlite3.Connection, approval_id: str) -> bool:
+    """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
+    now = datetime.now(UTC).timestamp()
+    done = db.execute(
+        "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
+        (now, now, approval_id),
+    )
+    return done.rowcount == 1
+
+
+# --- The ledger: one SQLite file in the user's state folder, and the append-only decision log beside it ---------------
+
+
+class Store:
+    """Records of one user's submissions, reads and results. Every method commits before it returns.
+
+    Safe to call from several threads and processes. `place` is where the lock of submissions lies; `others` are the
+    folders of this user's other ledgers; `note` is what a person should know of the place. Raises StorageError.
+    """
+
+    def __init__(
+        self, folder: Path, *, place: Path | None = None, others: Sequence[Path] = (), note: str | None = None
+    ) -> None:
+        self.folder, self.place, self.others, self.note = folder, place or folder, tuple(others), note
+        self.decisions = folder / "decisions.jsonl"
+        self._db = Database(folder)
+        self.approvals = Approvals(self._db)
+        self.adopt()
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file."""
+        return self._db.path
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def adopt(self) -> None:
+        """Take over what this user's ledgers in other folders know: another folder is no way around a failure."""
+        for folder in self.others:
+            if (folder / self.path.name).exists():
+                self._db.adopt(folder, {"submissions": "token", "approvals": "id"})
+
+    def probe(self) -> None:
+        """Raises StorageError where nothing can be written now."""
+        self._db.probe()
+
+    # --- submissions ---------------------------------------------------------------------------------------
+
+    def add(self, owner: Owner, submission: Submission) -> bool:
+        """Write the intent, before sbatch runs, and use up its approval; False where that is not there to be used."""
+        record = to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
+        names = ", ".join(record)
+        marks = ", ".join(f":{name}" for name in record)
+        with self._db.change() as db:
+            if submission.approval_id is not None and not use(db, submission.approval_id):
+                return False
+            db.execute(f"INSERT INTO submissions ({names}) VALUES ({marks})", record)  # noqa: S608 - our own column names
+            return True
+
+    def update(self, submission: Submission, **changes: object) -> Submission:
+        """Write changed fields of a submission and return it as it is now."""
+        now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
+        self._db.alter("submissions", "token", submission.token, to_row(now, {"updated", *changes}))
+        return now
+
+    def advance(self, submission: Submission, **changes: object) -> Submission | None:
+        """The same where nobody else settled its phase meanwhile; None where somebody did."""
+        now = replace(submission, updated=datetime.now(UTC), **changes)  # type: ignore[arg-type]
+        row = to_row(now, {"updated", *changes})
+        done = self._db.alter("submissions", "token", submission.token, row, ("phase", submission.phase))
+        return now if done else None
+
+    def deliver(self, token: str) -> None:
+        """Note that the caller got its answer: from now on the same request without a key is a new one."""
+        now = datetime.now(UTC).timestamp()
+        self._db.alter("submissions", "token", token, {"delivered": now, "updated": now})
+
+    def by_key(self, owner: Owner, key: str) -> Submission | None:
+        """The newest submission of this caller with an idempotency key."""
+        return _first(self._owned(owner, "AND idempotency_key = ? ORDER BY created DESC LIMIT 1", key))
+
+    def undelivered(self, owner: Owner, request_sha256: str, *, since: datetime, begun: datetime) -> Submission | None:
+        """The newest submission of the same request whose caller never got "submitted".
+
+        Released ones that changed since `since`, and those begun since `begun` whose fate is not settled.
+        """
+        marks = ", ".join("?" for _ in OPEN_PHASES)
+        rest = (
+            "AND request_sha256 = ? AND (phase = 'released' AND delivered IS NULL AND updated >= ?"
+            f" OR phase IN ({marks}) AND created >= ?) ORDER BY created DESC LIMIT 1"
+        )
+        values = (request_sha256, since.timestamp(), *OPEN_PHASES, begun.timestamp())
+        return _first(self._owned(owner, rest, *values))
+
+    def by_job(self, owner: Owner, job_id: int) -> Submission | None:
+        """The submission of this caller that became a job."""
+        return _first(self._owned(owner, "AND job_id = ? ORDER BY created DESC LIMIT 1", job_id))
+
+    def managed_ids(self, owner: Owner) -> frozenset[int]:
+        """Ids of all jobs that this user submitted through the guard on this cluster, from any project."""
+        rows = self._db.rows(
+            "SELECT job_id FROM submissions WHERE user = ? AND cluster = ? AND job_id IS NOT NULL",
+            (owner.user, owner.cluster),
+        )
+        return frozenset(row["job_id"] for row in rows)
+
+    def released(self, owner: Owner, ids: Collection[int]) -> list[tuple[str, Submission]]:
+        """The submissions of this user on this cluster that became these jobs, each with its project."""
+        marks = ", ".join("?" for _ in ids)
+        rows = self._db.rows(
+            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND phase = 'released'"  # noqa: S608 - marks only
+            f" AND job_id IN ({marks}) ORDER BY created",
+            (owner.user, owner.cluster, *ids),
+        )
+        return [(row["project"], from_row(Submission, row)) for row in rows]
+
+    def note_drift(self, submission: Submission, found: str) -> bool:
+        """Remember what a job was found to be; False when somebody else noted something meanwhile."""
+        with self._db.change() as db:
+            changed = db.execute(
+                "UPDATE submissions SET drift_json = ? WHERE token = ? AND drift_json IS ?",
+                (found, submission.token, submission.drift_json),
+            )
+            return changed.rowcount == 1
+
+    def open_submissions(self, owner: Owner, *, lost_since: datetime | None = None) -> list[Submission]:
+        """Submissions of this user on this cluster, from any project, that are not settled; oldest first.
+
+        With `lost_since`, also those that were given up or refused since then.
+        """
+        marks, given_up = ", ".join("?" for _ in OPEN_PHASES), ", ".join("?" for _ in GIVEN_UP)
+        since = lost_since.timestamp() if lost_since is not None else float("inf")
+        rows = self._db.rows(
+            f"SELECT * FROM submissions WHERE user = ? AND cluster = ? AND (phase IN ({marks})"  # noqa: S608 - marks only
+            f" OR (phase IN ({given_up}) AND updated >= ?)) ORDER BY created",
+            (owner.user, owner.cluster, *OPEN_PHASES, *GIVEN_UP, since),
+        )
+        return [from_row(Submission, row) for row in rows]
+
+    def accepted(self, owner: Owner, limit: int = 200) -> list[Submission]:
+        """Submissions of this caller that Slurm took, newest first."""
+        return self._owned(owner, "AND job_id IS NOT NULL ORDER BY created DESC LIMIT ?", limit)
+
+    def unended(self, owner: Owner, *, before: datetime, limit: int = 1000) -> list[Submission]:
+        """Released jobs of this caller whose end is not known, but for those that Slurm was found to have forgotten."""
+        rest = (
+            "AND phase = 'released' AND job_id IS NOT NULL AND outcome IS NULL AND seen IS NOT 'UNKNOWN'"
+            " AND updated < ? ORDER BY created DESC LIMIT ?"
+        )
+        return self._owned(owner, rest, before.timestamp(), limit)
+
+    def history(
+        self,
+        owner: Owner,
+        *,
+        name: str | None = None,
+        script_sha256: str | None = None,
+        script_path: str | None = None,
+        run_id: str | None = None,
+        since: datetime | None = None,
+        limit: int = 500,
+    ) -> list[JobRecord]:
+        """What is remembered of this caller's jobs, newest first; of all that is stated, everything must be so."""
+        stated = {"job_name": name, "script_sha256": script_sha256, "script_path": script_path, "run_id": run_id}
+        return job_records.read(self._db, owner, stated, since=since, limit=limit)
+
+    def untold(self, owner: Owner, *, since: datetime, limit: int) -> list[tuple[str, JobRecord]]:
+        """(token, record) of jobs of which a memory server was not told, or not of their end; oldest first."""
+        return job_records.untold(self._db, owner, since=since, limit=limit)
+
+    def told(self, token: str, state: str) -> None:
+        """Note that a memory server was told of a job that was in this state."""
+        self._db.alter("submissions", "token", token, {"told": state})
+
+    def sent_since(self, owner: Owner, since: datetime) -> list[Submission]:
+        """Submissions of this user on this cluster, from any project, that Slurm took or may have taken."""
+        rows = self._db.rows(
+            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND created >= ?"
+            " AND phase NOT IN ('refused', 'lost', 'cancelled')",
+            (owner.user, owner.cluster, since.timestamp()),
+        )
+        return [from_row(Submission, row) for row in rows]
+
+    def _owned(self, owner: Owner, rest: str, *values: object) -> list[Submission]:
+        rows = self._db.rows(
+            f"SELECT * FROM submissions WHERE user = ? AND project = ? AND cluster = ? {rest}",  # noqa: S608 - constants
+            (owner.user, owner.project, owner.cluster, *values),
+        )
+        return [from_row(Submission, row) for row in rows]
+
+    # --- reads and results -----------------------------------------------------------------------------------
+
+    def mark_read(self, owner: Owner, what: str, at: datetime) -> None:
+        """Remember that this caller read `what`: `status`, or `job:ID`."""
+        with self._db.change() as db:
+            db.execute(
+                "INSERT INTO reads VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (user, project, cluster, what) DO UPDATE SET at = excluded.at",
+                (owner.user, owner.project, owner.cluster, what, at.timestamp()),
+            )
+
+    def last_read(self, owner: Owner, what: str) -> datetime | None:
+        """When this caller last read `what`."""
+        rows = self._db.rows(
+            "SELECT at FROM reads WHERE user = ? AND project = ? AND cluster = ? AND what = ?",
+            (owner.user, owner.project, owner.cluster, what),
+        )
+        return datetime.fromtimestamp(rows[0]["at"], UTC) if rows else None
+
+    def add_result(self, owner: Owner, path: str, *, name: str, status: str, job_id: str | None, at: datetime) -> None:
+        """Remember a saved result."""
+        with self._db.change() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (path, owner.user, owner.project, owner.cluster, name, status, job_id, at.timestamp()),
+            )
+
+    # --- decisions ---------------------------------------------------------------------------------------------
+
+    def log_decision(self, entry: Mapping[str, object]) -> None:
+        """Append one line to the decision log; on disk before this returns."""
+        with self._db.guard:
+            decision_log.append(self.decisions, entry)
+
+
+def _first(found: list[Submission]) -> Submission | None:
+    return found[0] if found else None

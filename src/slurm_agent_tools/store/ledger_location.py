@@ -1,0 +1,128 @@
+"""Where the ledger may lie. SQLite's shared memory does not work on a network file system: records would be lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.text import log_events
+
+_MOUNTS = Path("/proc/self/mounts")
+
+_LOCAL = Path("/var/tmp")  # noqa: S108 - kept over a restart, and checked to be ours
+
+_NETWORK = frozenset(
+    {
+        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4",
+        "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "wekafs",
+    }
+)  # fmt: skip
+
+_NETWORK_FUSE = frozenset({"beegfs", "ceph", "ceph-fuse", "cvmfs2", "glusterfs", "juicefs", "rclone", "s3fs", "sshfs"})
+
+_HINT = "Set SLURM_AGENT_STATE_DIR to a folder on a local disk."
+
+_log = log_events.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of the mount table: where, and which kind of file system."""
+
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFolder:
+    """The folder of the ledger; `note` says why it is not the usual one."""
+
+    folder: Path
+    note: str | None = None
+
+
+def parse_mounts(text: str) -> tuple[Mount, ...]:
+    """The lines of /proc/mounts, in the order in which they were mounted."""
+    rows = [line.split(" ") for line in text.splitlines()]
+    return tuple(Mount(_plain(row[1]), row[2]) for row in rows if len(row) > 2)
+
+
+def _plain(path: str) -> str:
+    """Blanks and the like stand in the table as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
+
+
+def network(path: str, mounts: Sequence[Mount]) -> str | None:
+    """The kind of the network file system that holds an absolute path; None where it is a local one or not known."""
+    inside = [mount for mount in mounts if f"{path}/".startswith(f"{mount.path.rstrip('/')}/")]
+    longest = max((len(mount.path) for mount in inside), default=0)
+    kind = next((mount.kind for mount in reversed(inside) if len(mount.path) == longest), "")
+    return kind if kind in _NETWORK or kind.removeprefix("fuse.") in _NETWORK_FUSE else None
+
+
+def own_disk(folder: Path, otherwise: Path, *, mounts: Sequence[Mount] | None = None, temporary: Path = _LOCAL) -> Path:
+    """The folder; one on a network file system, where locks may not work, gives way to a private one in `temporary`.
+
+    Where that is on a network file system as well, `otherwise`. Raises ConfigError.
+    """
+    table = _table() if mounts is None else mounts
+    if network(os.path.realpath(folder), table) is None:
+        return folder
+    if network(os.path.realpath(temporary), table) is not None:
+        return otherwise
+    return _private(_named(temporary), _HINT)
+
+
+def choose(
+    state_dir: Path, *, given: bool, mounts: Sequence[Mount] | None = None, temporary: Path = _LOCAL
+) -> LedgerFolder:
+    """The folder for the ledger. Raises ConfigError for one on a network file system that was named (`given`).
+
+    The usual one moves to a private one in `temporary`. Without a mount table (macOS, Windows) every folder is taken.
+    """
+    table = _table() if mounts is None else mounts
+    kind = network(os.path.realpath(state_dir), table)
+    if kind is None:
+        return LedgerFolder(state_dir)
+    if given or network(os.path.realpath(temporary), table) is not None:
+        problem = f"lies on a network file system ({kind}), where a crash could lose records"
+        raise ConfigError("state_dir", str(state_dir), problem, hint=_HINT)
+    folder = _private(_named(temporary), _HINT)
+    note = (
+        f"The ledger is in {folder}, because {state_dir} lies on a network file system ({kind})."
+        " It knows only of what was done on this machine."
+    )
+    _log.warning("ledger moved", folder=str(folder), instead_of=str(state_dir), file_system=kind)
+    return LedgerFolder(folder, note)
+
+
+def _table() -> tuple[Mount, ...]:
+    try:
+        return parse_mounts(_MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"))
+    except OSError:
+        return ()
+
+
+def _named(temporary: Path) -> Path:
+    return temporary / f"slurm-agent-tools-{_user()}"
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _private(folder: Path, hint: str) -> Path:
+    """Make the folder, or see that nobody else made it: everybody may write where it lies. Raises ConfigError."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise ConfigError("state_dir", str(folder), f"cannot be made: {error.strerror}", hint=hint) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _user() or found.st_mode & 0o077:
+        raise ConfigError("state_dir", str(folder), "is not a private folder of this user", hint=hint)
+    return folder

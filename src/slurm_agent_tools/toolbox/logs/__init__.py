@@ -1,1 +1,0 @@
-"""The output of jobs: where it is, which parts of it are read, and what matters in a long one."""

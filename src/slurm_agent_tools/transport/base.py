@@ -1,0 +1,157 @@
+"""The seam: run a command, touch a file, tell the time. Everything outside the process goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+# Looked for in slurm.bin_dir where that is set; every other command only on PATH.
+SLURM_COMMANDS = frozenset(
+    {"sacct", "sacctmgr", "salloc", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "sprio", "squeue", "sreport",
+     "srun", "sshare", "sstat"}
+)  # fmt: skip
+
+# What a command gets of the surroundings, so that SQUEUE_FORMAT and its kin change nothing.
+PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "TZ")
+
+# SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
+FIXED = {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended, or was ended. Output is bytes, cut at the asked bound (`truncated`)."""
+
+    argv: tuple[str, ...]
+    exit_code: int | None  # None: ended by us at the time limit
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    truncated: bool = False
+
+    @property
+    def timed_out(self) -> bool:
+        """True when the time limit ended it."""
+        return self.exit_code is None
+
+
+class Runner(Protocol):
+    """Runs one command by argument vector; no shell, the environment is exactly `env` plus what the place needs."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command, which is ended in order
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        """Run it. Raises SlurmMissing when there is no such program; a time limit is told in the result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What a file is: size in bytes, `kind` one of file, dir, other; `uid` its owner, `mode` with its permissions."""
+
+    size: int
+    kind: str
+    modified: datetime
+    uid: int | None = None
+    mode: int | None = None
+
+
+class Files(Protocol):
+    """Reads and writes files where the jobs run. Raises StorageError; a missing file is None."""
+
+    async def stat(self, path: str) -> Stat | None:
+        """Follows links; None when there is nothing."""
+        ...
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+        """Bytes from `offset`; None when there is nothing."""
+        ...
+
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Several parts (offset, size) of one file, opened once; None when there is nothing."""
+        ...
+
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """Write atomically, never over an existing file: False when the name is taken."""
+        ...
+
+    async def append(self, path: str, data: bytes) -> bool:
+        """Add at the end of a regular file, all or nothing; False where there is none."""
+        ...
+
+    async def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that is there is fine."""
+        ...
+
+    async def list(self, folder: str) -> list[str] | None:
+        """Names in a folder, sorted; None when there is none."""
+        ...
+
+    async def real_path(self, path: str) -> str:
+        """Absolute, every link resolved, also for what does not exist yet."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoginEnvironment:
+    """Who the tools are in a place. `root` is the project folder there: absolute, links resolved."""
+
+    user: str
+    root: str
+    environ: Mapping[str, str]  # what a login there has; the policy says which of it a job gets
+
+
+class Transport(Protocol):
+    """Where Slurm's commands and the project's files are: this machine, or a login node over SSH."""
+
+    @property
+    def key(self) -> str:
+        """What tells its records from those of other clusters; known also while nothing answers."""
+        ...
+
+    @property
+    def runner(self) -> Runner:
+        """Runs commands there."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """Reads and writes files there."""
+        ...
+
+    async def login_environment(self) -> LoginEnvironment:
+        """Asked once, then remembered. Raises SlurmUnreachable, StorageError and ConfigError."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        ...
+
+
+# Asks the person at the client or terminal: (title, instructions, prompts as (text, shown while typed)) -> the
+# answers, or None where nobody answers. Never stored, never logged.
+AskPerson = Callable[[str, str, Sequence[tuple[str, bool]]], Awaitable[Sequence[str] | None]]
+
+asker: ContextVar[AskPerson | None] = ContextVar("asker", default=None)
+
+
+class Clock(Protocol):
+    """Time, so that tests can hold it."""
+
+    def now(self) -> datetime:
+        """UTC now."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...

@@ -1,0 +1,268 @@
+"""The seam on this machine: Slurm's own commands, the local file system, the system's clock."""
+
+from __future__ import annotations
+
+import errno
+import getpass
+import os
+import posixpath
+import secrets
+import shutil
+import stat as modes
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import anyio.to_thread
+
+from slurm_agent_tools.errors import SlurmMissing, StorageError
+from slurm_agent_tools.settings import Settings, SlurmSettings
+from slurm_agent_tools.text import log_events
+from slurm_agent_tools.transport import process, safe_open
+from slurm_agent_tools.transport.base import FIXED, PASSED, SLURM_COMMANDS, Completed, LoginEnvironment, Stat
+
+_log = log_events.get_logger()
+
+T = TypeVar("T")
+
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}  # the last: a pipe that nobody reads
+
+
+class LocalRunner:
+    """Runs commands in an environment built from an allow-list, so that SQUEUE_FORMAT and its kin change nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._bin_dir = settings.slurm.bin_dir
+        self._base = {name: os.environ[name] for name in PASSED if name in os.environ} | FIXED
+        if settings.slurm.conf is not None:
+            self._base["SLURM_CONF"] = str(settings.slurm.conf)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 10.0,  # noqa: ASYNC109 - the limit of the command
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        """Run one command; `env` is added to the allow-list. Raises SlurmMissing."""
+        program = self._find(argv[0])
+        try:
+            ended = await process.run(
+                [program, *argv[1:]], stdin=stdin, env=self._base | dict(env or {}), cwd=cwd, timeout=timeout,
+                max_output=max_output,
+            )  # fmt: skip
+        except OSError as error:
+            raise SlurmMissing(
+                f"{argv[0]} cannot be run: {error.strerror}", hint="Check slurm.bin_dir and the project folder."
+            ) from error
+        _log.debug("slurm command", command=argv[0], words=list(argv[1:3]), exit_code=ended.exit_code,
+                   seconds=round(ended.seconds, 4))  # fmt: skip
+        return Completed(tuple(argv), ended.exit_code, ended.stdout, ended.stderr, ended.seconds, ended.truncated)
+
+    def _find(self, name: str) -> str:
+        if self._bin_dir is not None and name in SLURM_COMMANDS:
+            path = self._bin_dir / name
+            if os.access(path, os.X_OK):
+                return str(path)
+        else:
+            found = shutil.which(name, path=self._base.get("PATH"))
+            if found is not None:
+                return found
+        raise SlurmMissing(
+            f"{name} is not installed here", hint="Work on a machine with Slurm's commands, or set slurm.bin_dir."
+        )
+
+
+class LocalFiles:
+    """Files of this machine, read and written in worker threads."""
+
+    async def stat(self, path: str) -> Stat | None:
+        """Follows links; None when there is nothing."""
+        return await _threaded(path, lambda: _stat(path))
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+        """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
+        return await _threaded(path, lambda: _read(path, offset, size))
+
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """Several parts (offset, size) of one regular file, opened once; None when there is none."""
+        return await _threaded(path, lambda: _read_parts(path, parts))
+
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """Write atomically, never over an existing file: False when the name is taken."""
+        return await _threaded(path, lambda: _write_new(path, data, mode))
+
+    async def append(self, path: str, data: bytes) -> bool:
+        """Add at the end of a regular file of one name, all or nothing; False where there is none."""
+        return await _threaded(path, lambda: _append(path, data))
+
+    async def make_folder(self, path: str) -> None:
+        """Make a folder and those above it; one that is there is fine."""
+        await _threaded(path, lambda: _make_folder(path))
+
+    async def list(self, folder: str) -> list[str] | None:
+        """Names in a folder, sorted; None when there is none."""
+        return await _threaded(folder, lambda: sorted(os.listdir(folder)) if os.path.isdir(folder) else None)  # noqa: PTH208, PTH112
+
+    async def real_path(self, path: str) -> str:
+        """Absolute, every link resolved, also for what does not exist yet."""
+        return await _threaded(path, lambda: os.path.realpath(path))
+
+
+class LocalTransport:
+    """This machine."""
+
+    def __init__(self, settings: Settings, slurm: SlurmSettings) -> None:
+        self.runner = LocalRunner(settings.model_copy(update={"slurm": slurm}))
+        self.files = LocalFiles()
+        self._root, self._conf = settings.project_root, slurm.conf
+
+    @property
+    def key(self) -> str:
+        """The path of the configuration file, which is known also while Slurm does not answer."""
+        named = self._conf or os.environ.get("SLURM_CONF")
+        return str(Path(named).resolve()) if named else "default"
+
+    async def login_environment(self) -> LoginEnvironment:
+        """This process's own user, the project folder and the environment."""
+        return LoginEnvironment(user_name(), str(self._root.resolve()), dict(os.environ))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def user_name() -> str:
+    """The process's own user, as Slurm names him; the environment's USER and LOGNAME are only words."""
+    try:
+        import pwd  # noqa: PLC0415 - not everywhere
+    except ImportError:
+        return getpass.getuser()
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+class SystemClock:
+    """The system's clock."""
+
+    def now(self) -> datetime:
+        """UTC now."""
+        return datetime.now(UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await anyio.sleep(seconds)
+
+
+async def _threaded(path: str, work: Callable[[], T]) -> T:
+    try:
+        return await anyio.to_thread.run_sync(work)
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, OSError) and error.errno == errno.ELOOP:  # links were resolved before
+            what = "a link took its place meanwhile"
+        raise StorageError(
+            f"{path}: {what}", hint="Check the path, its permissions and the free disk space."
+        ) from error
+
+
+def _stat(path: str) -> Stat | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - Path.stat would do the same
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    kind = "file" if modes.S_ISREG(found.st_mode) else "dir" if modes.S_ISDIR(found.st_mode) else "other"
+    return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode)
+
+
+def _read(path: str, offset: int, size: int | None) -> bytes | None:
+    file = _opened(path)
+    if file is None:
+        return None
+    with file:
+        file.seek(offset)
+        return file.read() if size is None else file.read(size)
+
+
+def _read_parts(path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+    file = _opened(path)
+    if file is None:
+        return None
+    found = []
+    with file:
+        for offset, size in parts:
+            file.seek(offset)
+            found.append(file.read(size))
+    return found
+
+
+def _opened(path: str) -> BinaryIO | None:
+    """A regular file, open to read; None where there is none."""
+    try:
+        handle = safe_open.open_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not modes.S_ISREG(os.fstat(handle).st_mode):  # a pipe, a device, a folder
+        os.close(handle)
+        return None
+    return open(handle, "rb")  # noqa: PTH123 - the callers close it
+
+
+def _write_new(path: str, data: bytes, mode: int) -> bool:
+    place, name = posixpath.split(path)
+    draft = f".{name[:100]}.{secrets.token_hex(4)}.tmp"
+    with safe_open.folder(place, make=True) as folder:
+        nameless = safe_open.create_nameless(folder, mode)
+        if nameless is not None:
+            with open(nameless, "wb") as file:  # noqa: PTH123
+                _fill(file, data)
+                return safe_open.name_it(folder, file.fileno(), name)
+        with safe_open.dropped(folder, draft):
+            with open(safe_open.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
+                _fill(file, data)
+            return safe_open.take(folder, draft, name)
+
+
+def _fill(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _append(path: str, data: bytes) -> bool:
+    try:
+        handle = safe_open.open_end(path)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return False
+        raise
+    try:
+        found = os.fstat(handle)
+        if not modes.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a second name may lie anywhere
+            return False
+        before = found.st_size
+        try:
+            _write(handle, data)
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, before)
+            raise
+    finally:
+        os.close(handle)
+    return True
+
+
+def _write(handle: int, data: bytes) -> None:
+    """In one call, so that two writers do not mix. Raises OSError where not all of it fits."""
+    if os.write(handle, data) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _make_folder(path: str) -> None:
+    with safe_open.folder(path, make=True):
+        pass

@@ -1,0 +1,150 @@
+"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `Match exec`, `ProxyCommand`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+
+@dataclass(frozen=True, slots=True)
+class EndedProcess:
+    """A process that ended; `exit_code` None when the time limit ended it."""
+
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    truncated: bool
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    timeout: float = 10.0,  # noqa: ASYNC109 - the process group is ended in order when it passes
+    max_output: int = 64 * 2**20,
+) -> EndedProcess:
+    """Run an argument vector in its own session, bounded in time and output. FileNotFoundError when it is not there.
+
+    At the time limit, or when the caller is cancelled, the whole process group is killed and waited for.
+    """
+    start = time.monotonic()
+    with anyio.CancelScope(shield=True):  # cancelled half-way, a process that has begun would be nobody's
+        process = await anyio.open_process(
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(env), cwd=cwd, start_new_session=True,
+        )  # fmt: skip
+    out, err = _Sink(max_output), _Sink(2**20)
+    timed_out = True
+    try:
+        with anyio.move_on_after(timeout):
+            async with anyio.create_task_group() as group:
+                group.start_soon(_feed, process, stdin)
+                group.start_soon(_drain, process.stdout, out)
+                group.start_soon(_drain, process.stderr, err)
+                await process.wait()
+            timed_out = False
+    finally:
+        await _finish(process, kill=timed_out)
+    return EndedProcess(
+        None if timed_out else process.returncode,
+        bytes(out.data), bytes(err.data), time.monotonic() - start, out.full or err.full,
+    )  # fmt: skip
+
+
+def succeeds(line: str, seconds: float = 10.0) -> bool:
+    """Whether a line of the person's own SSH configuration ends well in their shell (ssh_config(5), `Match exec`)."""
+    silent = subprocess.DEVNULL
+    try:
+        done = subprocess.run(  # noqa: S602 - a shell's line by its definition
+            line, shell=True, stdin=silent, stdout=silent, stderr=silent, timeout=seconds, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedProcess:
+    """A process whose input and output are the other end of `sock`."""
+
+    sock: socket.socket
+    _process: subprocess.Popen[bytes]
+
+    def end(self) -> None:
+        """End it, and what it has started. The socket is its user's."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+
+
+def connected(line: str) -> ConnectedProcess:
+    """Start a line of the person's own SSH configuration in their shell (ssh_config(5), ProxyCommand). POSIX alone.
+
+    What it says on standard error is left out: nobody is there to read it.
+    """
+    ours, theirs = socket.socketpair()
+    argv = [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {line}"]
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError:
+            ours.close()
+            raise
+    return ConnectedProcess(ours, process)
+
+
+class _Sink:
+    def __init__(self, limit: int) -> None:
+        self.limit, self.data, self.full = limit, bytearray(), False
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin is None:  # pragma: no cover - always a pipe
+        return
+    # A command that does not read its input closes the pipe early; its exit code tells the rest.
+    with contextlib.suppress(
+        BrokenPipeError, ConnectionResetError, anyio.BrokenResourceError, anyio.ClosedResourceError
+    ):
+        if data:
+            await process.stdin.send(data)
+    await process.stdin.aclose()
+
+
+async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
+    if stream is None:  # pragma: no cover - always a pipe
+        return
+    async for chunk in stream:
+        room = sink.limit - len(sink.data)
+        sink.data += chunk[:room]
+        sink.full = sink.full or len(chunk) > room
+
+
+def _kill(process: Process) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:  # Windows: the first process alone
+        process.kill()
+
+
+async def _finish(process: Process, *, kill: bool) -> None:
+    if kill:  # also when the first process has ended: a child of it may hold the output open
+        with contextlib.suppress(ProcessLookupError):
+            _kill(process)
+    with anyio.CancelScope(shield=True):
+        await process.wait()
+        await process.aclose()

@@ -1,0 +1,119 @@
+"""`doctor` says where each setting came from and whether Slurm answers."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools import settings
+from slurm_agent_tools.cli import main
+from slurm_agent_tools.cli.commands import doctor_command
+from slurm_agent_tools.store import ledger_location
+
+
+@pytest.fixture(autouse=True)
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(tmp_path / "no-slurm-here"))
+    (tmp_path / "slurm-agent.toml").write_text('log_level = "error"\n[slurm]\nread_timeout = 3\n')
+    return tmp_path
+
+
+def test_each_setting_has_its_origin() -> None:
+    found = {name: source for name, _, source in doctor_command.origins(settings.load())}
+    assert found["project_root"] == "environment"
+    assert found["slurm.bin_dir"] == "environment"
+    assert found["log_level"] == "slurm-agent.toml"
+    assert found["slurm.read_timeout"] == "slurm-agent.toml"
+    assert found["tool_prefix"] == "default"
+    assert found["slurm.cache_seconds"] == "default"
+    assert found["rates.gpu_hour"] == found["clusters"] == "default"
+
+
+def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["doctor", "--json"]) == 1
+    body = json.loads(capsys.readouterr().out)
+    assert body["clusters"]["local"]["reachable"] is False
+    (step,) = body["clusters"]["local"]["steps"]
+    assert (step["name"], step["ok"]) == ("slurm", False)
+    assert "sinfo is not installed" in step["seen"]
+    assert "bin_dir" in step["todo"]
+    assert body["settings"]["slurm.read_timeout"] == {"value": 3.0, "from": "slurm-agent.toml"}
+    assert len(body["policy"]["sha256"]) == 64
+    assert Path(body["ledger"]["folder"]).is_absolute()
+
+
+def test_the_line_that_ended_a_command_is_shown_and_where_to_mend_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project.parent / "bin"
+    folder.mkdir()
+    command = folder / "sinfo"
+    command.write_text(
+        "#!/bin/sh\necho 'sinfo: error: lookup failed' >&2\necho 'sinfo: fatal: no source' >&2\nexit 1\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(folder))
+    assert main.main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "NO  slurm       sinfo: fatal: no source\n" in out
+    assert "slurm-agent.toml" in out.partition("no source")[2]
+
+
+def test_a_ledger_that_had_to_move_is_told_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = ledger_location.LedgerFolder(Path("/var/tmp/mine"), "It lies on a network file system (nfs4).")
+    monkeypatch.setattr(doctor_command, "ledger_folder", lambda _: moved)
+    main.main(["doctor"])
+    out = capsys.readouterr().out
+    assert "folder: /var/tmp/mine" in out
+    assert "network file system (nfs4)" in out
+
+
+def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "slurm.read_timeout" in out
+    assert "cluster local:" in out
+    assert "NO  slurm" in out
+
+
+def test_a_setting_that_is_wrong_is_exit_2_and_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "slurm-agent.toml").write_text('log_level = "loud"\n')
+    assert main.main(["doctor", "--json"]) == 2
+    assert "log_level" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+def test_each_cluster_of_the_settings_is_looked_at_up_to_its_first_fault(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = '[clusters.far]\nhost = "no-such-host.invalid"\nremote_root = "x"\nconnect_timeout = 2\n'
+    near = f'[clusters.near.slurm]\nbin_dir = "{project.parent}/none"\n'
+    (project / "slurm-agent.toml").write_text(far + near)
+    assert main.main(["doctor", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["clusters"]
+    assert {name: [(step["name"], step["ok"]) for step in way["steps"]] for name, way in found.items()} == {
+        "far": [("name", False)],
+        "near": [("slurm", False)],
+    }
+    assert "host" in found["far"]["steps"][0]["todo"]
+    assert main.main(["doctor", "--cluster", "near", "--json"]) == 1
+    assert list(json.loads(capsys.readouterr().out)["clusters"]) == ["near"]
+
+
+def test_a_memory_server_is_asked_whether_it_takes_records(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    main.main(["doctor", "--json"])
+    assert json.loads(capsys.readouterr().out)["memory"] is None
+    server = Path(__file__).parents[1] / "services" / "memories.py"
+    for way, line in (
+        ("", "ok  memory      m 1, tool store_memory"),
+        ("bare", "NO  memory      the memory server has none"),
+    ):
+        monkeypatch.setenv("SLURM_AGENT_MEMORY__COMMAND", json.dumps([sys.executable, str(server), "/dev/null", way]))
+        main.main(["doctor"])
+        assert line in capsys.readouterr().out

@@ -1,0 +1,85 @@
+"""doctor goes the way to a cluster step by step and ends at the first thing that is wrong."""
+
+import asyncssh
+import pytest
+from tests.unit.transport.sshserver import Node
+
+from slurm_agent_tools.cli.commands import doctor_steps
+from slurm_agent_tools.settings import ClusterSettings
+from slurm_agent_tools.transport.ssh.remote import SshTransport
+
+WELL = {
+    "sinfo": "echo slurm 22.05.8",
+    "scontrol": "echo Slurmctld is UP",
+    "sacct": "true",
+    "date": "exec /bin/date +%s",
+}
+FAULTS = {  # what is wrong -> the first step that fails, what is seen, what to do
+    "unknown name": ("name", "no-such-host.invalid is not a known name", "VPN"),
+    "closed port": ("tcp", "nothing answers at 127.0.0.1:1", "`port`"),
+    "broken configuration": ("name", "line 2: user has no value", "Mend it until `ssh node` works"),
+    "unknown key": ("host key", "is not known (ssh-ed25519 SHA256:", "compare this fingerprint"),
+    "wrong user key": ("login", "refused the login", "ssh-add"),
+    "shell that ends": ("login", "ran no command: Closed today", "Look at what"),
+    "no sinfo": ("slurm", "sinfo is not installed on node", "slurm.bin_dir"),
+    "no slurm.conf": ("slurm", "could not establish a configuration source", "conf"),
+    "no controller": ("controller", "Slurmctld is DOWN", "scontrol ping"),
+    "no slurmdbd": ("accounting", "Problem talking to the database", "slurmdbd"),
+    "no project": ("project", "is not a folder on node", "mkdir -p"),
+    "clock": ("clock", "3600 s ahead of this machine", "NTP"),
+}
+
+
+async def test_doctor_stops_at_the_first_thing_that_fails(node):
+    place = SshTransport("there", node.settings())
+    found = [step async for step in doctor_steps.check_steps(place)]
+    assert [step.name for step in found][:4] == ["name", "tcp", "host key", "login"]
+    assert [step.ok for step in found] == [True] * (len(found) - 1) + [found[-1].ok]
+    await place.close()
+    unknown = SshTransport("there", node.settings(known_hosts=node.folder / "absent"))
+    found = [step async for step in doctor_steps.check_steps(unknown)]
+    assert [(step.name, step.ok) for step in found] == [("name", True), ("tcp", True), ("host key", False)]
+    assert found[-1].todo
+
+
+def _spoiled(node: Node, fault: str) -> ClusterSettings:
+    """Settings with which just this goes wrong."""
+    spoiled = {
+        "no slurm.conf": ("sinfo", "echo sinfo: could not establish a configuration source; exit 1"),
+        "no controller": ("scontrol", "echo Slurmctld is DOWN; exit 1"),
+        "no slurmdbd": ("sacct", "echo sacct: error: Problem talking to the database >&2; exit 1"),
+        "clock": ("date", "echo $(( $(/bin/date +%s) + 3600 ))"),
+    }
+    for name, text in (WELL | dict(filter(None, [spoiled.get(fault)]))).items():
+        (node.folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (node.folder / name).chmod(0o755)
+    (node.folder / "sinfo").unlink() if fault == "no sinfo" else None
+    node.profile = f"PATH={node.folder}:$PATH\n" + ("echo Closed today; exit" if fault == "shell that ends" else "")
+    settings = node.settings(slurm={"bin_dir": node.folder})
+    if fault == "wrong user key":
+        asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(node.folder / "key"))
+    if fault == "unknown key":
+        settings.known_hosts.write_text("")
+    if fault == "broken configuration":
+        settings.ssh_config.write_text("Host node\n User\n")
+    more = {"unknown name": {"host": "no-such-host.invalid"}, "closed port": {"port": 1},
+            "no project": {"remote_root": "absent"}}.get(fault, {})  # fmt: skip
+    return settings.model_copy(update=more)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_doctor_ends_at_what_is_wrong_and_says_what_to_do(node, fault):
+    place = SshTransport("there", _spoiled(node, fault))
+    found = [step async for step in doctor_steps.check_steps(place)]
+    await place.close()
+    name, seen, todo = FAULTS[fault]
+    assert [step.ok for step in found] == [True] * (len(found) - 1) + [False]
+    assert (found[-1].name, seen in found[-1].seen, todo in found[-1].todo) == (name, True, True), found[-1]
+
+
+async def test_doctor_is_content_where_all_is_well(node):
+    place = SshTransport("there", _spoiled(node, "nothing"))
+    found = [step async for step in doctor_steps.check_steps(place)]
+    await place.close()
+    names = ["name", "tcp", "host key", "login", "slurm", "controller", "accounting", "project", "clock"]
+    assert [(step.name, step.ok) for step in found] == [(name, True) for name in names]

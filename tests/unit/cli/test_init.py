@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from slurm_agent_tools.cli.commands import init_command
+from slurm_agent_tools.errors import InputError, StorageError
+
+pytestmark = pytest.mark.proves("init-overwrites-nothing")
+
+FILES = {
+    "slurm-agent.toml", "policies/project.yaml", "policies/policy.schema.json",
+    ".vscode/mcp.json", ".mcp.json",
+    ".github/agents/slurm-manager.agent.md", "scripts/slurm/generated/.gitkeep", "logs/slurm/.gitkeep",
+    "results/.gitkeep",
+}  # fmt: skip
+
+
+def called(folder: Path, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    init_command.add_arguments(parser)
+    return init_command.run(parser.parse_args([str(folder), *words]))
+
+
+def told(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert called(folder, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_empty_folder_gets_every_file(tmp_path, capsys):
+    body = told(tmp_path / "new", capsys)
+
+    assert body["folder"] == str(tmp_path / "new")
+    assert {file["path"]: file["action"] for file in body["files"]} == dict.fromkeys(FILES, "created")
+    assert all((tmp_path / "new" / path).is_file() for path in FILES)
+
+
+def test_a_second_run_changes_nothing(tmp_path, capsys):
+    told(tmp_path, capsys)
+    (tmp_path / "slurm-agent.toml").write_text("# mine\n")
+    before = {path: (tmp_path / path).read_bytes() for path in FILES}
+
+    body = told(tmp_path, capsys)
+
+    assert {file["action"] for file in body["files"]} == {"kept"}
+    assert {path: (tmp_path / path).read_bytes() for path in FILES} == before
+
+
+def test_a_dangling_link_is_kept_and_not_followed(tmp_path, capsys):
+    (tmp_path / ".mcp.json").symlink_to(tmp_path / "elsewhere.json")
+
+    body = told(tmp_path, capsys)
+
+    assert {"path": ".mcp.json", "action": "kept"} in body["files"]
+    assert not (tmp_path / "elsewhere.json").exists()
+
+
+def test_the_client_files_start_the_server_and_never_in_the_sandbox(tmp_path):
+    called(tmp_path)
+
+    code = json.loads((tmp_path / ".vscode/mcp.json").read_text())["servers"]["slurm-agent-tools"]
+    claude = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["slurm-agent-tools"]
+    assert code == {
+        "type": "stdio", "command": "slurm-agent-tools", "args": ["serve"], "cwd": "${workspaceFolder}",
+    }  # fmt: skip
+    assert claude == {"type": "stdio", "command": "slurm-agent-tools", "args": ["serve"]}
+
+
+def test_the_settings_name_the_policy_file_and_both_can_be_read(tmp_path):
+    called(tmp_path)
+
+    settings = tomllib.loads((tmp_path / "slurm-agent.toml").read_text())
+    assert settings == {"policy": "policies/project.yaml"}
+    assert yaml.safe_load((tmp_path / settings["policy"]).read_text()) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "words"),
+    [
+        (".vscode/mcp.json", '{"servers": {"other": {}}}', "does not name this server"),
+        (".vscode/mcp.json", '{// mine\n"servers": {}}', "is not plain JSON"),
+        (".mcp.json", "[]", "does not name this server"),
+    ],
+)
+def test_a_client_file_without_our_server_is_kept_and_the_lines_to_add_are_told(tmp_path, capsys, path, content, words):
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(content)
+
+    notes = told(tmp_path, capsys)["notes"]
+
+    assert (tmp_path / path).read_text() == content
+    assert [note for note in notes if path in note and words in note and '"command": "slurm-agent-tools"' in note]
+
+
+def test_a_client_file_that_names_our_server_gets_no_note(tmp_path, capsys):
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"slurm-agent-tools": {"command": "elsewhere"}}}')
+
+    notes = told(tmp_path, capsys)["notes"]
+
+    assert not [note for note in notes if ".mcp.json" in note]
+
+
+@pytest.mark.parametrize("path", ["tools/__init__.py", "tools.py", "tools/agent_tools/__init__.py"])
+def test_a_package_of_the_users_that_hides_ours_is_told(tmp_path, capsys, path):
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).touch()
+
+    notes = told(tmp_path, capsys)["notes"]
+
+    assert [note for note in notes if "hides tools.agent_tools" in note]
+
+
+def test_a_plain_folder_named_tools_hides_nothing(tmp_path, capsys):
+    (tmp_path / "tools").mkdir()
+
+    assert not [note for note in told(tmp_path, capsys)["notes"] if "hides" in note]
+
+
+def test_the_text_says_for_each_file_what_became_of_it(tmp_path, capsys):
+    (tmp_path / "slurm-agent.toml").touch()
+
+    assert called(tmp_path) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "  kept     slurm-agent.toml" in lines
+    assert "  created  .mcp.json" in lines
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_input_error(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(InputError, match=r"folder: .* is not a folder"):
+        called(tmp_path / "file")
+
+
+def test_a_file_in_the_place_of_a_folder_inside_is_told(tmp_path):
+    (tmp_path / "results").touch()
+
+    with pytest.raises(StorageError, match="results is not a folder"):
+        called(tmp_path)
+
+
+def test_the_agent_file_is_the_one_of_this_repository(tmp_path):
+    called(tmp_path)
+
+    ours = Path(__file__).parents[3] / ".github/agents/slurm-manager.agent.md"
+    assert (tmp_path / ".github/agents/slurm-manager.agent.md").read_text() == ours.read_text()
+
+
+def test_a_command_that_only_this_environment_has_is_told_with_its_full_path(tmp_path, capsys, monkeypatch):
+    here = tmp_path / "environment" / "bin"
+    here.mkdir(parents=True)
+    for name in ("python", "slurm-agent-tools"):
+        (here / name).touch(0o755)
+    (tmp_path / "linked").symlink_to(here.parent)
+    monkeypatch.setattr(sys, "prefix", str(here.parent))
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "linked" / "bin"), "/usr/bin"]))
+
+    [note] = [note for note in told(tmp_path / "mine", capsys)["notes"] if "on your PATH" in note]
+
+    assert f"{here}/slurm-agent-tools" in note
+
+
+def test_a_command_that_the_login_finds_gets_no_note(tmp_path, capsys, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "slurm-agent-tools").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    assert not [note for note in told(tmp_path / "mine", capsys)["notes"] if "PATH" in note]

@@ -1,0 +1,145 @@
+"""The ledger's submissions as records of jobs; ledgers of earlier versions have them too."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.models.job import Usage
+from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.store.database import MIGRATIONS
+from slurm_agent_tools.store.job_records import usage_text
+from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.submissions import Owner, Submission
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ADA = Owner("ada", "/home/ada/p", "lab")
+USED = Usage(elapsed_seconds=50, cpu_seconds=1.5, memory_peak_bytes=2**30, gpu_utilization=None)
+
+
+def submission(number: int = 1, **changes: object) -> Submission:
+    plain = Submission(
+        token=f"sat-{number}", idempotency_key=f"k{number}", phase="released", created=NOW + timedelta(minutes=number),
+        updated=NOW, script_path="train.sh", script_sha256="s", request_sha256="r", job_name="train", slots=1,
+        decision_id="d", job_id=number, request_json='{"cpus": 4, "memory_bytes": 8, "memory": "8B"}',
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = Store(tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.proves("jobs-are-remembered")
+def test_a_job_is_remembered_with_its_request_its_end_its_use_and_its_result(store):
+    ends = {"started": NOW + timedelta(minutes=3), "ended": NOW + timedelta(minutes=4)}
+    store.add(ADA, submission(7, run_id="sweep-7"))
+    store.update(
+        submission(7), outcome="FAILED", category="missing-module", exit_code=1, partition="gpu", tasks=3,
+        usage_json=usage_text(USED), **ends,
+    )  # fmt: skip
+    store.add_result(ADA, "results/a.json", name="a", status="failed", job_id="7_2", at=NOW)
+    (found,) = store.history(ADA)
+    assert found == JobRecord(
+        job_id="7", cluster="lab", project="/home/ada/p", user="ada", name="train", script_path="train.sh",
+        script_sha256="s", requested=Resources(cpus=4, memory_bytes=8), submitted=NOW + timedelta(minutes=7),
+        state="FAILED", partition="gpu", run_id="sweep-7", exit_code=1, category="missing-module", usage=USED,
+        result_path="results/a.json", tasks=3, **ends,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "state"), [
+    ({}, "UNKNOWN"),
+    ({"seen": "RUNNING"}, "RUNNING"),
+    ({"seen": "RUNNING", "outcome": "TIMEOUT"}, "TIMEOUT"),
+    ({"phase": "cancelled"}, "CANCELLED"),
+])  # fmt: skip
+def test_the_state_is_the_end_or_what_was_last_seen(store, changes, state):
+    store.add(ADA, submission(**changes))
+    assert [one.state for one in store.history(ADA)] == [state]
+
+
+def test_a_state_that_stands_for_the_category_is_none(store):
+    store.add(ADA, submission(outcome="FAILED", category="FAILED"))
+    assert [one.category for one in store.history(ADA)] == [None]
+
+
+@pytest.mark.parametrize(("asked", "found"), [
+    ({}, ["4", "3", "2", "1"]),
+    ({"name": "train"}, ["4", "2", "1"]),
+    ({"script_sha256": "other"}, ["4"]),
+    ({"script_path": "eval.sh"}, ["3"]),
+    ({"run_id": "r"}, ["2"]),
+    ({"name": "train", "run_id": "r"}, ["2"]),
+    ({"name": "eval", "run_id": "r"}, []),
+    ({"name": "x' OR 1=1 --"}, []),
+    ({"since": NOW + timedelta(minutes=3)}, ["4", "3"]),
+    ({"limit": 2}, ["4", "3"]),
+])  # fmt: skip
+def test_records_are_chosen_by_all_that_is_stated_newest_first(store, asked, found):
+    store.add(ADA, submission(1))
+    store.add(ADA, submission(2, run_id="r"))
+    store.add(ADA, submission(3, job_name="eval", script_path="eval.sh"))
+    store.add(ADA, submission(4, script_sha256="other"))
+    store.add(ADA, submission(5, job_id=None, phase="refused"))
+    store.add(Owner("ada", "/home/ada/q", "lab"), submission(6))
+    store.add(Owner("ada", "/home/ada/p", "far"), submission(8))
+    assert [one.job_id for one in store.history(ADA, **asked)] == found
+
+
+@pytest.mark.parametrize("job_id", ["71", "1", "70_7", None])
+def test_a_result_of_another_job_is_not_taken_for_its_own(store, job_id):
+    store.add(ADA, submission(7))
+    store.add_result(ADA, "results/a.json", name="a", status="success", job_id=job_id, at=NOW)
+    assert [one.result_path for one in store.history(ADA)] == [None]
+
+
+def test_two_projects_may_save_a_result_under_the_same_name(store):
+    other = Owner("ada", "/home/ada/q", "lab")
+    for number, owner in enumerate((ADA, other)):
+        store.add(owner, submission(number))
+        store.add_result(owner, "results/a.json", name="a", status="success", job_id=str(number), at=NOW)
+    assert [store.history(owner)[0].result_path for owner in (ADA, other)] == ["results/a.json"] * 2
+
+
+def test_jobs_without_an_end_are_asked_for_until_slurm_has_forgotten_them(store):
+    store.add(ADA, submission(1))
+    store.add(ADA, submission(2, outcome="COMPLETED"))
+    store.add(ADA, submission(3, phase="held"))
+    store.add(ADA, submission(4, seen="UNKNOWN"))
+    store.add(ADA, submission(5, seen="RUNNING"))
+    store.add(ADA, submission(6, updated=NOW + timedelta(seconds=9)))
+    assert [run.job_id for run in store.unended(ADA, before=NOW + timedelta(seconds=1))] == [5, 1]
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_a_ledger_of_each_earlier_version_is_brought_to_this_one_with_its_jobs(tmp_path, version):
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        for statements in MIGRATIONS[:version]:
+            for statement in filter(str.strip, statements.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.execute(
+            "INSERT INTO submissions (token, user, project, cluster, idempotency_key, phase, created, updated,"
+            " script_path, script_sha256, request_sha256, job_name, slots, decision_id, job_id, request_json, outcome)"
+            " VALUES ('t', 'ada', '/home/ada/p', 'lab', 'k', 'released', 1, 1, 'a.sh', 's', 'r', 'a', 1, 'd', 7,"
+            " '{\"cpus\": 2}', 'COMPLETED')"
+        )
+        db.execute("INSERT INTO results VALUES ('results/a.json', 'ada', '/home/ada/p', 'lab', 'a', 'success', '7', 1)")
+    db.close()
+    opened = Store(tmp_path)
+    (found,) = opened.history(ADA)
+    assert (found.job_id, found.state, found.requested, found.usage) == ("7", "COMPLETED", Resources(cpus=2), None)
+    assert found.result_path == "results/a.json"
+    (run,) = opened.accepted(ADA)
+    opened.update(run, usage_json=usage_text(USED), partition="gpu")
+    assert [(one.usage, one.partition) for one in opened.history(ADA)] == [(USED, "gpu")]
+    opened.close()

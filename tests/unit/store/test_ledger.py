@@ -1,0 +1,331 @@
+import json
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.store.database import MIGRATIONS
+from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.submissions import Owner, Submission
+from slurm_agent_tools.store.user_lock import submission_lock
+
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+ALICE = Owner("alice", "/home/alice/p", "default")
+OTHER_PROJECT = Owner("alice", "/home/alice/q", "default")
+
+
+def submission(token: str = "t1", **changes: object) -> Submission:
+    plain = Submission(
+        token=token, idempotency_key=f"key-{token}", phase="intent", created=NOW, updated=NOW, script_path="a.sh",
+        script_sha256="s", request_sha256="r", job_name="a", slots=1, decision_id="d",
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = Store(tmp_path / "state")
+    yield opened
+    opened.close()
+
+
+def test_a_submission_comes_back_as_it_was_written(store):
+    wanted = submission(run_id="run 7", analysed=NOW + timedelta(seconds=0.5), failed=True, job_id=9)
+    store.add(ALICE, wanted)
+    assert store.by_key(ALICE, "key-t1") == wanted
+    assert store.by_job(ALICE, 9) == wanted
+
+
+def test_an_update_is_seen_by_another_process(store):
+    store.add(ALICE, submission())
+    store.update(submission(), phase="held", job_id=12)
+    other = Store(store.folder)
+    found = other.by_job(ALICE, 12)
+    other.close()
+    assert found is not None
+    assert found.phase == "held"
+
+
+def test_records_belong_to_user_project_and_cluster(store):
+    store.add(ALICE, submission(job_id=3))
+    assert store.by_job(OTHER_PROJECT, 3) is None
+    assert store.accepted(OTHER_PROJECT) == []
+    assert store.managed_ids(OTHER_PROJECT) == {3}
+    assert store.managed_ids(Owner("bob", "/home/alice/p", "default")) == frozenset()
+
+
+def test_open_submissions_are_those_whose_fate_is_not_settled(store):
+    for token, phase in [("a", "intent"), ("b", "unconfirmed"), ("c", "held"), ("d", "released"), ("e", "lost")]:
+        store.add(ALICE, submission(token, phase=phase))
+    assert [item.token for item in store.open_submissions(OTHER_PROJECT)] == ["a", "b", "c"]
+    store.add(ALICE, submission("f", phase="refused"))
+    assert [item.token for item in store.open_submissions(ALICE, lost_since=NOW)] == ["a", "b", "c", "e", "f"]
+
+
+def test_a_read_is_remembered_with_its_time(store):
+    assert store.last_read(ALICE, "status") is None
+    store.mark_read(ALICE, "status", NOW)
+    store.mark_read(ALICE, "status", NOW + timedelta(minutes=1))
+    assert store.last_read(ALICE, "status") == NOW + timedelta(minutes=1)
+    assert store.last_read(OTHER_PROJECT, "status") is None
+
+
+def test_a_decision_is_one_line_of_json_and_later_ones_come_behind(store):
+    store.log_decision({"verdict": "deny", "name": 'a\nb "c"'})
+    store.log_decision({"verdict": "allow", "at": NOW})
+    lines = store.decisions.read_text().splitlines()
+    assert [json.loads(line)["verdict"] for line in lines] == ["deny", "allow"]
+    assert json.loads(lines[0])["name"] == 'a\nb "c"'
+
+
+def test_everything_is_private_to_the_user(store):
+    store.log_decision({})
+    for path in (store.folder, store.path, store.decisions):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def test_many_threads_write_without_losing_a_record(store):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: store.add(ALICE, submission(f"t{number}", job_id=number)), range(40)))
+        list(pool.map(lambda number: store.log_decision({"n": number}), range(40)))
+    assert len(store.accepted(ALICE)) == 40
+    assert len(store.decisions.read_text().splitlines()) == 40
+
+
+def test_a_ledger_of_a_newer_version_is_refused(store):
+    with sqlite3.connect(store.path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StorageError, match="newer version"):
+        Store(store.folder)
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError) as caught:
+        Store(tmp_path / "file" / "state")
+    assert "SLURM_AGENT_STATE_DIR" in caught.value.hint
+
+
+def test_only_one_holds_the_submission_lock(tmp_path):
+    with submission_lock(tmp_path) as first, submission_lock(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with submission_lock(tmp_path) as again:
+        assert again
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path):
+    code = (
+        "import os, pathlib, sys; from slurm_agent_tools.store.user_lock import submission_lock\n"
+        "with submission_lock(pathlib.Path(sys.argv[1])) as mine: assert mine; os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9
+    with submission_lock(tmp_path) as mine:
+        assert mine
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+def test_an_update_leaves_alone_what_another_process_wrote_meanwhile(store):
+    store.add(ALICE, submission(job_id=4))
+    mine = store.by_job(ALICE, 4)
+    other = Store(store.folder)
+    assert other.note_drift(mine, "found")
+    other.update(mine, analysed=NOW)
+    other.close()
+    store.update(mine, phase="released")
+    now = store.by_job(ALICE, 4)
+    assert (now.phase, now.drift_json, now.analysed) == ("released", "found", NOW)
+
+
+def test_a_phase_is_only_settled_from_the_phase_that_was_seen(store):
+    store.add(ALICE, submission())
+    seen = store.by_key(ALICE, "key-t1")
+    store.update(seen, phase="released", job_id=5)
+    assert store.advance(seen, phase="held", job_id=5) is None
+    assert store.by_key(ALICE, "key-t1").phase == "released"
+    assert store.advance(replace(seen, phase="released"), phase="cancelled").phase == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("facts", "repeated"),
+    [
+        ({"phase": "released"}, True),
+        ({"phase": "released", "delivered": NOW}, False),
+        ({"phase": "released", "updated": NOW - timedelta(seconds=90)}, False),
+        ({"phase": "released", "request_sha256": "another"}, False),
+        ({"phase": "held", "delivered": NOW}, True),
+        ({"phase": "intent", "updated": NOW - timedelta(seconds=90)}, True),
+        ({"phase": "unconfirmed", "created": NOW - timedelta(minutes=11)}, False),
+        ({"phase": "refused"}, False),
+        ({"phase": "lost"}, False),
+        ({"phase": "cancelled"}, False),
+    ],
+)
+def test_a_request_without_a_key_repeats_one_whose_answer_was_never_delivered(store, facts, repeated):
+    store.add(ALICE, submission(**facts))
+    since, begun = NOW - timedelta(seconds=60), NOW - timedelta(minutes=10)
+    assert (store.undelivered(ALICE, "r", since=since, begun=begun) is not None) is repeated
+    assert store.undelivered(OTHER_PROJECT, "r", since=since, begun=begun) is None
+
+
+def test_a_delivered_answer_is_no_longer_repeated(store):
+    store.add(ALICE, submission(phase="released"))
+    store.deliver("t1")
+    found = store.undelivered(ALICE, "r", since=NOW - timedelta(days=1), begun=NOW - timedelta(days=1))
+    assert found is None
+
+
+@pytest.mark.proves("on-disk-before-the-answer")
+def test_a_full_disk_is_said_and_the_ledger_goes_on_when_there_is_room_again(store):
+    store.add(ALICE, submission("t0"))
+    pages = store._db._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StorageError, match="the disk is full") as caught:
+        store.add(ALICE, submission("t1", request_json="x" * 100_000))
+    assert "Free disk space" in caught.value.hint
+    store._db._db.execute("PRAGMA max_page_count = 100000")
+    store.add(ALICE, submission("t2"))
+    assert [item.token for item in store.open_submissions(ALICE)] == ["t0", "t2"]
+
+
+def test_a_ledger_of_the_first_version_is_brought_to_this_one(tmp_path):
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
+        for statement in filter(str.strip, MIGRATIONS[0].split(";")):
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 1")
+        db.execute(
+            "INSERT INTO submissions VALUES ('t1', 'alice', '/home/alice/p', 'default', 'k', 'released', 1, 1, 'a.sh',"
+            " 's', 'r', 'a', 1, 'd', NULL, 7, '{}', NULL, 'FAILED', 1, NULL, NULL)"
+        )
+    db.close()
+    opened = Store(tmp_path)
+    assert [(run.job_id, run.failed, run.delivered, run.files_json) for run in opened.accepted(ALICE)] == [
+        (7, True, None, "{}")
+    ]
+    opened.close()
+
+
+def test_two_processes_may_open_a_new_ledger_at_the_same_moment(tmp_path):
+    """SQLite lets the second one not wait by itself while the first one makes the file."""
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.2, other.rollback)
+    timer.start()
+    opened = Store(tmp_path)
+    timer.join()
+    other.close()
+    opened.add(ALICE, submission())
+    assert opened.by_key(ALICE, "key-t1") is not None
+    opened.close()
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_ledger_that_was_taken_away_while_it_was_open_is_not_written_to(store, how):
+    store.add(ALICE, submission("t0"))
+    if how == "removed":
+        shutil.rmtree(store.folder)
+    else:
+        store.folder.rename(store.folder.with_name("away"))
+    other = None
+    if how == "replaced":
+        other = Store(store.folder)
+        other.add(ALICE, submission("t2"))
+    store.add(ALICE, submission("t1"))
+    seen = other or Store(store.folder)
+    known = {item.token for item in seen.open_submissions(ALICE)}
+    seen.close()
+    assert known == {item.token for item in store.open_submissions(ALICE)}
+    assert known == ({"t1", "t2"} if how == "replaced" else {"t1"})
+
+
+def test_a_ledger_that_cannot_be_opened_anew_is_an_error_and_the_old_one_counts_when_it_is_back(store):
+    store.add(ALICE, submission("t0"))
+    away = store.folder.with_name("away")
+    store.folder.rename(away)
+    store.folder.write_text("")
+    with pytest.raises(StorageError):
+        store.add(ALICE, submission("t1"))
+    store.folder.unlink()
+    away.rename(store.folder)
+    store.add(ALICE, submission("t2"))
+    assert [item.token for item in store.open_submissions(ALICE)] == ["t0", "t2"]
+
+
+def test_a_ledger_that_was_cut_to_nothing_is_damaged_and_no_new_one(store):
+    store.log_decision({"at": "now"})
+    store.close()
+    store.path.write_bytes(b"")
+    with pytest.raises(StorageError, match="damaged") as caught:
+        Store(store.folder)
+    assert "Move the file away" in caught.value.hint
+    assert store.path.read_bytes() == b""
+    store.path.unlink()
+    Store(store.folder).close()
+
+
+@pytest.mark.parametrize("left", [1, 100, 4096, 4097, 8192])
+def test_a_ledger_that_was_cut_short_is_damaged_and_stays_as_it_is(store, left):
+    store.log_decision({"at": "now"})
+    for number in range(50):
+        store.add(ALICE, submission(f"t{number}", request_json="x" * 500))
+    store.close()
+    cut = store.path.read_bytes()[:left]
+    store.path.write_bytes(cut)
+    with pytest.raises(StorageError, match="damaged"):
+        Store(store.folder)
+    assert store.path.read_bytes() == cut
+
+
+@pytest.mark.parametrize("spoiled", [b"key-t7", b"INTEGER NOT NULL"])
+def test_a_ledger_with_other_bytes_in_it_is_damaged_and_the_message_shows_none_of_them(store, spoiled):
+    for number in range(9):
+        store.add(ALICE, submission(f"t{number}", job_id=number))
+    store.close()
+    data = store.path.read_bytes()
+    assert spoiled in data
+    store.path.write_bytes(data.replace(spoiled, b"\xff" * len(spoiled)))
+    with pytest.raises(StorageError, match=r"it is damaged$"):
+        Store(store.folder).accepted(ALICE)
+
+
+def written(folder: Path, version: int) -> None:
+    """A ledger as a version before this one left it, with one job."""
+    with sqlite3.connect(folder / "ledger.sqlite3") as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        for statement in filter(str.strip, ";".join(MIGRATIONS[:version]).split(";")):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.execute(
+            "INSERT INTO submissions (token, user, project, cluster, idempotency_key, phase, created, updated,"
+            " script_path, script_sha256, request_sha256, job_name, slots, decision_id, job_id, request_json)"
+            " VALUES ('t0', 'alice', '/home/alice/p', 'default', 'k', 'released', 1, 1, 'a.sh', 's', 'r', 'a', 1, 'd',"
+            " 7, '{}')"
+        )
+    db.close()
+
+
+@pytest.mark.proves("killed-anywhere-loses-nothing")
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS) + 1))
+def test_a_ledger_of_any_version_may_be_opened_by_several_at_the_same_moment(tmp_path, version):
+    written(tmp_path, version)
+
+    def use(number: int) -> None:
+        opened = Store(tmp_path)
+        opened.add(ALICE, submission(f"t{number}", job_id=number + 10))
+        opened.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(use, range(1, 5)))
+    opened = Store(tmp_path)
+    assert {run.token for run in opened.accepted(ALICE)} == {"t0", "t1", "t2", "t3", "t4"}
+    opened.close()

@@ -1,0 +1,85 @@
+"""Secrets are masked, what only looks like one is not, and no text takes long."""
+
+import time
+
+import pytest
+
+from slurm_agent_tools.text.masking import MASK, ROWS, mask, mask_settings
+
+ORDINARY = (
+    "job 123456_7 on gpu[01-04], exit code 0:15",
+    "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "commit 2fd4e1c67a2d28fced849ee1bb76e7391b93eb12",
+    "token_accuracy=0.93 tokens_per_second=51234.5 num_tokens: 4096 max_new_tokens=256",
+    "tokenizer: gpt2 pad_token=[PAD] eos_token='</s>' bos_token: <|endoftext|> sep_token=None",
+    "PWD=/home/alice/project OLDPWD=/tmp",
+    "saved /scratch/alice/run-2026-01-02/checkpoint-00012000/model.safetensors",
+    "password: required, api_key=None, secret=${SECRET}, --password-file /run/pw",
+    "tcp://10.0.0.1:29500 s3://bucket/key https://host:8080/path@v2",
+    "loss=0.1234 key=value author=alice monkey: 5 primary_key=id sort_key=date",
+    "Bearer of news; basic authentication is on; cookie policy",
+    "sat-0123456789abcdef is the job's own mark",
+    "uuid 123e4567-e89b-12d3-a456-426614174000",
+    "git@github.com:group/project.git",
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_every_kind_masks_its_samples_and_leaves_its_near_miss(row):
+    for sample in row.samples:
+        assert row.pattern.search(sample), sample
+        assert MASK in mask(f"before {sample} behind"), sample
+        assert mask(f"before {sample} behind").endswith(" behind")
+    assert mask(row.near_miss) == row.near_miss
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_what_is_no_secret_stays_as_it_is(text):
+    assert mask(text) == text
+
+
+def test_the_name_before_a_secret_stays():
+    text = 'export AWS_SECRET_ACCESS_KEY="abcd/efgh+ijkl" HF_TOKEN=abc123def456 LR=0.1'
+    assert mask(text) == f'export AWS_SECRET_ACCESS_KEY="{MASK}" HF_TOKEN={MASK} LR=0.1'
+
+
+def test_a_key_over_several_lines_is_masked_and_the_lines_after_it_keep_their_numbers():
+    body = "\n".join(["QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 2] * 20)
+    text = f"one\n-----BEGIN RSA PRIVATE KEY-----\n{body}\nAB==\n-----END RSA PRIVATE KEY-----\nRuntimeError: x"
+    masked = mask(text)
+    assert "QUJDREVG" not in masked
+    assert masked.count("\n") == text.count("\n")
+    assert masked.endswith("\nRuntimeError: x")
+
+
+def test_masking_twice_changes_nothing_more():
+    for row in ROWS:
+        for sample in row.samples:
+            assert mask(mask(sample)) == mask(sample)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "-eyJ", "://", "-----BEGIN PRIVATE KEY-----", "A: b\n", "token=", "SG.aaaaaaaaaaaaaaaaaaaa.", "curl -u "],
+)  # fmt: skip
+def test_a_hostile_line_of_a_megabyte_takes_no_more_than_a_few_seconds(unit):
+    every_word = " ".join(word for row in ROWS for word in row.words)
+    text = every_word + (unit * (2**20 // len(unit)))
+    begun = time.process_time()
+    mask(text)
+    assert time.process_time() - begun < 5  # under 1 s where nothing else runs; a quadratic pattern takes minutes
+
+
+def test_settings_are_masked_by_the_names_of_their_keys():
+    settings = {
+        "lr": 0.1, "tokenizer": "gpt2", "eos_token": "</s>", "max_tokens": 4096, "api_key": "plainword", "password": "",
+        "db": {"password": "hunter2", "url": "postgres://me:hunter2@db/x"},
+        "headers": [{"Authorization": "Bearer 0123456789abcdef"}],
+        "secret_santa": True, "hub_token": "abcd1234efgh", "passwords": 3,
+    }  # fmt: skip
+    masked, places = mask_settings(settings)
+    assert places == ["api_key", "db.password", "db.url", "headers[0].Authorization", "hub_token"]
+    assert masked["db"] == {"password": MASK, "url": f"postgres://me:{MASK}@db/x"}
+    assert {key: masked[key] for key in ("lr", "tokenizer", "eos_token", "max_tokens", "password", "secret_santa")} == {
+        key: settings[key] for key in ("lr", "tokenizer", "eos_token", "max_tokens", "password", "secret_santa")
+    }

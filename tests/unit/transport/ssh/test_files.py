@@ -1,0 +1,32 @@
+"""Files on the other side, as they are there."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.transport.sshserver import Node, running
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.transport.local import LocalFiles
+from slurm_agent_tools.transport.ssh.remote import SshTransport
+
+
+async def test_a_file_is_what_it_is_on_the_other_side(node, tmp_path):
+    place = SshTransport("there", node.settings())
+    (tmp_path / "kept").write_text("x")
+    (tmp_path / "kept").chmod(0o620)
+    for path in (tmp_path / "kept", tmp_path, tmp_path / "none"):
+        found, known = await place.files.stat(str(path)), await LocalFiles().stat(str(path))
+        assert (found is None) == (known is None)
+        if found is not None:
+            assert replace(found, modified=known.modified) == known
+            assert abs((found.modified - known.modified).total_seconds()) < 1
+    await place.close()
+
+
+async def test_where_sftp_is_off_the_error_says_so(tmp_path):
+    async with running(Node(tmp_path, sftp=False)) as node:
+        place = SshTransport("there", node.settings())
+        with pytest.raises(StorageError, match="SFTP is switched off"):
+            await place.files.read(str(tmp_path / "x"))
+        assert (await place.runner.run(["sh", "-c", "exit 127"])).exit_code == 127
+        await place.close()
