@@ -15,7 +15,6 @@ import anyio
 import pytest
 from tests.system.faces import Place, call, laptop
 from tests.system.test_resources import SCRIPT, completed, read, submitted
-from tests.unit.transport.ssh.test_config import TARGETS, settled
 
 from slurm_agent_tools.cli.commands import doctor_steps
 from slurm_agent_tools.devcluster import login_node, slurm_daemons
@@ -46,18 +45,6 @@ async def looked(place: SshTransport) -> list[doctor_steps.CheckStep]:
 
 
 # --- the SSH configuration ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.proves("ssh-config-is-followed")
-def test_ssh_itself_understands_the_same(tmp_path: Path) -> None:
-    folder, told = settled(tmp_path), {}
-    for text in TARGETS:
-        (folder / "config").write_text(text.replace("{folder}", str(folder)))
-        argv = ["ssh", "-G", "-F", str(folder / "config"), "n"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True)
-        found = dict(line.partition(" ")[::2] for line in reversed(done.stdout.splitlines()))
-        told[text] = f"{found['user']}@{found['hostname']}:{found['port']}"
-    assert told == TARGETS
 
 
 @pytest.mark.proves("ssh-config-is-followed", "host-keys-are-checked")

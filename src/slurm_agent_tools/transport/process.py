@@ -1,4 +1,4 @@
-"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `Match exec`, `ProxyCommand`."""
+"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `ssh -G`, `ProxyCommand`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,16 +64,26 @@ async def run(
     )  # fmt: skip
 
 
-def succeeds(line: str, seconds: float = 10.0) -> bool:
-    """Whether a line of the person's own SSH configuration ends well in their shell (ssh_config(5), `Match exec`)."""
-    silent = subprocess.DEVNULL
-    try:
-        done = subprocess.run(  # noqa: S602 - a shell's line by its definition
-            line, shell=True, stdin=silent, stdout=silent, stderr=silent, timeout=seconds, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+def answered(argv: Sequence[str], *, timeout: float) -> EndedProcess:
+    """Run a short question with this process's own environment, and block until it has answered. OSError as `run`.
+
+    At the time limit the whole process group is killed. Errors go to a file: what was left running with them open is
+    not waited for.
+    """
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(
+            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        ) as process:
+            try:
+                out, _ = process.communicate(timeout=timeout)
+            except BaseException as error:
+                _kill(process)
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                return EndedProcess(None, b"", b"", time.monotonic() - start, truncated=False)
+        errors.seek(0)
+        return EndedProcess(process.returncode, out, errors.read(2**16), time.monotonic() - start, truncated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +145,17 @@ async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
         sink.full = sink.full or len(chunk) > room
 
 
-def _kill(process: Process) -> None:
+def _kill(process: Process | subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     else:  # Windows: the first process alone
         process.kill()
 
 
 async def _finish(process: Process, *, kill: bool) -> None:
     if kill:  # also when the first process has ended: a child of it may hold the output open
-        with contextlib.suppress(ProcessLookupError):
-            _kill(process)
+        _kill(process)
     with anyio.CancelScope(shield=True):
         await process.wait()
         await process.aclose()

@@ -17,7 +17,7 @@ WELL = {
 FAULTS = {  # what is wrong -> the first step that fails, what is seen, what to do
     "unknown name": ("name", "no-such-host.invalid is not a known name", "VPN"),
     "closed port": ("tcp", "nothing answers at 127.0.0.1:1", "`port`"),
-    "broken configuration": ("name", "line 2: user has no value", "Mend it until `ssh node` works"),
+    "broken configuration": ("name", "config line 2: ", "Mend it until `ssh node` works"),
     "unknown key": ("host key", "is not known (ssh-ed25519 SHA256:", "compare this fingerprint"),
     "wrong user key": ("login", "refused the login", "ssh-add"),
     "shell that ends": ("login", "ran no command: Closed today", "Look at what"),

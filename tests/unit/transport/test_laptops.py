@@ -1,5 +1,6 @@
 import ast
 import functools
+import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,6 +47,8 @@ def test_nothing_on_the_ssh_way_needs_a_posix_system():
 @pytest.mark.proves("no-posix-over-ssh")
 async def test_a_login_and_its_commands_and_files_work_without_posix(node):
     settings = node.settings()
+    (node.folder / "bin").mkdir()
+    (node.folder / "bin" / "ssh").symlink_to(shutil.which("ssh"))  # Windows has it, and no other program of ours
     code = f"""
 import anyio
 from slurm_agent_tools.settings import ClusterSettings
@@ -59,7 +62,7 @@ async def main():
 anyio.run(main)
 """
     argv = [sys.executable, str(Path(__file__).parents[1] / "no_posix.py"), code]
-    environment = {"HOME": str(node.folder), "USERNAME": "alice", "LOGNAME": "alice", "PATH": "/nowhere"}
+    environment = {"HOME": str(node.folder), "USERNAME": "alice", "LOGNAME": "alice", "PATH": str(node.folder / "bin")}
     done = await anyio.run_process(argv, env=environment, check=False)
     assert (done.stdout.decode(), done.returncode) == (f"{node.folder}\n", 0), done.stderr.decode()
     assert (node.folder / "new").read_text() == "it's\n"

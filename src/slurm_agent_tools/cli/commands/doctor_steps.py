@@ -59,11 +59,12 @@ class _Failed(Exception):
 async def _name_and_port(place: SshTransport) -> list[CheckStep]:
     from slurm_agent_tools.transport.ssh import ssh_login, target  # noqa: PLC0415 - loads asyncssh
 
-    hop, said = await ssh_login.whole(target.first(place.settings), place.settings)
-    goal = target.target(hop, place.settings, said)
+    hop = target.first(place.settings)
+    goal = target.target(hop, place.settings, await ssh_login.asked(hop, place.settings))
     for _ in range(target.JUMPS):  # the first one of all is reached from here
         if goal.jumps:
-            goal = target.target(goal.jumps[0], place.settings)
+            hop = goal.jumps[0]
+            goal = target.target(hop, place.settings, await ssh_login.asked(hop, place.settings))
     if goal.command:
         return [CheckStep("name", ok=True, seen=f"{goal.spelled} through a ProxyCommand")]
     try:
@@ -88,9 +89,8 @@ async def _name_and_port(place: SshTransport) -> list[CheckStep]:
 
 
 async def _key_and_login(place: SshTransport) -> list[CheckStep]:
-    from slurm_agent_tools.transport.ssh import login_failure, target  # noqa: PLC0415
+    from slurm_agent_tools.transport.ssh import login_failure  # noqa: PLC0415
 
-    goal = target.target(target.first(place.settings), place.settings)
     try:
         connection = await place.link.connect()
     except login_failure.Distrusted as error:
@@ -102,7 +102,9 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
     environ = await place.environ()
     return [
         CheckStep("host key", ok=True, seen=f"{shown}is known"),
-        CheckStep("login", ok=True, seen=f"as {goal.spelled}, PATH={sanitize.line(environ.get('PATH', ''))}"),
+        CheckStep(
+            "login", ok=True, seen=f"as {place.key.removeprefix('ssh:')}, PATH={sanitize.line(environ.get('PATH', ''))}"
+        ),
     ]
 
 

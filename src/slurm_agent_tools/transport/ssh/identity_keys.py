@@ -11,9 +11,7 @@ from pathlib import Path
 import asyncssh
 from asyncssh.sk import sk_available
 
-from slurm_agent_tools.transport.ssh.ssh_config import HostValues
-
-_USUAL = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
+from slurm_agent_tools.transport.ssh.ssh_config import HostValues, at_home
 
 
 class Keys:
@@ -34,9 +32,7 @@ class Keys:
         if self._told:
             return []
         self._told = True
-        named = self._found.some("identityfile")
-        usual = [f"~/.ssh/{name}" for name in _USUAL]
-        paths = [self._found.path(text) for text in (usual if named is None else named)]
+        paths = [self._found.path(text) for text in self._found.some("identityfile")]
         wanted = {blob: path for path in paths for blob in _public(path)}
         held = await self._of_agent()
         first = [pair for pair in held if pair.public_data in wanted]
@@ -58,7 +54,7 @@ class Keys:
         if named == "SSH_AUTH_SOCK" or named.startswith("$"):
             path = os.environ.get(named.strip("${}"), "")
         else:
-            path = self._found.path(named)
+            path = at_home(named)
         try:
             self._agent = await asyncssh.connect_agent(path)
             return list(await self._agent.get_keys())
@@ -67,7 +63,7 @@ class Keys:
 
     def _file(self, path: str) -> list[asyncssh.SSHKeyPair]:
         """The key of a file, its certificate first; nothing where there is none that can be used."""
-        certificates = [self._found.path(text) for text in self._found.some("certificatefile") or []]
+        certificates = [self._found.path(text) for text in self._found.some("certificatefile")]
         try:
             pairs = list(
                 asyncssh.load_keypairs([path], certlist=[each for each in certificates if Path(each).is_file()])

@@ -12,12 +12,6 @@ from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
 from slurm_agent_tools.transport.ssh.target import SshTarget
 
-# The order in which ssh asks for them: a person who compares fingerprints has to see the same key.
-_ORDER = (
-    "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
-    "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com", "rsa-sha2-512", "rsa-sha2-256",
-)  # fmt: skip
-
 Keys = tuple[list[asyncssh.SSHKey], list[asyncssh.SSHKey], list[asyncssh.SSHKey]]  # trusted, of authorities, revoked
 
 
@@ -54,12 +48,20 @@ class KnownHosts:
         """The lines with a key of the host itself."""
         return [line for line in self.lines if line.keys[0]]
 
-    def kinds(self) -> list[str]:
-        """Kinds of host keys to ask for: those that are known first, then the others, which a person may compare."""
-        signed = [f"{each.removesuffix('@openssh.com')}-cert-v01@openssh.com" for each in _ORDER if self.authorities]
-        mine = [name.decode("ascii") for key in self(self.label, "", None)[0] for name in key.sig_algorithms]
+    def kinds(self, allowed: Sequence[str]) -> list[str]:
+        """Of the kinds of host keys that ssh would take, in its order: those that are known first.
+
+        The others follow: a person who compares fingerprints has to see the key that ssh shows. ValueError for none.
+        """
         able = {name.decode("ascii") for name in (*get_certificate_algs(), *get_public_key_algs())}
-        return [name for name in dict.fromkeys([*signed, *mine, *_ORDER]) if name in able]
+        taken = [name for name in allowed if name in able]
+        signed = [name for name in taken if "-cert-" in name]
+        mine = {name.decode("ascii") for key in self(self.label, "", None)[0] for name in key.sig_algorithms}
+        plain = [name for name in taken if name not in signed]
+        plain.sort(key=lambda name: name not in mine)
+        if not plain:
+            raise ValueError(f"HostKeyAlgorithms names only what is not known here: {','.join(allowed)}")
+        return [*(signed if self.authorities else ()), *plain]
 
     def __call__(self, host: str, addr: str, port: int | None) -> Keys:  # noqa: ARG002
         """For asyncssh. The address counts for nothing: whoever rules the names could choose it."""

@@ -127,7 +127,7 @@ class SshTransport:
         """ssh:USER@HOST:PORT as the SSH configuration has them. Raises ConfigError."""
         from slurm_agent_tools.transport.ssh import target  # noqa: PLC0415 - loads asyncssh
 
-        return f"ssh:{target.target(target.first(self.settings), self.settings).spelled}"
+        return f"ssh:{target.key(self.settings)}"
 
     async def login_environment(self) -> LoginEnvironment:
         """Asked once, then remembered. Raises SlurmUnreachable, AccessRefused, StorageError and ConfigError."""

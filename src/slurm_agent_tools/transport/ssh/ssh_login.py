@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import anyio
+import anyio.to_thread
 import asyncssh
 
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable
@@ -22,7 +21,7 @@ from slurm_agent_tools.transport.ssh.identity_keys import Keys
 from slurm_agent_tools.transport.ssh.known_hosts import KnownHosts
 from slurm_agent_tools.transport.ssh.login_failure import FailedLogin, login_error
 from slurm_agent_tools.transport.ssh.ssh_config import HostValues
-from slurm_agent_tools.transport.ssh.target import JUMPS, SshHop, SshTarget, domains, first, found, options, target
+from slurm_agent_tools.transport.ssh.target import JUMPS, SshHop, SshTarget, first, found, options, target
 
 _ASKED = 3  # times that one login may ask the person
 
@@ -155,30 +154,22 @@ async def _open(
     hop: SshHop, settings: ClusterSettings, person: Person, way: LoginRoute, depth: int = 0
 ) -> asyncssh.SSHClientConnection:
     """Open a hop through those that it names; they are added to `way`."""
-    hop, said = await whole(hop, settings)
+    said = await asked(hop, settings)
     goal = target(hop, settings, said)
     tunnel: asyncssh.SSHClientConnection | None = None
     if depth > JUMPS:
         raise ConfigError("ProxyJump", hop.host, "goes in a circle", hint="Mend it in the SSH configuration.")
     for jump in goal.jumps:
         tunnel = await _open(jump, settings, person, way, depth + 1) if tunnel is None else (
-            await _connect(jump, found(jump, settings), settings, person, way, tunnel)
+            await _connect(jump, await asked(jump, settings), settings, person, way, tunnel)
         )  # fmt: skip
         way.jumps.append(tunnel)
     return await _connect(hop, said, settings, person, way, tunnel)
 
 
-async def whole(hop: SshHop, settings: ClusterSettings) -> tuple[SshHop, HostValues]:
-    """The hop with the name that CanonicalizeHostname finds, and what is said of it. SlurmUnreachable, ConfigError."""
-    said = found(hop, settings)
-    for name in domains(said):
-        with suppress(OSError):
-            await anyio.getaddrinfo(name, said.port)
-            named = replace(hop, whole=name)
-            return named, found(named, settings)
-    if domains(said) and said.flag("canonicalizefallbacklocal") is False:
-        raise SlurmUnreachable(f"{said.host} is in none of CanonicalDomains.", hint="Check `host` and the network.")
-    return hop, said
+async def asked(hop: SshHop, settings: ClusterSettings) -> HostValues:
+    """What the SSH configuration says about a hop. Raises ConfigError and SlurmUnreachable."""
+    return await anyio.to_thread.run_sync(found, hop, settings)
 
 
 async def _connect(
@@ -194,8 +185,9 @@ async def _connect(
     keys, known = Keys(said), KnownHosts(goal)
     client = _Client(goal, person, keys)
     chosen = options(hop, settings, said)
-    more: dict[str, object] = {} if chosen.server_host_key_algs else {"server_host_key_algs": known.kinds()}
+    more: dict[str, object] = {}
     try:
+        more["server_host_key_algs"] = known.kinds((said.one("hostkeyalgorithms") or "").split(","))
         line = said.one("proxycommand")
         if line is not None and tunnel is None and os.name == "posix":
             way.commands.append(process.connected(said.filled(line)))

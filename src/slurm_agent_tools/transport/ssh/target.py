@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
-import ipaddress
 import os
 import re
 import shlex
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncssh
 from asyncssh import encryption, kex, mac, public_key
 
-from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.errors import ConfigError, SlurmUnreachable
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.transport.ssh import ssh_config
 from slurm_agent_tools.transport.ssh.ssh_config import HostValues
@@ -24,10 +21,6 @@ from slurm_agent_tools.transport.ssh.ssh_config import HostValues
 JUMPS = 8  # that lead through each other
 
 _ALIVE, _MISSED = 15, 3  # seconds between questions whether the host is there, and how many may stay without answer
-
-_KNOWN = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
-
-_KNOWN_TO_ALL = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
@@ -41,11 +34,8 @@ _ALGORITHMS: dict[str, tuple[str, Callable[[], list[bytes]]]] = {
     "kex_algs": ("kexalgorithms", kex.get_kex_algs),
     "encryption_algs": ("ciphers", encryption.get_encryption_algs),
     "mac_algs": ("macs", mac.get_mac_algs),
-    "signature_algs": ("casignaturealgorithms", public_key.get_public_key_algs),
-    "server_host_key_algs": (
-        "hostkeyalgorithms", lambda: [*public_key.get_certificate_algs(), *public_key.get_public_key_algs()]
-    ),
-}  # fmt: skip
+    "signature_algs": ("pubkeyacceptedalgorithms", public_key.get_public_key_algs),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +45,13 @@ class SshHop:
     host: str
     user: str | None = None
     port: int | None = None
-    whole: str | None = None  # its name with the domain, where CanonicalizeHostname has found one
 
 
 @dataclass(frozen=True, slots=True)
 class SshTarget:
     """What a hop means after the SSH configuration. `files`: where its host key is looked for."""
 
+    hop: SshHop
     host: str
     port: int
     user: str
@@ -81,49 +71,43 @@ def first(settings: ClusterSettings) -> SshHop:
     return SshHop(settings.host or "localhost", settings.user, settings.port)
 
 
-def found(hop: SshHop, settings: ClusterSettings) -> HostValues:
-    """What the SSH configuration says about a hop. Raises ConfigError."""
+def found(hop: SshHop, settings: ClusterSettings, *, canonical: bool = True) -> HostValues:
+    """What the SSH configuration says about a hop; takes as long as ssh. Raises ConfigError and SlurmUnreachable.
+
+    `canonical` False: as it stands, without the domain that CanonicalizeHostname would look for.
+    """
     path = settings.ssh_config.expanduser() if settings.ssh_config else None
     try:
-        return ssh_config.read(path, hop.host, hop.user, hop.port, hop.whole)
+        return ssh_config.read(
+            path, hop.host, hop.user, hop.port, seconds=settings.connect_timeout, canonical=canonical
+        )
+    except ssh_config.NoClient as error:
+        hint = "Install the OpenSSH client: of Windows an optional feature, elsewhere the package of that name."
+        raise ConfigError("host", hop.host, f"cannot be looked up: {error}", hint=hint) from error
+    except ssh_config.NoAnswer as error:
+        raise SlurmUnreachable(f"{hop.host} is not found: {error}", hint=f"Try `ssh {hop.host}`.") from error
     except (OSError, ValueError) as error:
         raise _unusable(error, hop, settings) from error
 
 
-def target(hop: SshHop, settings: ClusterSettings, said: HostValues | None = None) -> SshTarget:
-    """What the SSH configuration makes of it, `said` where it was read; nothing is connected. Raises ConfigError."""
-    said = said or found(hop, settings)
+def target(hop: SshHop, settings: ClusterSettings, said: HostValues) -> SshTarget:
+    """What a hop is, from what is said of it; nothing is connected. Raises ConfigError."""
     through = said.one("proxyjump")
     try:
         jumps = () if through is None else tuple(read_hop(word) for word in said.filled(through).split(","))
-        # `Host *` with a ProxyJump means the jump host too
-        jumps = tuple(jump for jump in jumps if jump.host != hop.host)
-        own = settings.known_hosts
-        files = (own.expanduser(),) if own else tuple(Path(said.path(file)) for file in _known_files(said))
     except ValueError as error:
         raise _unusable(error, hop, settings) from error
-    name = said.one("hostkeyalias") or said.host
-    return SshTarget(said.host, said.port, said.user, name.lower(), jumps, files, said.one("proxycommand") is not None)
+    own = settings.known_hosts
+    files = [own.expanduser()] if own else [*said.files("userknownhostsfile"), *said.files("globalknownhostsfile")]
+    name = (said.one("hostkeyalias") or said.host).lower()
+    way = said.one("proxycommand") is not None
+    return SshTarget(hop, said.host, said.port, said.user, name, jumps, tuple(files), way)
 
 
-def domains(said: HostValues) -> list[str]:
-    """Names with a domain that CanonicalizeHostname wants to be tried, in order; none where it does not apply."""
-    wish = (said.one("canonicalizehostname") or "no").lower()
-    through = said.one("proxyjump") or said.one("proxycommand")
-    most = said.one("canonicalizemaxdots") or "1"
-    if (wish != "always" and (wish != "yes" or through)) or not most.isdecimal() or said.host.count(".") > int(most):
-        return []
-    with suppress(ValueError):
-        ipaddress.ip_address(said.host)
-        return []
-    return [f"{said.host}.{domain}" for domain in said.some("canonicaldomains") or []]
-
-
-def _known_files(said: HostValues) -> Iterator[str]:
-    """The person's files and those of the machine: either list has its own keyword (ssh_config(5))."""
-    for keyword, usual in (("userknownhostsfile", _KNOWN), ("globalknownhostsfile", _KNOWN_TO_ALL)):
-        named = said.some(keyword)
-        yield from usual if named is None else named
+def key(settings: ClusterSettings) -> str:
+    """USER@HOST:PORT of the host that the settings name, asked of no name server. Raises ConfigError."""
+    hop = first(settings)
+    return target(hop, settings, found(hop, settings, canonical=False)).spelled
 
 
 def options(hop: SshHop, settings: ClusterSettings, said: HostValues) -> asyncssh.SSHClientConnectionOptions:
@@ -144,7 +128,7 @@ def options(hop: SshHop, settings: ClusterSettings, said: HostValues) -> asyncss
             x509_trusted_certs=None, x509_trusted_cert_paths=[],  # known_hosts alone says who is trusted
             host_key_alias=(said.one("hostkeyalias") or said.host).lower(),
             family=_FAMILIES.get((said.one("addressfamily") or "").lower(), socket.AF_UNSPEC),
-            env=said.some("setenv"), send_env=said.some("sendenv"),
+            env=said.some("setenv") or None, send_env=said.some("sendenv") or None,
             keepalive_interval=_ALIVE, keepalive_count_max=_MISSED, connect_timeout=None, login_timeout=0,
             agent_forwarding=False, x11_forwarding=False, request_pty=False, command=None, **more,
         )  # fmt: skip
@@ -159,17 +143,16 @@ def _unusable(error: Exception, hop: SshHop, settings: ClusterSettings) -> Confi
     )  # fmt: skip
 
 
-def _algorithms(said: HostValues, keyword: str, known: Callable[[], list[bytes]]) -> str | None:
-    """A list less what only OpenSSH has; None for the usual ones. ValueError where none is left."""
+def _algorithms(said: HostValues, keyword: str, known: Callable[[], list[bytes]]) -> list[str] | None:
+    """A list less what only OpenSSH has; None where ssh tells none. ValueError where none is left."""
     given = said.one(keyword)
     if given is None:
         return None
-    sign = given[0] if given[0] in "+-^" else ""
-    names = [name.decode("ascii") for name in known()]
-    left = [each for each in given.removeprefix(sign).split(",") if fnmatch.filter(names, each)]
-    if not left and not sign:
-        raise ValueError(f"{keyword} names only what is not known here")
-    return sign + ",".join(left) if left else None
+    names = {name.decode("ascii") for name in known()}
+    left = [each for each in given.split(",") if each in names]
+    if not left:
+        raise ValueError(f"{keyword} names only what is not known here: {given}")
+    return left
 
 
 def read_hop(word: str) -> SshHop:
@@ -188,7 +171,7 @@ def by_hand(goal: SshTarget, settings: ClusterSettings) -> str:
         words += ["-F", str(settings.ssh_config)]
     if settings.known_hosts is not None:
         words += ["-o", f"UserKnownHostsFile={settings.known_hosts}"]
-    mine = settings.host is not None and goal == target(first(settings), settings)
+    mine = settings.host is not None and goal.hop == first(settings)
     if not mine or settings.port is not None:
         words += ["-p", str(goal.port)]
     user = settings.user if mine else goal.user

@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import os
 import time
+from pathlib import Path
 
 import anyio
 import pytest
@@ -27,7 +29,7 @@ async def test_fifty_callers_of_a_host_that_is_away_wait_once(tmp_path):
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     link = SshConnection(ClusterSettings(host="127.0.0.1", port=port, user="me", remote_root="x", connect_timeout=0.3,
-                                known_hosts=tmp_path / "none"))  # fmt: skip
+                                known_hosts=tmp_path / "none", ssh_config=Path(os.devnull)))  # fmt: skip
     errors = []
 
     async def use():
@@ -46,7 +48,9 @@ async def test_fifty_callers_of_a_host_that_is_away_wait_once(tmp_path):
 
 async def test_after_the_pause_it_is_tried_again(tmp_path):
     clock = itertools.count(0, 0.4)
-    closed = ClusterSettings(host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none")
+    closed = ClusterSettings(
+        host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none", ssh_config=Path(os.devnull)
+    )
     link = SshConnection(closed, now=lambda: next(clock))
     for _ in range(2):
         with pytest.raises(SlurmUnreachable, match="cannot be reached"):

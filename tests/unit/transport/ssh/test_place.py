@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -281,7 +282,9 @@ async def test_a_wrong_code_ends_after_a_few_questions(tmp_path):
 
 
 def _closed_port(tmp_path: Path) -> ClusterSettings:
-    return ClusterSettings(host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none")
+    return ClusterSettings(
+        host="127.0.0.1", port=1, user="me", remote_root="x", known_hosts=tmp_path / "none", ssh_config=Path(os.devnull)
+    )
 
 
 async def test_a_host_that_hangs_up_before_the_login_is_said(tmp_path):
