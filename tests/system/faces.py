@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import pwd
 import select
 import shutil
 import signal
@@ -43,10 +44,11 @@ class Place:
         return plain | {"XDG_STATE_HOME": f"{home}/.state"} | self.cluster.environment() | self.extra
 
     def own(self) -> None:
-        """Give everything in the place to the user: tests write as root."""
+        """Give everything in the place to the user: tests write as root. Not what a link in it leads to."""
         if os.geteuid() == 0:
+            user = pwd.getpwnam(self.cluster.user)
             for path in (self.project.parent, *self.project.parent.rglob("*")):
-                shutil.chown(path, self.cluster.user, self.cluster.user)
+                os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
     def as_user(self, argv: list[str]) -> list[str]:
         """The argument vector that runs something as the user."""
@@ -86,7 +88,7 @@ class Place:
 
 @dataclass
 class Laptop(Place):
-    """The same project on another machine: no Slurm commands, no slurm.conf, only the way to the login node.
+    """The same project on another machine: no Slurm commands, no slurm.conf, only ssh and the way to the login node.
 
     The project here lies beside `there`, the project on the cluster.
     """
@@ -94,7 +96,8 @@ class Laptop(Place):
     there: Path = Path("/")
 
     def environment(self) -> dict[str, str]:
-        found = super().environment() | {"PATH": str(Path(sys.executable).parent)}
+        programs = self.project.parent / "programs"
+        found = super().environment() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{programs}"}
         return {name: value for name, value in found.items() if not name.startswith("SLURM_")}
 
     def as_user(self, argv: list[str]) -> list[str]:
@@ -104,8 +107,11 @@ class Laptop(Place):
 
 def laptop(place: Place, door: LoginNode) -> Laptop:
     """A laptop whose settings name the devcluster's login node as the cluster `lab`."""
-    project = place.project.parent / "laptop"
-    project.mkdir(exist_ok=True)
+    project, programs = place.project.parent / "laptop", place.project.parent / "programs"
+    for folder in (project, programs):
+        folder.mkdir(exist_ok=True)
+    (programs / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} "$@"\n')  # no link: it is given to the user
+    (programs / "ssh").chmod(0o755)
     (project / "slurm-agent.toml").write_text(
         f'[clusters.lab]\nhost = "{door.host}"\nremote_root = "{place.project}"\nssh_config = "{door.config}"\n'
     )
