@@ -110,7 +110,9 @@ class ClusterSettings(BaseModel):
     remote_root: str | None = Field(
         None, description="The project folder on the cluster: absolute, or below the home folder there"
     )
-    ssh_config: Path | None = Field(None, description="SSH client configuration; default: ~/.ssh/config")
+    ssh_config: Path | None = Field(
+        None, description="SSH client configuration (ssh -F); default: the person's and the machine's"
+    )
     known_hosts: Path | None = Field(None, description="Host keys; default: as the SSH configuration says")
     connect_timeout: float = Field(10.0, gt=0, le=120, description="Time limit of opening the connection")
     idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
