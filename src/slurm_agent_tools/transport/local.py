@@ -86,11 +86,12 @@ class LocalFiles:
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
         """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
-        return await _threaded(path, lambda: _read(path, offset, size))
+        found = await _threaded(path, lambda: _read(path, [(offset, size)]))
+        return None if found is None else found[0]
 
     async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
         """Several parts (offset, size) of one regular file, opened once; None when there is none."""
-        return await _threaded(path, lambda: _read_parts(path, parts))
+        return await _threaded(path, lambda: _read(path, parts))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
@@ -180,16 +181,8 @@ def _stat(path: str) -> Stat | None:
     return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode)
 
 
-def _read(path: str, offset: int, size: int | None) -> bytes | None:
-    file = _opened(path)
-    if file is None:
-        return None
-    with file:
-        file.seek(offset)
-        return file.read() if size is None else file.read(size)
-
-
-def _read_parts(path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+def _read(path: str, parts: Sequence[tuple[int, int | None]]) -> list[bytes] | None:
+    """Parts (offset, size) of a regular file, None for its rest; None where there is none."""
     file = _opened(path)
     if file is None:
         return None
@@ -197,7 +190,7 @@ def _read_parts(path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | No
     with file:
         for offset, size in parts:
             file.seek(offset)
-            found.append(file.read(size))
+            found.append(file.read(-1 if size is None else size))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ class Node:
     folder: Path
     code: str = ""  # asked for after no key fits
     profile: str = ""  # run by every shell first
-    sftp: bool = True
+    sftp: bool | Callable[[asyncssh.SSHServerChannel[bytes]], asyncssh.SFTPServer] = True
     hangs_up: bool = False  # as soon as somebody is in
     port: int = 0
     logins: int = 0

@@ -44,11 +44,12 @@ class SshFiles:
 
     async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
         """Bytes from `offset`; None when there is no regular file. Links in the path are not followed."""
-        return await self._reading(path, lambda sftp: _read(sftp, path, offset, size))
+        found = await self._reading(path, lambda sftp: _read(sftp, path, [(offset, size)]))
+        return None if found is None else found[0]
 
     async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
         """Several parts (offset, size) of one regular file, opened once; None when there is none."""
-        return await self._reading(path, lambda sftp: _read_parts(sftp, path, parts))
+        return await self._reading(path, lambda sftp: _read(sftp, path, parts))
 
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """Write atomically, never over an existing file: False when the name is taken."""
@@ -113,17 +114,8 @@ async def _stat(sftp: asyncssh.SFTPClient, path: str) -> Stat | None:
     return Stat(found.size or 0, kind, modified, found.uid, found.permissions)
 
 
-async def _read(sftp: asyncssh.SFTPClient, path: str, offset: int, size: int | None) -> bytes | None:
-    file = await _opened(sftp, path)
-    if file is None:
-        return None
-    try:
-        return await _window(file, offset, size)
-    finally:
-        await file.close()
-
-
-async def _read_parts(sftp: asyncssh.SFTPClient, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+async def _read(sftp: asyncssh.SFTPClient, path: str, parts: Sequence[tuple[int, int | None]]) -> list[bytes] | None:
+    """Parts (offset, size) of a regular file, None for its rest; None where there is none."""
     file = await _opened(sftp, path)
     if file is None:
         return None
@@ -137,6 +129,8 @@ async def _read_parts(sftp: asyncssh.SFTPClient, path: str, parts: Sequence[tupl
         async with anyio.create_task_group() as group:  # one way there and back for all
             for index in range(len(parts)):
                 group.start_soon(take, index)
+    except ExceptionGroup as several:  # one that is told stands for all
+        raise several.exceptions[0] from None
     finally:
         await file.close()
     return found
@@ -162,7 +156,7 @@ async def _opened(sftp: asyncssh.SFTPClient, path: str) -> asyncssh.SFTPClientFi
 async def _append(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> bool:
     import asyncssh  # noqa: PLC0415
 
-    if await _read(sftp, path, 0, 0) is None:
+    if await _read(sftp, path, ()) is None:
         return False
     flags = asyncssh.FXF_WRITE | asyncssh.FXF_APPEND
     async with await sftp.open(as_bytes(path), flags, encoding=None) as file:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import asyncssh
 import pytest
 from tests.unit.transport.sshserver import Node, running
 
-from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.errors import SlurmUnreachable, StorageError
 from slurm_agent_tools.transport.local import LocalFiles
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
@@ -29,4 +30,43 @@ async def test_where_sftp_is_off_the_error_says_so(tmp_path):
         with pytest.raises(StorageError, match="SFTP is switched off"):
             await place.files.read(str(tmp_path / "x"))
         assert (await place.runner.run(["sh", "-c", "exit 127"])).exit_code == 127
+        await place.close()
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+async def test_a_connection_that_breaks_while_parts_are_read_is_told_or_read_again(tmp_path, lasting):
+    reads = []
+
+    class Breaking(asyncssh.SFTPServer):
+        def read(self, file_obj, offset, size):
+            reads.append(offset)
+            if lasting or len(reads) == 1:
+                file_obj.close()
+                node.cut()
+                raise asyncssh.SFTPFailure("nobody hears this")
+            return super().read(file_obj, offset, size)
+
+    (tmp_path / "log").write_bytes(b"0123456789")
+    async with running(Node(tmp_path, sftp=Breaking)) as node:
+        place = SshTransport("there", node.settings())
+        if lasting:
+            with pytest.raises(SlurmUnreachable, match="closed the connection"):
+                await place.files.read_parts(str(tmp_path / "log"), [(0, 3), (7, 5)])
+        else:
+            assert await place.files.read_parts(str(tmp_path / "log"), [(0, 3), (7, 5)]) == [b"012", b"789"]
+        await place.close()
+
+
+async def test_what_the_other_side_refuses_while_parts_are_read_is_told(tmp_path):
+    class Broken(asyncssh.SFTPServer):
+        def read(self, file_obj, offset, size):
+            raise asyncssh.SFTPFailure("Input/output error")
+
+    (tmp_path / "log").write_bytes(b"0123456789")
+    async with running(Node(tmp_path, sftp=Broken)) as node:
+        place = SshTransport("there", node.settings())
+        with pytest.raises(StorageError, match="log: Input/output error"):
+            await place.files.read_parts(str(tmp_path / "log"), [(0, 3), (7, 5)])
+        with pytest.raises(StorageError, match="log: Input/output error"):
+            await place.files.read(str(tmp_path / "log"))
         await place.close()
