@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePath
 from typing import Protocol
 
 # Looked for in slurm.bin_dir where that is set; every other command only on PATH.
@@ -19,6 +20,12 @@ PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "TZ")
 
 # SLURM_BITSTR_LEN=0: squeue cuts the ids of a long pending array in the middle unless told not to.
 FIXED = {"LC_ALL": "C.UTF-8", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+
+
+def command_environment(environment: Mapping[str, str], conf: PurePath | None) -> dict[str, str]:
+    """What every command gets: of the surroundings what is PASSED, what is FIXED, and `conf` as its slurm.conf."""
+    found = {name: environment[name] for name in PASSED if name in environment} | FIXED
+    return found if conf is None else found | {"SLURM_CONF": conf.as_posix()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from slurm_agent_tools.errors import SlurmMissing, StorageError
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import process, safe_open
-from slurm_agent_tools.transport.base import FIXED, PASSED, SLURM_COMMANDS, Completed, LoginEnvironment, Stat
+from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
 
 _log = log_events.get_logger()
 
@@ -34,9 +34,7 @@ class LocalRunner:
 
     def __init__(self, settings: Settings) -> None:
         self._bin_dir = settings.slurm.bin_dir
-        self._base = {name: os.environ[name] for name in PASSED if name in os.environ} | FIXED
-        if settings.slurm.conf is not None:
-            self._base["SLURM_CONF"] = str(settings.slurm.conf)
+        self._base = command_environment(os.environ, settings.slurm.conf)
 
     async def run(
         self,

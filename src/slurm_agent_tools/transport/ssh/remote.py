@@ -18,7 +18,7 @@ from slurm_agent_tools.errors import ConfigError, SlurmMissing, SlurmUnreachable
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.transport import login_shell
-from slurm_agent_tools.transport.base import FIXED, PASSED, SLURM_COMMANDS, Completed, LoginEnvironment
+from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, command_environment
 from slurm_agent_tools.transport.ssh.connection import SshConnection
 from slurm_agent_tools.transport.ssh.sftp_files import SshFiles
 
@@ -53,7 +53,7 @@ class SshRunner:
         A connection that is lost after that is told as a time limit is: whether it was carried out is not known.
         """
         mark = secrets.token_hex(12)
-        wanted = self._base(await self._environ()) | dict(env or {})
+        wanted = command_environment(await self._environ(), self._slurm.conf) | dict(env or {})
         line = login_shell.line(self._program(argv[0]), argv, wanted, cwd, mark)
         async with self._link.session(login_shell.START, max_output, mark) as session:
             start = time.monotonic()
@@ -75,12 +75,6 @@ class SshRunner:
         if code is not None:
             _started(argv[0], code, out, bytes(err.data or err.noise), self._link.host)
         return Completed(tuple(argv), code, bytes(out.data), bytes(err.data), seconds, out.full or err.full)
-
-    def _base(self, environ: Mapping[str, str]) -> dict[str, str]:
-        base = {name: environ[name] for name in PASSED if name in environ} | FIXED
-        if self._slurm.conf is not None:
-            base["SLURM_CONF"] = self._slurm.conf.as_posix()
-        return base
 
     def _program(self, name: str) -> str:
         if self._slurm.bin_dir is not None and name in SLURM_COMMANDS:
