@@ -212,7 +212,12 @@ def test_the_rest_of_what_was_refused_is_not_answered_again(time: Time):
 def test_a_request_that_is_being_answered_may_take_its_time(time: Time):
     one = made(Crowd(LIMITS))
     one.held.data_received(b"GET")
-    serving(one, one.scope(), then=lambda: time.pass_by(1000))
+
+    def rest() -> None:
+        one.held.data_received(b"body")
+        time.pass_by(1000)
+
+    serving(one, one.scope(), then=rest)
     assert one.wire.ended == ""
 
 
