@@ -88,6 +88,7 @@ BEHAVIOURS = {
     "jobs-are-remembered": "Each job's request, end and use is remembered, and found by tag, text and likeness.",
     "sizes-from-history": "Advice on memory, time and CPUs fits what runs used, and never goes below what failed.",
     "memory-server-is-told": "With a memory server set up each submission and its end is stored there; no call waits for it.",
+    "reading-only-remembers": "A tool marked read-only changes no job, file or approval; the ledger keeps what was seen.",
     "offers-only-read": "Resources, prompts and completions only read: every token may, with the tools' masks and errors.",
     "efficiency-is-seff": "CPU and memory efficiency are seff's, for single, array, multi-node and multi-step jobs.",
     "report-sections": "The report has its five sections, and never proposes a retry.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -53,6 +54,25 @@ def test_no_file_names_the_host_of_a_package_registry():
 
 def test_no_file_names_a_path_of_the_machine_it_was_written_on():
     assert hits(MACHINE, [path for path in texts() if "tests" not in path.relative_to(ROOT).parts]) == []
+
+
+def imported(path: Path) -> set[str]:
+    """The full name of all that a module imports from elsewhere."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+    return found
+
+
+def test_the_server_uses_public_parts_of_the_sdk_and_of_uvicorn_alone():
+    """Else every release of theirs would need a pin."""
+    theirs = re.compile(r"(mcp|mcp_types|uvicorn|starlette|h11)\.(.*\.)?_|uvicorn\.protocols|h11$")
+    taken = {name for path in (ROOT / "src").rglob("*.py") for name in imported(path)}
+    assert {name for name in taken if theirs.match(name)} == set()
+    assert "uvicorn" in taken
 
 
 def test_continuous_integration_runs_lint_and_the_tests_by_make():

@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, get_args
 
 import anyio
-from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.connection import allowed_log_levels
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
+    INVALID_REQUEST,
     CallToolResult,
     Completion,
     CompletionArgument,
     CompletionContext,
-    EmptyResult,
     GetPromptResult,
     InputRequiredResult,
     LoggingLevel,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
-    Prompt,
     PromptReference,
     Resource,
     ResourceTemplate,
     ResourceTemplateReference,
     SetLevelRequestParams,
     TextContent,
+    Tool,
     ToolAnnotations,
 )
-from pydantic import AnyUrl, PrivateAttr
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import AnyUrl
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import catalogue, schemas, serialize
@@ -51,44 +53,56 @@ from slurm_agent_tools.text import log_events, sanitize
 LEVELS: Mapping[str, LoggingLevel] = {"critical": "critical", "high": "error", "medium": "warning"}
 """The level of the protocol (RFC 5424) for each severity."""
 
-_ORDER: tuple[LoggingLevel, ...] = (
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
-)  # fmt: skip
-
-_KEPT = "slurm_agent_tools.level"
+_ORDER: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 
 _LOGGER = "slurm-agent-tools.alerts"
 
 _notices_log = log_events.get_logger()
 
 
-def register_logging(server: Server[Any]) -> None:
-    """Let clients of the older era choose a level; that also tells them that there is something to hear."""
-    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_level)
+class Notices:
+    """Tells alerts to clients. As the SDK's middleware it hears from which level on a client wants them.
 
+    The SDK serves logging/setLevel no more, as the newer era has none. Where it is served, the capability says so.
+    """
 
-async def _set_level(context: ServerRequestContext[Any, Any], params: SetLevelRequestParams) -> EmptyResult:
-    _scratch(context.session)[_KEPT] = params.level
-    return EmptyResult()
+    def __init__(self) -> None:
+        self._least: dict[int, LoggingLevel] = {}  # what a client sent at its start, by identity: one for a connection
 
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer logging/setLevel, and add the capability to what the server says of itself. Raises MCPError."""
+        if ctx.method == "logging/setLevel" and ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            self._choose(ctx.session, SetLevelRequestParams.model_validate(ctx.params or {}, by_name=False))
+            return {}
+        result = await call_next(ctx)
+        if ctx.method in {"initialize", "server/discover"} and isinstance(result, dict):
+            result.setdefault("capabilities", {}).setdefault("logging", {})
+        return result
 
-async def send_notices(context: Context[Any, Any], tool: str, body: Mapping[str, Any]) -> None:
-    """Send every alert of a result once, on the stream of its own request. A failure to do so fails no call."""
-    for alert in body.get("alerts") or ():
-        level = LEVELS[alert["severity"]]
-        try:
-            if _wanted(context, level):
-                await _send(context, level, {"tool": tool, **alert})
-        except Exception as error:  # noqa: BLE001 - the alert is in the result all the same
-            _notices_log.info("alert was not sent", code=alert["code"], error=type(error).__name__)
-            return
+    async def tell(self, context: Context[Any, Any], tool: str, body: Mapping[str, Any]) -> None:
+        """Send every alert of a result once, on the stream of its own request. A failure to do so fails no call."""
+        for alert in body.get("alerts") or ():
+            level = LEVELS[alert["severity"]]
+            try:
+                if self._wanted(context, level):
+                    await _send(context, level, {"tool": tool, **alert})
+            except Exception as error:  # noqa: BLE001 - the alert is in the result all the same
+                _notices_log.info("alert was not sent", code=alert["code"], error=type(error).__name__)
+                return
 
+    def _choose(self, session: ServerSession, asked: SetLevelRequestParams) -> None:
+        begun = session.client_params
+        if begun is None:
+            raise MCPError(INVALID_REQUEST, "logging/setLevel comes after initialize")
+        if id(begun) not in self._least:
+            weakref.finalize(begun, self._least.pop, id(begun), None)
+        self._least[id(begun)] = asked.level
 
-def _wanted(context: Context[Any, Any], level: LoggingLevel) -> bool:
-    asked = context.request_context
-    least = _scratch(asked.session).get(_KEPT, "debug")
-    allowed = allowed_log_levels(asked.protocol_version, asked.meta)
-    return level in allowed and _ORDER.index(level) >= _ORDER.index(least)
+    def _wanted(self, context: Context[Any, Any], level: LoggingLevel) -> bool:
+        asked = context.request_context
+        least = self._least.get(id(asked.session.client_params), "debug")
+        allowed = allowed_log_levels(asked.protocol_version, asked.meta)
+        return level in allowed and _ORDER.index(level) >= _ORDER.index(least)
 
 
 async def _send(context: Context[Any, Any], level: LoggingLevel, data: Mapping[str, Any]) -> None:
@@ -96,11 +110,6 @@ async def _send(context: Context[Any, Any], level: LoggingLevel, data: Mapping[s
     params = LoggingMessageNotificationParams(level=level, logger=_LOGGER, data=dict(data))
     told = LoggingMessageNotification(params=params)
     await context.request_context.session.send_notification(told, related_request_id=context.request_id)
-
-
-def _scratch(session: ServerSession) -> dict[str, Any]:
-    """What is remembered of one connection; in the newer era of one request only."""
-    return session._connection.state  # noqa: SLF001 - the SDK has no other way from a request to its connection
 
 
 # --- The MCP face: publishes the catalogue's nine tools over the SDK and decides nothing ------------------------------
@@ -115,15 +124,13 @@ _log = log_events.get_logger()
 
 def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
     """A server with the nine tools, in the catalogue's order, and the resources and prompts around them."""
-    prefix, consultant = settings.tool_prefix, ApprovalQuestions(settings.approval_timeout)
     return ToolServer(
         toolbox,
         settings,
-        SERVER_NAME,
+        Notices(),
         title="Slurm agent tools",
         version=__version__,
-        instructions=_prefixed(catalogue.INSTRUCTIONS, prefix),
-        tools=[GuardedTool.publish(tool, toolbox, prefix, consultant) for tool in catalogue.TOOLS],
+        instructions=_prefixed(catalogue.INSTRUCTIONS, settings.tool_prefix),
         log_level="WARNING",
     )
 
@@ -140,13 +147,59 @@ async def serve(settings: Settings) -> None:
 
 
 class ToolServer(MCPServer[Any]):
-    """The SDK's server with our resources, prompts and completions before any that are added to it."""
+    """The SDK's server with our tools, resources, prompts and completions before any that are added to it."""
 
-    def __init__(self, toolbox: Toolbox, settings: Settings, name: str, **more: Any) -> None:
-        super().__init__(name, **more)
-        self._box, self._settings = toolbox, settings
+    def __init__(self, toolbox: Toolbox, settings: Settings, notices: Notices, **more: Any) -> None:
+        super().__init__(SERVER_NAME, middleware=[notices], **more)
+        self._box, self._ours, self._notices = toolbox, settings, notices
+        self._consultant = ApprovalQuestions(settings.approval_timeout)
+        self._catalogue = {settings.tool_prefix + tool.name: tool for tool in catalogue.TOOLS}
+        prompts.register(self, partial(_prefixed, prefix=settings.tool_prefix))
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
-        register_logging(self._lowlevel_server)
+
+    async def list_tools(self) -> list[Tool]:
+        """The catalogue's tools, with our own schemas."""
+        return [*self._listed, *await super().list_tools()]
+
+    @cached_property
+    def _listed(self) -> list[Tool]:
+        """Made for the first client that lists the tools, not before `initialize`."""
+        return [_published(name, tool, self._ours.tool_prefix) for name, tool in self._catalogue.items()]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call the toolbox, with our own check of the arguments. A refusal is a result; a failure has `isError`."""
+        tool = self._catalogue.get(name)
+        if tool is None or context is None:
+            return await super().call_tool(name, arguments, context)
+        person = AtClient(context, self._ours.approval_timeout)
+        result = await self._call(tool, arguments, context, person)
+        return person.pending or result  # a login node asked for something: the call comes back with the answer
+
+    async def _call(
+        self, tool: catalogue.Tool, arguments: dict[str, Any], context: Context[Any, Any], person: AtClient
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            reply = await self._box.call(
+                tool.name,
+                serialize.parse(tool, arguments),
+                caller=_caller(context),
+                progress=_Rising(context).report,
+                consult=partial(self._consultant.ask, context),
+                asked=person.ask,
+            )
+            body = serialize.document(reply)
+            await self._notices.tell(context, tool.name, body)
+            return _result(body)
+        except PendingQuestion as pending:
+            return pending.result
+        except AgentToolsError as error:
+            _log.info("tool failed", tool=tool.name, code=error.code, message=error.message)
+            return _result(serialize.failure(error, tool.name), is_error=True)
+        except Exception as error:  # noqa: BLE001 - nothing from an unforeseen error may reach the client
+            _log.error("tool failed unexpectedly", tool=tool.name, exc_info=error)
+            return _result(serialize.failure(error, tool.name), is_error=True)
 
     async def list_resources(self) -> list[Resource]:
         """See resources."""
@@ -162,7 +215,7 @@ class ToolServer(MCPServer[Any]):
         """Read one. Raises MCPError; a login node's question comes back as what is still needed."""
         if context is None or not str(uri).startswith(resources.SCHEME):
             return await super().read_resource(uri, context)
-        person = AtClient(context, self._settings.approval_timeout)
+        person = AtClient(context, self._ours.approval_timeout)
         try:
             found = await resources.read(self._box, str(uri), caller=_caller(context), asked=person.ask)
         except MCPError:
@@ -170,21 +223,15 @@ class ToolServer(MCPServer[Any]):
                 raise
         return person.pending or found
 
-    async def list_prompts(self) -> list[Prompt]:
-        """See prompts."""
-        return [*prompts.listed(), *await super().list_prompts()]
-
     async def get_prompt(
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
         context: Context[Any, Any] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
-        """One prompt, with the tools' names as they are published. Raises MCPError."""
-        if name in {added.name for added in await super().list_prompts()}:
-            return await super().get_prompt(name, arguments, context)
-        given = {key: str(value) for key, value in (arguments or {}).items()}
-        return prompts.filled(name, given, partial(_prefixed, prefix=self._settings.tool_prefix))
+        """One prompt. Raises MCPError: the SDK has no code of its own for a prompt or an argument that is wrong."""
+        others = [prompt.name for prompt in await self.list_prompts()]
+        return await super().get_prompt(name, prompts.checked(name, arguments or {}, others), context)
 
     async def _complete(
         self,
@@ -201,67 +248,6 @@ class ToolServer(MCPServer[Any]):
         return Completion(values=found, total=total, has_more=total > len(found))
 
 
-class GuardedTool(SdkTool):
-    """One catalogue entry for the SDK: our own check of the arguments, our own words for every failure."""
-
-    _tool: catalogue.Tool = PrivateAttr()
-    _toolbox: Toolbox = PrivateAttr()
-    _consultant: ApprovalQuestions = PrivateAttr()
-
-    @classmethod
-    def publish(cls, tool: catalogue.Tool, toolbox: Toolbox, prefix: str, consultant: ApprovalQuestions) -> GuardedTool:
-        """The tool as clients list it; its name, and the names in its description, carry the prefix."""
-        base = SdkTool.from_function(
-            _never, name=prefix + tool.name, title=tool.title, description=_prefixed(tool.description, prefix),
-            annotations=_hints(tool), structured_output=False,
-        )  # fmt: skip
-        made = cls(**{name: getattr(base, name) for name in SdkTool.model_fields})
-        made.parameters = schemas.input_schema(tool.ask)
-        made._tool, made._toolbox, made._consultant = tool, toolbox, consultant
-        return made
-
-    @cached_property
-    def output_schema(self) -> dict[str, Any]:
-        """What answers look like; made for the first client that lists the tools, not before `initialize`."""
-        return schemas.output_schema(serialize.REPLIES[self._tool.name])
-
-    async def run(
-        self,
-        arguments: dict[str, Any],
-        context: Context[Any, Any],
-        convert_result: bool = False,  # noqa: ARG002 - the SDK's signature
-    ) -> CallToolResult | InputRequiredResult:
-        """Call the toolbox. A refusal is an ordinary result; a failure is one with `isError`."""
-        person = AtClient(context, self._consultant.seconds)
-        result = await self._call(arguments, context, person)
-        return person.pending or result  # a login node asked for something: the call comes back with the answer
-
-    async def _call(
-        self, arguments: dict[str, Any], context: Context[Any, Any], person: AtClient
-    ) -> CallToolResult | InputRequiredResult:
-        try:
-            ask = serialize.parse(self._tool, arguments)
-            reply = await self._toolbox.call(
-                self._tool.name,
-                ask,
-                caller=_caller(context),
-                progress=_Rising(context).report,
-                consult=partial(self._consultant.ask, context),
-                asked=person.ask,
-            )
-            body = serialize.document(reply)
-            await send_notices(context, self._tool.name, body)
-            return _result(body)
-        except PendingQuestion as pending:
-            return pending.result
-        except AgentToolsError as error:
-            _log.info("tool failed", tool=self._tool.name, code=error.code, message=error.message)
-            return _result(serialize.failure(error, self._tool.name), is_error=True)
-        except Exception as error:  # noqa: BLE001 - nothing from an unforeseen error may reach the client
-            _log.error("tool failed unexpectedly", tool=self._tool.name, exc_info=error)
-            return _result(serialize.failure(error, self._tool.name), is_error=True)
-
-
 class _Rising:
     """Progress as MCP wants it: every report above the one before."""
 
@@ -274,20 +260,24 @@ class _Rising:
             await self._context.report_progress(done, total, sanitize.shown(message))
 
 
-async def _never() -> None:
-    """Stand where the SDK wants a function; GuardedTool.run answers in its place."""
-
-
 def _prefixed(words: str, prefix: str) -> str:
     return _NAMES.sub(rf"{prefix}\1", words) if prefix else words
 
 
-def _hints(tool: catalogue.Tool) -> ToolAnnotations:
-    return ToolAnnotations(
-        read_only_hint=tool.read_only,
-        destructive_hint=tool.destructive,
-        idempotent_hint=tool.idempotent,
-        open_world_hint=tool.open_world,
+def _published(name: str, tool: catalogue.Tool, prefix: str) -> Tool:
+    """A tool as clients list it; its name, and the names in its description, carry the prefix."""
+    return Tool(
+        name=name,
+        title=tool.title,
+        description=_prefixed(tool.description, prefix),
+        input_schema=schemas.input_schema(tool.ask),
+        output_schema=schemas.output_schema(serialize.REPLIES[tool.name]),
+        annotations=ToolAnnotations(
+            read_only_hint=tool.read_only,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=tool.open_world,
+        ),
     )
 
 

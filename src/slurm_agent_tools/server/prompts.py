@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from mcp.server import MCPServer
+from mcp.server.mcpserver.prompts import Prompt as ListedPrompt
+from mcp.server.mcpserver.prompts.base import PromptArgument as ListedArgument
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, GetPromptResult, PromptArgument, PromptMessage, TextContent
-from mcp.types import Prompt as ListedPrompt
+from mcp.types import INVALID_PARAMS
 
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import parse_job_id
@@ -112,39 +116,40 @@ PROMPTS = (
 BY_NAME: Mapping[str, Prompt] = {prompt.name: prompt for prompt in PROMPTS}
 
 
-def listed() -> list[ListedPrompt]:
-    """As clients list them."""
-    return [
-        ListedPrompt(
-            name=one.name,
-            title=one.title,
-            description=one.description,
-            arguments=[
-                PromptArgument(name=item.name, description=item.description, required=item.required)
-                for item in one.arguments
-            ],
-        )
-        for one in PROMPTS
-    ]
+def register(server: MCPServer[Any], prefixed: Callable[[str], str]) -> None:
+    """Put all on a server; `prefixed` writes the tools' names as they are published."""
+    for one in PROMPTS:
+        arguments = [
+            ListedArgument(name=item.name, description=item.description, required=item.required)
+            for item in one.arguments
+        ]
+        server.add_prompt(
+            ListedPrompt(
+                name=one.name, title=one.title, description=one.description, arguments=arguments,
+                fn=partial(_text, one, prefixed),
+            )
+        )  # fmt: skip
 
 
-def filled(name: str, given: Mapping[str, str], prefixed: Callable[[str], str]) -> GetPromptResult:
-    """One prompt with its arguments; `prefixed` writes the tools' names as they are published. Raises MCPError."""
+def checked(name: str, given: Mapping[str, object], others: Container[str]) -> dict[str, Any]:
+    """The arguments as the text takes them; those of the `others`, which are not ours, as they are. Raises MCPError."""
     prompt = BY_NAME.get(name)
+    if prompt is None and name in others:
+        return dict(given)
     if prompt is None:
         raise _wrong(f"Unknown prompt: {name}. Known: {', '.join(BY_NAME)}")
     known = {item.name: item for item in prompt.arguments}
     for item in given.keys() - known.keys():
         raise _wrong(f"{item} is not an argument of {name}. Known: {', '.join(known)}")
-    shown = {item: _plain(item, value) for item, value in given.items() if value.strip()}
+    shown = {item: _plain(item, str(value)) for item, value in given.items() if str(value).strip()}
     missing = next((one for one in known.values() if one.required and one.name not in shown), None)
     if missing is not None:
         raise _wrong(f"{missing.name} is required: {missing.description}")
-    text = prefixed(prompt.text + RULES).format_map(prompt.fill(shown))  # only our own words carry the prefix
-    return GetPromptResult(
-        description=prompt.description,
-        messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))],
-    )
+    return shown
+
+
+async def _text(prompt: Prompt, prefixed: Callable[[str], str], **shown: str) -> str:
+    return prefixed(prompt.text + RULES).format_map(prompt.fill(shown))  # only our own words carry the prefix
 
 
 def kind(name: str, argument: str) -> str | None:

@@ -140,6 +140,7 @@ def _tool(tool: Tool) -> str:
 
 def _hints(tool: Tool) -> str:
     hints = ["Reads only." if tool.read_only else "Writes."]
+    hints += ["What was seen is kept in the ledger."] if tool.remembers else []
     hints += ["Cannot be undone."] if tool.destructive else []
     hints += [] if tool.idempotent else ["Not idempotent."]
     hints += ["Returns text that a job wrote."] if tool.open_world else []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qsl, unquote
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import UriTemplate
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp.types import Resource as ListedResource
 from mcp.types import ResourceTemplate as ListedTemplate
@@ -30,7 +31,7 @@ _COMPLETED = frozenset({"job_id", "tag"})
 _log = log_events.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resource:
     """One resource or template. `view` is its name in the toolbox; `data`: jobs, users or files wrote its text."""
 
@@ -41,20 +42,11 @@ class Resource:
     mime: str
     data: bool = True
 
-    @property
-    def path(self) -> list[str]:
-        """The parts of its place; `{name}` stands for any one part."""
-        return self.uri.removeprefix(SCHEME).partition("{?")[0].split("/")
-
-    @property
-    def questions(self) -> frozenset[str]:
-        """The blanks that may stand behind `?`; every resource takes the name of a cluster there."""
-        return frozenset({*self.uri.partition("{?")[2].rstrip("}").split(","), "cluster"} - {""})
-
-    @property
-    def blanks(self) -> frozenset[str]:
-        """The names of all that may be filled in."""
-        return self.questions | {part[1:-1] for part in self.path if part.startswith("{")}
+    @cached_property
+    def template(self) -> UriTemplate:
+        """What a URI of it looks like; every resource takes the name of a cluster behind `?`, which no list shows."""
+        begin, questions, rest = self.uri.partition("{?")
+        return UriTemplate.parse(f"{begin}{{?{rest[:-1]},cluster}}" if questions else f"{begin}{{?cluster}}")
 
 
 RESOURCES = (
@@ -122,35 +114,24 @@ async def read(
 
 
 def find(uri: str) -> tuple[Resource, dict[str, str]] | None:
-    """The resource of a URI and what its blanks are filled with; None where there is no such resource."""
-    if not uri.startswith(SCHEME):
-        return None
-    path, _, question = uri.removeprefix(SCHEME).partition("?")
-    parts = [unquote(part) for part in path.split("/")]
-    try:
-        asked = dict(parse_qsl(question, keep_blank_values=True, strict_parsing=bool(question), errors="strict"))
-    except ValueError:
-        return None
+    """The resource of a URI and what its blanks are filled with; None where there is no such resource.
+
+    The SDK's matching passes over what stands behind `?` and is not known: a misspelled tag would tell all jobs.
+    """
+    question = uri.partition("?")[2]
+    pairs = [pair.partition("=") for pair in question.split("&")] if question else []
     for resource in RESOURCES:
-        filled = _filled(resource.path, parts)
-        if filled is not None and asked.keys() <= resource.questions:
-            return resource, filled | asked
+        filled = resource.template.match(uri)
+        if filled is not None and all(equals and name in filled for name, equals, _ in pairs):
+            return resource, {name: str(value) for name, value in filled.items()}
     return None
 
 
 def kind(uri: str, argument: str) -> str | None:
     """What completes a blank of a template; None where nothing does."""
     found = next((one for one in RESOURCES if one.uri == uri), None)
-    return argument if found is not None and argument in found.blanks & _COMPLETED else None
-
-
-def _filled(wanted: list[str], parts: list[str]) -> dict[str, str] | None:
-    if len(wanted) != len(parts):
-        return None
-    pairs = list(zip(wanted, parts, strict=True))
-    blanks = {name[1:-1]: part for name, part in pairs if name.startswith("{")}
-    fits = all(name.startswith("{") or name == part for name, part in pairs)
-    return blanks if fits else None
+    known = found is not None and argument in found.template.variable_names
+    return argument if known and argument in _COMPLETED else None
 
 
 def _text(body: Reply | Mapping[str, Any] | str) -> str:

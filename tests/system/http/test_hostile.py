@@ -110,6 +110,33 @@ def test_a_length_that_can_be_read_in_two_ways_is_refused_in_words(web: Web, lin
     assert b"one valid length" in said
 
 
+def test_a_body_that_goes_wrong_on_its_way_is_refused_in_words(web: Web, reader: str):
+    head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {reader}\r\n"
+    with knock(web, f"{head}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\nno length\r\n") as conn:
+        said = hear(conn)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"one valid length" in said
+
+
+def test_who_goes_on_sending_what_was_refused_is_closed_without_a_second_answer(web: Web):
+    with knock(web, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{") as conn:
+        said = conn.recv(10_000)
+        conn.sendall(b"{")
+        said += hear(conn)
+    assert said.startswith(b"HTTP/1.1 401 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_later_request_too_has_to_arrive_in_time(web: Web):
+    with knock(web, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as conn:
+        said = conn.recv(10_000)
+        conn.sendall(b"GET /healthz HTTP/1.1\r\n")
+        said += hear(conn)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.partition(b'{"status":"ok"}')[2].startswith(b"HTTP/1.1 408 ")
+
+
 def test_what_is_no_request_of_mcp_is_told_what_one_is(web: Web, reader: str):
     assert code(web.ask("OPTIONS", token=reader)) == (405, "wrong_method")
     assert web.ask("PUT", token=reader).headers["allow"] == "GET, POST, DELETE"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
+from mcp.server import MCPServer
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import catalogue, serialize
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.server import mcp_server
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
@@ -92,6 +95,12 @@ async def test_the_server_says_who_it_is_and_how_to_work(era: str) -> None:
         assert (client.server_info.name, client.server_info.version) == ("slurm-agent-tools", __version__)
         assert client.instructions == catalogue.INSTRUCTIONS
         assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[era]
+
+
+def test_our_server_touches_nothing_that_the_sdks_keeps_for_itself() -> None:
+    source = Path(mcp_server.__file__).read_text()
+    theirs = {name for name in (*vars(MCPServer("theirs")), *dir(MCPServer)) if name.startswith("_")}
+    assert set(re.findall(r"self\.(_\w+)", source)) & theirs == set()
 
 
 async def test_the_tools_are_listed_in_the_catalogues_order_with_all_four_hints(era: str) -> None:

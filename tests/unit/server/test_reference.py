@@ -36,6 +36,13 @@ def test_the_committed_page_is_the_generated_one(name, page):
     )
 
 
+def test_a_reading_tool_that_remembers_says_so_and_no_other():
+    assert {tool.name for tool in TOOLS if tool.remembers} == {"get_status", "wait_for_job", "analyze_log"}
+    for tool in TOOLS:
+        assert ("remembered" in tool.description) is tool.remembers
+        assert tool.read_only or not tool.remembers
+
+
 def test_every_tool_has_its_section_with_every_argument():
     sections = dict(part.split("\n", 1) for part in reference_pages.tools().split("\n## ")[1:])
 

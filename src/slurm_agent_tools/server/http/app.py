@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
+import asyncio
 import socket
-from collections.abc import Awaitable, Callable
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -79,15 +78,19 @@ def assemble(
 
 async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: socket.socket, settings: Settings) -> None:
     """Serve `app`, which ends in the guard, until a signal; then end what goes on, within bounds."""
+    server = HttpServer(uvicorn_settings.terms(app, settings.http))
 
     async def leave() -> None:
+        await server.told.wait()
         await gate.leave(settings.http.stop_seconds)
         with anyio.move_on_after(_LAST_BYTES):
             await guard.answered()
+        server.should_exit = True
 
     async with anyio.create_task_group() as group:
         group.start_soon(guard.watch)
-        await HttpServer(uvicorn_settings.ConnectionSettings(app, settings.http), leave).serve(sockets=[made])
+        group.start_soon(leave)
+        await server.serve(sockets=[made])
         group.cancel_scope.cancel()
 
 
@@ -100,19 +103,12 @@ def name(address: listener.Address, made: socket.socket, *, tls: bool) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server, which on a signal first lets `leave` end what goes on."""
+    """uvicorn's server, which does not end by itself at a signal: `told` is set, and who set it on ends it."""
 
-    def __init__(self, config: uvicorn.Config, leave: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._leave, self._told = leave, False
+        self.told, self._loop = asyncio.Event(), asyncio.get_running_loop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's signature
         """Note the signal; a second one changes nothing, since the end is bounded anyway."""
-        self._told = self._told or sig in {signal.SIGTERM, signal.SIGINT}
-
-    async def on_tick(self, counter: int) -> bool:
-        """Ten times a second."""
-        if self._told:
-            await self._leave()
-            self.should_exit = True
-        return await super().on_tick(counter)
+        self._loop.call_soon_threadsafe(self.told.set)

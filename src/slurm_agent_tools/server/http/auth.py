@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from typing import cast
 
 import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from slurm_agent_tools.errors import StorageError
@@ -36,6 +38,31 @@ _LONGEST_NAME = 4096
 _log = log_events.get_logger()
 
 
+class KnownToken(AccessToken):
+    """What the SDK is told of a token, with our own record of it; not the token itself."""
+
+    record: Token
+
+
+class Verifier:
+    """The tokens of this server as the SDK's bearer authentication asks for them."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def verify_token(self, token: str) -> KnownToken:
+        """Who it is. Raises Refused: 401 saying what is wrong with it, 503 where tokens cannot be read."""
+        try:
+            found = await anyio.to_thread.run_sync(self._tokens.find, token.strip())
+        except StorageError as error:
+            raise RequestRefused(503, error.code, "The tokens cannot be read", "Call again in a minute.") from error
+        if found is None:
+            raise unauthorized("The token is not known or was revoked", invalid=True)
+        if found.expired(datetime.now(UTC)):
+            raise unauthorized("The token has expired", invalid=True)
+        return KnownToken(token="", client_id=found.name, scopes=[found.scope], subject=found.id, record=found)
+
+
 class Authenticator:
     """An ASGI app around the SDK's. Nothing of a request's body is read before its token is known."""
 
@@ -49,6 +76,7 @@ class Authenticator:
         prefix: str = "",
     ) -> None:
         self._app, self._gate, self._tokens = AuthContextMiddleware(app), gate, tokens
+        self._bearer = BearerAuthBackend(Verifier(tokens))
         self._doors, self._settings, self._prefix = doors, settings, prefix
         self._limits, self._health = request_limits.RequestLimits(settings), health.Health(gate)
         self._sessions, self._visits = Sessions(), set[HttpVisit]()
@@ -97,7 +125,7 @@ class Authenticator:
             raise RequestRefused(
                 503, "server_stopping", "The server is stopping", hint, retry_after="5", connection="close"
             )
-        token = await self._token(headers)
+        token = await self._token(scope, headers)
         scope.setdefault("state", {})[request_limits.ADMITTED] = True
         session = headers.get(MCP_SESSION_ID_HEADER)
         with self._limits.one(token.id) as hold, self._sessions.used(session):
@@ -115,24 +143,17 @@ class Authenticator:
     async def _report(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if scope["method"] not in {"GET", "HEAD"}:
             raise RequestRefused(405, "wrong_method", "Only GET is answered here", "Use GET.", allow="GET, HEAD")
-        known = "authorization" in headers and await self._token(headers) is not None
+        known = "authorization" in headers and await self._token(scope, headers) is not None
         await (await self._health.answer(scope["path"], known=known))(scope, receive, send)
 
-    async def _token(self, headers: Headers) -> Token:
-        """The token that the request carries. Raises Refused: 401, and 503 where tokens cannot be read."""
-        given = headers.getlist("authorization")
-        kind, _, text = (given[0] if given else "").partition(" ")
-        if len(given) != 1 or kind.lower() != "bearer":
-            raise unauthorized("A bearer token is needed", invalid=False)
-        try:
-            found = await anyio.to_thread.run_sync(self._tokens.find, text.strip())
-        except StorageError as error:
-            raise RequestRefused(503, error.code, "The tokens cannot be read", "Call again in a minute.") from error
-        if found is None:
-            raise unauthorized("The token is not known or was revoked", invalid=True)
-        if found.expired(datetime.now(UTC)):
-            raise unauthorized("The token has expired", invalid=True)
-        return found
+    async def _token(self, scope: Scope, headers: Headers) -> Token:
+        """The token of a request, which carries its name from here on. Raises Refused: 401, 503."""
+        if len(headers.getlist("authorization")) == 1:
+            found = await self._bearer.authenticate(HTTPConnection(scope))
+            if found is not None:
+                scope["auth"], scope["user"] = found
+                return cast("KnownToken", found[1].access_token).record
+        raise unauthorized("A bearer token is needed", invalid=False)
 
     async def _permit(self, token: Token, body: bytes) -> None:
         """Raises Refused with 403 for a writing call of a token that may only read.
@@ -151,8 +172,6 @@ class Authenticator:
 
     async def _pass(self, token: Token, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Let the SDK answer, in the token's name, until it is done or the token counts no more."""
-        access = AccessToken(token="", client_id=token.name, scopes=[token.scope], subject=token.id)
-        inner = {**scope, "user": AuthenticatedUser(access)}
         here, begun = HttpVisit(token, listens=scope["method"] == "GET"), False
         replayed = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -170,7 +189,7 @@ class Authenticator:
         self._visits.add(here)
         try:
             with here.scope:
-                await self._app(inner, again, noted)
+                await self._app(scope, again, noted)
         finally:
             self._visits.discard(here)
             visit.reset(mark)
