@@ -21,7 +21,7 @@ NOTHING = 5  # pytest's exit code when no test was selected
 # Limits of seconds and ratios: nothing else may run beside them.
 ALONE = (
     "tests/unit/test_speed.py",
-    "tests/unit/services/test_log_speed.py",
+    "tests/unit/toolbox/logs/test_speed.py",
     "tests/system/test_scale.py",
     "tests/system/test_waiting.py",
 )
