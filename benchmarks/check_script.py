@@ -108,7 +108,7 @@ def measure(data: bytes, runs: int) -> Measured:
 
 
 def rows() -> list[Row]:
-    """Scripts beside shfmt: the limit of short ones is 1.5 times and 5 ms, of those of 10,000 lines 2.5 times and 50."""
+    """Scripts beside shfmt. Limit: 1.5 times and 5 ms, for 10,000 lines 2.5 times and 50 ms."""
     found = []
     for make, lines, runs in ((everyday, 20, 15), (everyday, 200, 15), (everyday, 10_000, 3), (plain, 10_000, 3)):
         timed = measure(make(lines), runs)

@@ -21,6 +21,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import LoggingMessageNotificationParams
 from tests.system.faces import Place, call, laptop
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.devcluster import lifecycle
 from slurm_agent_tools.devcluster.login_node import LoginNode
@@ -178,7 +179,7 @@ class Ear:
         self.notes.clear()
         reply = await call(client, tool, **arguments)
         assert "error" not in reply, reply
-        with anyio.fail_after(5):
+        with anyio.fail_after(SECONDS):
             while len(self.notes) < len(reply["alerts"]):  # noqa: ASYNC110 - the client calls back when it likes
                 await anyio.sleep(0.01)
         assert [note.data for note in self.notes] == [{"tool": tool, **alert} for alert in reply["alerts"]]

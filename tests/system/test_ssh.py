@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tests.system.faces import Place as Home
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.cli.commands import doctor_steps
 from slurm_agent_tools.devcluster import login_node, slurm_daemons
@@ -84,7 +85,7 @@ async def test_output_and_time_are_bounded_on_both_ways(either: Transport) -> No
 
 
 async def nothing_sleeps() -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(SECONDS):
         while sleeping():  # noqa: ASYNC110
             await anyio.sleep(0.05)
 
@@ -256,7 +257,7 @@ async def test_while_sshd_is_down_nothing_is_sent_and_it_recovers(home: Home, th
     with pytest.raises(SlurmUnreachable):
         await there.runner.run(["true"])
     await login_node.up(home.cluster)
-    with anyio.fail_after(10):
+    with anyio.fail_after(SECONDS):
         while True:
             try:
                 assert (await there.runner.run(["true"])).exit_code == 0
@@ -286,7 +287,7 @@ async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its
 
     async with anyio.create_task_group() as group:
         group.start_soon(submit)
-        with anyio.fail_after(15):
+        with anyio.fail_after(SECONDS):
             while not (bin_dir / "sent").exists():  # noqa: ASYNC110
                 await anyio.sleep(0.02)
         for pid in login_node.sessions(home.cluster):

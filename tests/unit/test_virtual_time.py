@@ -39,6 +39,10 @@ async def test_a_thread_that_works_is_waited_for_and_takes_no_time():
 
 
 def test_what_runs_on_is_ended():
-    with pytest.raises(Hung), ends(0.05):
-        while True:
-            pass
+    def forever() -> None:
+        with ends(0.05):
+            while True:
+                pass
+
+    with pytest.raises(Hung):
+        forever()

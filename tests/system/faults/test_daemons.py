@@ -23,6 +23,7 @@ from tests.system.faces import Place, call
 from tests.system.faults.page import LONG, PAGE, TRIAL, quoted, says, script, submitted
 from tests.system.test_crashes import Lane, age, rows, truthful
 from tests.system.test_outages import jobs_named, wrapper
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.devcluster import lifecycle
 
@@ -45,7 +46,7 @@ async def test_after_the_controller_was_down_the_same_server_goes_on(ready: Plac
         finally:
             await lifecycle.start_daemon(ready.cluster, "slurmctld")
         reply = {}
-        with anyio.fail_after(40):  # that it was down counts for as long as an answer may be old
+        with anyio.fail_after(SECONDS):  # that it was down counts for as long as an answer may be old
             while reply.get("status") != "finished":
                 reply = await call(client, "wait_for_job", job_id=job_id, timeout_seconds=2)
                 await anyio.sleep(0.5)

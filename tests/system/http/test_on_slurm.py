@@ -16,6 +16,7 @@ from mcp.types import ElicitResult
 from tests.system.faces import Place, call
 from tests.system.web import HEADERS, Web, serving, stateless
 from tests.system.web import call as body
+from tests.watchdog import SECONDS
 
 ERAS = ["2026-07-28", "legacy"]
 JOB = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n#SBATCH --partition=cpu\n#SBATCH --time={}\n"
@@ -86,7 +87,7 @@ async def test_a_stop_ends_waits_with_what_is_known_and_the_job_goes_on(fresh: P
             answers.append(result.structured_content)
 
         async with anyio.create_task_group() as group:
-            with anyio.fail_after(30):
+            with anyio.fail_after(SECONDS):
                 group.start_soon(wait)
                 await begun.wait()
                 web.process.terminate()
@@ -114,7 +115,7 @@ async def test_a_submission_under_way_is_finished_before_the_server_ends(fresh: 
 
         async with anyio.create_task_group() as group:
             group.start_soon(submit)
-            with anyio.fail_after(20):
+            with anyio.fail_after(SECONDS):
                 while not intents(fresh):  # noqa: ASYNC110 - written by another process
                     await anyio.sleep(0.005)
             assert not answers
