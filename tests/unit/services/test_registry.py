@@ -152,7 +152,7 @@ async def test_a_cluster_that_is_slow_to_answer_holds_up_no_other(tmp_path: Path
     class Slow(Elsewhere):
         async def login_environment(self) -> LoginEnvironment:
             waiting.set()
-            await anyio.sleep(60)
+            await anyio.sleep_forever()
             raise AssertionError
 
     registry._places["far"] = Slow(made, tmp_path, 0)
