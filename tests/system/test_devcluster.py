@@ -107,9 +107,7 @@ def strangers() -> Iterator[Strangers]:
 @pytest.mark.proves("devcluster-leaves-nothing")
 def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder, strangers):
     assert strangers.answer()
-    start = time.monotonic()
     second = anyio.run(partial(UP, folder))
-    assert time.monotonic() - start < 30
     assert second.base_port != cluster.base_port
     done = subprocess.run(
         second.as_user(["srun", "-pgpu", "--gpus=2", "printenv", "CUDA_VISIBLE_DEVICES"]),

@@ -161,7 +161,7 @@ async def test_a_key_with_a_passphrase_is_found_in_the_agent_among_many(
 async def test_what_start_up_files_leave_running_holds_nobody_up(fresh: Place, door: LoginNode) -> None:
     allowed = door.key.parent / "authorized_keys"
     before = allowed.read_text()
-    allowed.write_text(f'command="sleep 20 & exec -a -bash bash" {before}')
+    allowed.write_text(f'command="sleep 600 & exec -a -bash bash" {before}')
     try:
         place = far(fresh, door)
         with anyio.fail_after(SECONDS):

@@ -18,8 +18,9 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.watchdog import SECONDS
 
-STARTS_WITHIN = 30.0
+STARTS_WITHIN = SECONDS
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -56,7 +57,7 @@ class Web:
         ):
             yield made
 
-    def tells(self, *words: str, seconds: float = 8) -> bool:
+    def tells(self, *words: str, seconds: float = SECONDS) -> bool:
         """Whether a line with these words comes on its standard error in time."""
         said, end = b"", time.monotonic() + seconds
         while time.monotonic() < end:
