@@ -41,11 +41,10 @@ RAISED = {
 
 @dataclass
 class Scene:
-    """Jobs by what they are, and when the one in line was sent."""
+    """Jobs by what they are."""
 
     place: Place
     jobs: dict[str, str] = field(default_factory=dict)
-    sent: float = 0.0
 
     def send(self, name: str, *options: str, body: str = "sleep 200") -> str:
         argv = ["sbatch", "--parsable", f"--job-name={name}", "--output=/dev/null", *options]
@@ -59,7 +58,7 @@ class Scene:
         return reply["job_id"]
 
     def until(self, job: str, *states: str) -> None:
-        for _ in range(150):
+        for _ in range(600):
             if self.place.slurm("squeue", "-h", "-t", "all", "-j", job, "-o", "%T") in states:
                 return
             time.sleep(0.1)
@@ -107,7 +106,7 @@ def remembered(scene: Scene) -> None:
     scene.place.own()
     assert scene.place.cli("get_status")[0] == 0
     for job in [scene.submit(word) for word in ("0.1", "0.2", "0.3")]:
-        code, reply = scene.place.cli("wait_for_job", f"--job-id={job}", "--timeout=30")
+        code, reply = scene.place.cli("wait_for_job", f"--job-id={job}", "--timeout=60")
         assert (code, reply["job"]["state"]) == (0, "COMPLETED"), reply
     scene.jobs["slow"] = scene.submit("200")
 
@@ -134,7 +133,6 @@ def waiting(scene: Scene) -> None:
     """Jobs that cannot start, and more of them than a person may know of."""
     administer(scene.place, "scontrol", "update", "PartitionName=gpu", "State=DOWN")
     scene.send("in-line", "-pgpu", "--mem=50M", "-t10")
-    scene.sent = time.monotonic()
     scene.send("too-wide", "-pspecial", "--nodes=2", "--mem=50M", "-t10")
     for number in range(21):
         scene.send(f"held-{number}", "-pcpu", "--mem=50M", "-t10", "--hold")
@@ -155,7 +153,7 @@ def trouble(scene: Scene, cpu: list[str], gpu: list[str], special: list[str]) ->
 
 
 def idle(place: Place, *nodes: str) -> None:
-    for _ in range(100):
+    for _ in range(600):
         if set(place.slurm("sinfo", "-hN", "-n", ",".join(nodes), "-o", "%t").split()) == {"idle"}:
             return
         time.sleep(0.1)

@@ -86,7 +86,7 @@ def running(place: Place) -> Iterator[str]:
     """A job that runs, and that the accounting calls running too."""
     stdin = b"#!/bin/bash\nsleep 120\n"
     job = place.slurm("sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "-t", "5", stdin=stdin)
-    for _ in range(150):
+    for _ in range(300):
         if "RUNNING" in place.slurm("sacct", "-nXj", job, "-o", "state"):
             break
         time.sleep(0.2)
@@ -206,7 +206,7 @@ def test_a_controller_that_stops_in_the_middle_of_sbatch_leaves_one_job(place, s
     caller = threading.Thread(target=lambda: answers.append(place.cli("submit_job", *words)))
     caller.start()
     here, go = Path(f"{gate}.here"), Path(f"{gate}.go")
-    for _ in range(300):
+    for _ in range(1200):
         if here.exists():
             break
         time.sleep(0.05)
@@ -251,7 +251,7 @@ def test_after_a_crash_the_same_key_goes_on_with_the_held_job(place, script, mon
     assert place.cli("get_status", "--no-cache")[1]["slurm"]["jobs"][-1]["managed"] is True
     code, reply = place.cli("submit_job", *words)
     assert (code, reply["status"]) == (0, "submitted"), reply
-    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")[1]
     assert done["job"]["state"] == "COMPLETED"
     assert jobs_named(place, name) == [reply["job_id"]]
 
@@ -272,5 +272,5 @@ def test_a_held_job_that_nobody_goes_on_with_is_cancelled_and_never_released(pla
     assert place.slurm("squeue", "-h", "-t", "all", "-n", name, "-o", "%T") == "CANCELLED"
     code, reply = place.cli("submit_job", *words)  # what never ran is no answer to the same key
     assert (code, reply["status"]) == (0, "submitted"), reply
-    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    done = place.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")[1]
     assert done["job"]["state"] == "COMPLETED", done

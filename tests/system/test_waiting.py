@@ -63,7 +63,7 @@ def cleared(fresh):
     """As `fresh`, and nothing is left of its jobs for those who come after."""
     yield fresh
     fresh.slurm("scancel", f"--user={fresh.cluster.user}")
-    for _ in range(200):
+    for _ in range(600):
         if not fresh.slurm("squeue", "-h", f"--user={fresh.cluster.user}"):
             return
         time.sleep(0.1)
@@ -107,7 +107,7 @@ def waiting(cleared):
 
 def until(place, name: str, wanted: str) -> None:
     seen = ""
-    for _ in range(200):
+    for _ in range(600):
         seen = place.slurm("squeue", "-h", f"--name={name}", "-o", "%T %r")
         if seen.startswith(wanted):
             return
@@ -151,7 +151,7 @@ async def test_a_job_that_nothing_starts_by_itself_says_who_has_to_act(waiting):
 def under_way(place, job_id: str, number: int) -> None:
     """Wait for all tasks of an array to run, or to have failed."""
     seen: list[str] = []
-    for _ in range(200):
+    for _ in range(600):
         seen = place.slurm("squeue", "-h", "-r", "-t", "running,failed", "-j", job_id, "-o", "%i").split()
         if len(seen) == number:
             return

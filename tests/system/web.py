@@ -102,7 +102,7 @@ def serving(
 def refused(words: Sequence[str], env: dict[str, str], cwd: Path) -> dict[str, Any]:
     """The error of a server that does not start."""
     argv = [sys.executable, "-m", "slurm_agent_tools", "serve", "--http", *words]
-    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2, done.stderr
     return done.stderr
 
