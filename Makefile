@@ -5,11 +5,12 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo test test-slurm bench soak lint audit format pins readme clean
+.PHONY: help setup demo check test test-slurm bench soak lint audit format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
-	@echo 'make test     run every test (some of them: ARGS="-k name")'
+	@echo 'make check    for every day: lint, and every test that needs no Slurm (under 3 minutes on two cores)'
+	@echo 'make test     run every test (under 15 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
@@ -25,6 +26,9 @@ setup:
 
 demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes
+
+check: lint
+	$(BIN)/python scripts/test.py --check -q $(ARGS)
 
 test: setup
 	$(BIN)/python scripts/test.py $(ARGS)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.run [NAME ...]
 
-NAME: start, cli, check_script, logs (which writes 5 GB), scale (which brings up a private Slurm).
+NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, and answers and scale, each on a private Slurm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 from benchmarks.table import Row, show
 
-NAMES = ("start", "cli", "check_script", "logs", "scale")
+NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "answers", "scale")
 
 
 def main() -> int:

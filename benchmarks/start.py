@@ -11,7 +11,7 @@ from benchmarks.table import Row
 from benchmarks.timing import Spent, environment, first_line, in_turn, python
 
 LIMIT = 1.15
-_INITIALIZE = {
+INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
@@ -24,7 +24,7 @@ _INITIALIZE = {
 
 
 def _answered(argv: list[str], env: dict[str, str], folder: Path) -> Spent:
-    spent, line = first_line(argv, env, json.dumps(_INITIALIZE).encode() + b"\n", folder)
+    spent, line = first_line(argv, env, json.dumps(INITIALIZE).encode() + b"\n", folder)
     if "serverInfo" not in json.loads(line).get("result", {}):
         raise RuntimeError(f"{argv} did not answer initialize: {line!r}")
     return spent

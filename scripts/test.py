@@ -1,30 +1,26 @@
-"""Runs every test: what computes beside what waits for a Slurm, and what measures time alone at the end.
+"""Runs the tests in several processes beside each other.
 
-    python scripts/test.py [PYTEST OPTIONS] [PATHS]
+    python scripts/test.py [PYTEST OPTIONS] [PATHS]   every test: what computes beside what waits for a Slurm
+    python scripts/test.py --check [PYTEST OPTIONS]   every test that needs no Slurm, with a shorter fuzzing
 
 With a path it is pytest and nothing else. Each part's output is printed whole, in the order of the parts. The parts
-share nothing: each of the two that need a Slurm brings up one of its own.
+share nothing: each that needs a Slurm brings up one of its own. No test measures time, so none needs the machine alone.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).parents[1]
 NOTHING = 5  # pytest's exit code when no test was selected
-# Limits of seconds and ratios: nothing else may run beside them.
-ALONE = (
-    "tests/unit/test_speed.py",
-    "tests/unit/services/test_log_speed.py",
-    "tests/system/test_scale.py",
-    "tests/system/test_waiting.py",
-)
 COMPUTING = ("tests/unit", "tests/replay", "tests/fuzz")
 # About half of the time on a Slurm. All other tests, new ones among them, are in the other half.
 HALF = tuple(
@@ -41,11 +37,15 @@ HALF = tuple(
         "efficiency",
         "reading_against_slurm",
         "resources",
+        "scale",
         "swap",
         "alerts",
         "history",
     )
 )
+# About half of the processor time of what needs no Slurm.
+COSTLY = ("tests/unit/test_cost.py", "tests/unit/toolbox", "tests/fuzz", "tests/replay")
+SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,22 @@ class Part:
     paths: tuple[str, ...]
     ignored: tuple[str, ...] = ()
 
-    def start(self, words: list[str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    def start(self, words: list[str], env: Mapping[str, str], output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         """Start it; no `output` is ours."""
         paths = [path for path in self.paths if (ROOT / path).exists()]
         options = [f"--ignore={path}" for path in self.ignored]
-        return subprocess.Popen(pytest(*words, *options, *paths), cwd=ROOT, stdout=output, stderr=output)
+        return subprocess.Popen(pytest(*words, *options, *paths), cwd=ROOT, env=dict(env), stdout=output, stderr=output)
 
 
-BESIDE = (
-    Part("computing", COMPUTING, ALONE),
+EVERYTHING = (
+    Part("computing", COMPUTING),
     Part("one half of the tests on a Slurm", HALF),
-    Part("the other half", ("tests",), (*COMPUTING, *HALF, *ALONE)),
+    Part("the other half", ("tests",), (*COMPUTING, *HALF)),
 )
-LAST = Part("what measures time", ALONE)
+CHECK = (
+    Part("one half of what needs no Slurm", COSTLY),
+    Part("the other half", COMPUTING, COSTLY),
+)
 
 
 def pytest(*words: str) -> list[str]:
@@ -79,21 +82,21 @@ def pytest(*words: str) -> list[str]:
 def main() -> int:
     """Run all parts; 0 when every test passed."""
     words = sys.argv[1:]
+    if words[:1] == ["--check"]:
+        return ran(CHECK, words[1:], {**os.environ, **SHORT})
     if any((ROOT / word.split("::")[0]).exists() for word in words):
         return subprocess.run(pytest(*words), cwd=ROOT, check=False).returncode
-    codes = [*beside(words), alone(words)]
-    ran = [code for code in codes if code != NOTHING]
-    return max(ran, default=NOTHING)
+    return ran(EVERYTHING, words, os.environ)
 
 
-def beside(words: list[str]) -> list[int]:
-    """The parts that may run beside each other; the first prints as it goes."""
+def ran(parts: Sequence[Part], words: list[str], env: Mapping[str, str]) -> int:
+    """Run parts beside each other; the first prints as it goes. The worst of their exit codes."""
     with tempfile.TemporaryDirectory(prefix="sat-tests-") as name:
-        logs = [None, *((Path(name) / str(number)).open("w+b") for number in range(1, len(BESIDE)))]
-        say(BESIDE[0].name)
-        running = [part.start(words, log) for part, log in zip(BESIDE, logs, strict=True)]
+        logs = [None, *((Path(name) / str(number)).open("w+b") for number in range(1, len(parts)))]
+        say(parts[0].name)
+        running = [part.start(words, env, log) for part, log in zip(parts, logs, strict=True)]
         try:
-            for part, log, process in zip(BESIDE, logs, running, strict=True):
+            for part, log, process in zip(parts, logs, running, strict=True):
                 process.wait()
                 if log is not None:
                     say(part.name)
@@ -105,19 +108,8 @@ def beside(words: list[str]) -> list[int]:
             for process in running:
                 process.wait()
             raise SystemExit(130) from None
-        return [process.returncode for process in running]
-
-
-def alone(words: list[str]) -> int:
-    """What measures time, when nothing else runs."""
-    say(LAST.name)
-    process = LAST.start(words, None)
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        raise SystemExit(130) from None
+    codes = [process.returncode for process in running if process.returncode != NOTHING]
+    return max(map(abs, codes), default=NOTHING)
 
 
 def say(name: str) -> None:

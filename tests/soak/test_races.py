@@ -141,7 +141,7 @@ def learnt_why(ask: Ask, ids: set[int], room: int) -> None:
 
 def empty(place: Place) -> None:
     """End every job of the user and wait until none is left."""
-    for _ in range(100):
+    for _ in range(300):
         place.run(["scancel", "--quiet", f"--user={place.cluster.user}"])
         if not place.slurm("squeue", "-h", "--me"):
             return

@@ -24,7 +24,7 @@ def fresh(place: Place) -> Place:
     """A project of its own with an empty ledger, and no job of the user in the queue."""
     made = place.another()
     made.slurm("scancel", f"--user={made.cluster.user}")
-    for _ in range(100):
+    for _ in range(600):
         if not made.slurm("squeue", "-h", "-t", "pending,running,completing", f"--user={made.cluster.user}"):
             break
         time.sleep(0.1)

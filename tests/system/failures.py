@@ -132,7 +132,7 @@ def program(name: str, words: str = "") -> str:
 
 
 def has_state(place: Place, job_id: str, *wanted: str) -> None:
-    for _ in range(300):
+    for _ in range(600):
         if place.slurm("squeue", "-h", "-t", "all", "-j", job_id, "-o", "%T") in wanted:
             return
         time.sleep(0.1)

@@ -74,7 +74,7 @@ CASES = {
 
 def as_admin(place: Place, *argv: str) -> str:
     done = subprocess.run(
-        argv, env=os.environ | place.cluster.environment(), capture_output=True, text=True, timeout=30, check=False
+        argv, env=os.environ | place.cluster.environment(), capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, (argv, done.stderr)
     return done.stdout.strip()
@@ -124,7 +124,7 @@ def threads(cluster) -> Iterator[Place]:
 
 
 def empty(place: Place) -> None:
-    for _ in range(150):
+    for _ in range(600):
         jobs = as_admin(place, "squeue", "-h", "-o", "%A").split()
         if not jobs:
             return
@@ -150,7 +150,7 @@ def occupy(place: Place, others: tuple[int, int]) -> list[str]:
 
 def running(place: Place, job: str) -> str:
     """What scontrol says of the job once it runs."""
-    for _ in range(200):
+    for _ in range(600):
         shown = place.slurm("scontrol", "show", "job", "-d", job)
         if "JobState=RUNNING" in shown and NODE.search(shown):
             return shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -105,10 +104,8 @@ async def test_everything_but_a_plain_yes_submits_nothing_and_leaves_a_script(
 async def test_a_person_who_does_not_answer_in_time_submits_nothing(fresh: Place):
     write(fresh)
     fresh.extra["SLURM_AGENT_APPROVAL_TIMEOUT"] = "1"
-    async with client(fresh, Person(8.0), "legacy") as made:
-        start = time.monotonic()
+    async with client(fresh, Person(3600.0), "legacy") as made:
         reply = await call(made, "submit_job", script="long.sh")
-        assert time.monotonic() - start < 7
     assert (reply["status"], reply["blocker"]) == ("blocked", "approval")
     assert reply["manual_commands"][0] == f"slurm-agent-tools approve {reply['approval_id']}"
     assert queued(fresh) == 0

@@ -41,7 +41,7 @@ def told(place: Place, ids: list[str], *columns: str) -> list[list[str]]:
     """What the accounting says of these jobs once all are over; times are seconds."""
     place.extra["SLURM_TIME_FORMAT"] = "%s"
     words = ["sacct", "-X", "-n", "-P", f"--jobs={','.join(ids)}", f"--format={','.join(('State', *columns))}"]
-    for _ in range(150):
+    for _ in range(300):
         rows = [line.split("|") for line in place.slurm(*words).splitlines()]
         if len(rows) == len(ids) and all(row[0] == "COMPLETED" for row in rows):
             break
@@ -75,13 +75,13 @@ def waits(place: Place) -> Waits:
 def blocked(waits: Waits) -> Place:
     """A place where everything of that shape waits behind a job of half an hour."""
     blocker = raw(waits.place, 30, 600)
-    for _ in range(100):
+    for _ in range(600):
         if waits.place.slurm("squeue", "-h", "-j", blocker, "-o", "%T") == "RUNNING":
             break
         time.sleep(0.1)
     yield waits.place
     waits.place.slurm("scancel", f"--user={waits.place.cluster.user}")
-    for _ in range(100):
+    for _ in range(600):
         if not waits.place.slurm("squeue", "-h", f"--user={waits.place.cluster.user}", "-t", "R,PD,CG"):
             break
         time.sleep(0.1)
@@ -149,7 +149,7 @@ def test_behind_a_long_job_the_start_is_late_and_a_short_budget_does_not_fit(blo
     assert status["queue"]["depth"] >= 1
     assert "jobs waited" in status["queue"]["estimated_wait"]
     blocked.slurm("scancel", "--partition=special", "--state=RUNNING", f"--user={blocked.cluster.user}")
-    ended = blocked.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    ended = blocked.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")[1]
     assert ended["job"]["state"] == "COMPLETED"
     saved = blocked.cli("save_result", "--name=run", "--status=success", f"--job-id={reply['job_id']}")[1]
     assert saved["result"]["run_id"] == run_id
@@ -205,7 +205,7 @@ def test_what_runs_used_is_set_against_the_request_and_into_the_next_script(fres
     text = "#SBATCH --partition=cpu --cpus-per-task=4 --mem=4G --time=01:00:00\nsleep 1\n"
     first = ask(fresh, write(fresh, "sized.sh", text), "--job-name=sized", "--array=0-5%4")
     assert first["sizing"] is None
-    done = fresh.cli("wait_for_job", f"--job-id={first['job_id']}", "--timeout=40")[1]
+    done = fresh.cli("wait_for_job", f"--job-id={first['job_id']}", "--timeout=60")[1]
     assert done["status"] == "finished"
     told(fresh, [f"{first['job_id']}_{task}" for task in range(6)], "JobID")
 

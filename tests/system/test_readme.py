@@ -34,7 +34,7 @@ def ready(place: Place) -> dict[str, str]:
     script.write_text("#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\necho loss: 0.5\n")
     place.own()
     job = place.slurm("sbatch", "--parsable", "-pcpu", "-o", "out-%j.txt", stdin=b"#!/bin/bash\nexit 3\n")
-    place.cli("wait_for_job", f"--job-id={job}", "--timeout=30")
+    place.cli("wait_for_job", f"--job-id={job}", "--timeout=60")
     return {"12345": job, "~/experiments": str(place.project.parent / "experiments")}
 
 
@@ -47,7 +47,7 @@ def test_the_readme_names_the_commands_that_newcomers_need():
 
 @pytest.mark.parametrize("line", TARGETS)
 def test_every_make_target_of_the_readme_exists(line):
-    done = subprocess.run(["make", "-n", *line.split()[1:]], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["make", "-n", *line.split()[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -16,6 +16,7 @@ import pytest
 from mcp import Client
 from tests.system.faces import Place, call
 from tests.system.test_guard import rules
+from tests.watchdog import SECONDS
 
 HEAD = "#!/bin/bash\n#SBATCH -p cpu -o /dev/null -t 9\n"
 HOSTILE = "export CUDA_VISIBLE_DEVICES=0\nsbatch another.sh\n"
@@ -109,7 +110,7 @@ async def submissions(place: Place, client: Client, times: int, *others: Maker) 
         path = place.project / f"job{number}.sh"
         mine = holding(honest(number))
         turns = [maker for other in others for maker in (mine, other)]
-        with swapping(path, *turns), anyio.fail_after(30):
+        with swapping(path, *turns), anyio.fail_after(SECONDS):
             reply = await call(client, "submit_job", script=path.name)
         found.append(checked(place, reply, number))
     ids = place.slurm("squeue", "-h", "--me", "-t", "all", "-o", "%A").split()

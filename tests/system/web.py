@@ -18,8 +18,9 @@ from typing import Any
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.watchdog import SECONDS
 
-STARTS_WITHIN = 30.0
+STARTS_WITHIN = SECONDS
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
@@ -56,7 +57,7 @@ class Web:
         ):
             yield made
 
-    def tells(self, *words: str, seconds: float = 8) -> bool:
+    def tells(self, *words: str, seconds: float = SECONDS) -> bool:
         """Whether a line with these words comes on its standard error in time."""
         said, end = b"", time.monotonic() + seconds
         while time.monotonic() < end:
@@ -101,7 +102,7 @@ def serving(
 def refused(words: Sequence[str], env: dict[str, str], cwd: Path) -> dict[str, Any]:
     """The error of a server that does not start."""
     argv = [sys.executable, "-m", "slurm_agent_tools", "serve", "--http", *words]
-    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2, done.stderr
     return done.stderr
 

@@ -1,4 +1,4 @@
-"""Unit tests leave nothing in the home folder of whoever runs them."""
+"""Unit tests leave nothing in the home folder of whoever runs them, and say the same on a busy machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,27 @@ from pathlib import Path
 
 import pytest
 from tests.unit.transport.sshserver import Node, running
+from tests.watchdog import SECONDS
+
+from slurm_agent_tools.scripts import reader
 
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home: Path = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.fixture
+def impatient() -> bool:
+    """Whether the shell's parser gets no more time than in real life."""
+    return False
+
+
+@pytest.fixture(autouse=True)
+def _patience(impatient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not impatient:
+        monkeypatch.setattr(reader, "_SECONDS", SECONDS)
 
 
 @pytest.fixture

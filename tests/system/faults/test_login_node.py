@@ -12,6 +12,7 @@ import pytest
 from tests.system.faces import Place, call, laptop
 from tests.system.faults.page import TRIAL, says, script
 from tests.system.test_outages import jobs_named, wrapper
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.devcluster import login_node
 from slurm_agent_tools.devcluster.login_node import LoginNode
@@ -38,7 +39,7 @@ async def test_while_the_login_node_is_away_nothing_is_sent_and_afterwards_the_s
             assert (far.project / refused["artifacts"][0]).is_file()
         finally:
             await login_node.up(fresh.cluster)
-        with anyio.fail_after(30):
+        with anyio.fail_after(SECONDS):
             while (again := await call(client, "get_status", refresh=True))["status"] != "ok":  # noqa: ASYNC110
                 await anyio.sleep(0.5)
         assert again["slurm"]["active_jobs"] == 0
@@ -65,7 +66,7 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
 
         async with anyio.create_task_group() as group:
             group.start_soon(submit)
-            with anyio.fail_after(30):
+            with anyio.fail_after(SECONDS):
                 while not sent.exists():  # noqa: ASYNC110
                     await anyio.sleep(0.05)
             for pid in login_node.sessions(fresh.cluster):

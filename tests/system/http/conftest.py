@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.http.slow import BODY, HEAD
+from tests.system.http.slow import BODY, HEAD, LARGEST, PER_MINUTE
 from tests.system.web import Web, serving
 
 from slurm_agent_tools.server.http.tokens import Tokens
@@ -25,7 +25,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def env(home: Path) -> dict[str, str]:
-    limits = {"HEAD_TIMEOUT": str(HEAD), "BODY_TIMEOUT": str(BODY), "PER_MINUTE": "60", "MAX_BODY": "100000"}
+    limits = {
+        "HEAD_TIMEOUT": str(HEAD),
+        "BODY_TIMEOUT": str(BODY),
+        "PER_MINUTE": str(PER_MINUTE),
+        "MAX_BODY": str(LARGEST),
+    }
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

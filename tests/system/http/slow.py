@@ -6,12 +6,16 @@ import socket
 
 import httpx2
 from tests.system.web import Web
+from tests.watchdog import SECONDS
 
 HEAD, BODY = 1.5, 1.0
+LARGEST = 100_000  # bytes of a body
+PER_MINUTE = 60
+MOST = 50 * PER_MINUTE  # calls, of which no machine makes so many before it is told to wait
 
 
-def hear(conn: socket.socket, seconds: float = 10) -> bytes:
-    """All that the other side says until it closes."""
+def hear(conn: socket.socket, seconds: float = SECONDS) -> bytes:
+    """All that the other side says until it closes. TimeoutError where it does not."""
     conn.settimeout(seconds)
     said = b""
     try:

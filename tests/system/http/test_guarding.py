@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
-from tests.system.http.slow import HEAD, code, hear, knock
+from tests.system.http.slow import LARGEST, MOST, code, hear, knock
 from tests.system.web import HEADERS, Web, call, decisions, serving, stateless
 
 from slurm_agent_tools.server.http.tokens import Tokens
@@ -155,15 +155,12 @@ def test_a_stream_without_end_is_cut_off(web: Web, writer: str):
         f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {writer}\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     piece, sent = b"2000\r\n" + b"x" * 0x2000 + b"\r\n", 0
-    with knock(web, head) as conn:
-        end = time.monotonic() + 10
-        with suppress(ConnectionError):
-            while time.monotonic() < end:
-                conn.sendall(piece)
-                sent += len(piece)
-                time.sleep(0.01)
-    assert sent > 100_000
-    assert time.monotonic() < end
+    with knock(web, head) as conn, suppress(ConnectionError):
+        while sent < 100 * LARGEST:
+            conn.sendall(piece)
+            sent += len(piece)
+            time.sleep(0.01)
+    assert LARGEST < sent < 100 * LARGEST
 
 
 def test_a_head_that_is_too_large_is_refused(web: Web):
@@ -175,37 +172,35 @@ def test_a_head_that_is_too_large_is_refused(web: Web):
 def test_a_body_that_comes_slowly_is_not_waited_for(web: Web, writer: str, token: bool):
     auth = f"Authorization: Bearer {writer}\r\n" if token else ""
     with knock(web, f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{auth}Content-Length: 1000\r\n\r\n{{") as conn:
-        start = time.monotonic()
         assert hear(conn).startswith(b"HTTP/1.1 408 " if token else b"HTTP/1.1 401 ")
-        assert time.monotonic() - start < 7
 
 
 def test_a_head_that_comes_letter_by_letter_is_not_waited_for(web: Web):
     with knock(web, "GET /healthz HTTP/1.1\r\n") as conn:
-        start = time.monotonic()
-        for letter in b"X-Slow: " + b"x" * 3:
-            conn.send(bytes([letter]))
-            time.sleep(0.05)
-        assert hear(conn).startswith(b"HTTP/1.1 408 ")
-        assert HEAD - 0.2 < time.monotonic() - start < HEAD + 3
+        conn.settimeout(0.05)
+        said, sent = b"", 0
+        while not said and sent < 60 / 0.05:  # it goes on as long as the server listens
+            with suppress(TimeoutError):
+                said = conn.recv(100)
+            sent += 0 if said else conn.send(b"x")
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert sent > 5
 
 
 def test_a_silent_connection_is_closed(web: Web):
     with knock(web) as conn:
-        start = time.monotonic()
         assert hear(conn) == b""
-        assert time.monotonic() - start < HEAD + 3
 
 
 def test_a_caller_that_is_too_fast_is_told_when_to_come_back_and_stops_nobody_else(
     web: Web, tokens: Tokens, reader: str
 ):
     token, headers = tokens.new("fast", "read"), stateless("validate_config")
-    body, start, good = call("validate_config", config_path="train.yaml"), time.monotonic(), 0
+    body, good = call("validate_config", config_path="train.yaml"), 0
     with httpx2.Client(headers=HEADERS | headers | {"authorization": f"Bearer {token}"}) as client:
         while (answer := client.post(web.url + "/mcp", json=body)).status_code == 200:
             good += 1
-            assert good <= 61 + (time.monotonic() - start)
+            assert good < MOST
     assert good >= 60
     assert code(answer) == (429, "too_fast")
     assert answer.headers["retry-after"] == "1"
@@ -221,18 +216,15 @@ def test_a_thousand_idle_connections_stop_nobody(env: dict[str, str], home: Path
         with serving(["--listen", "127.0.0.1:0"], patient, home / "project") as web:
             before = memory(web)
             conns.extend(knock(web, "GET /mcp HTTP/1.1\r\n") for _ in range(IDLE))
-            start = time.monotonic()
             assert (
                 web.post(
                     reader, call("validate_config", config_path="train.yaml"), **stateless("validate_config")
                 ).status_code
                 == 200
             )
-            took = time.monotonic() - start
             files = len(os.listdir(f"/proc/{web.process.pid}/fd"))  # noqa: PTH208
             grown = memory(web) - before
-            print(f"idle connections {IDLE}: answer in {took:.3f} s, {files} files, {grown / 1024:.1f} MiB more")  # noqa: T201
-            assert took < 2
+            print(f"idle connections {IDLE}: {files} files, {grown / 1024:.1f} MiB more")  # noqa: T201
             assert 700 < files < 850
             assert grown < 40 * 1024
     finally:

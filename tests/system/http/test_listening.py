@@ -103,6 +103,6 @@ def test_with_a_certificate_it_speaks_tls(env: dict[str, str], home: Path, tmp_p
 
 def test_options_for_http_are_not_taken_without_it(env: dict[str, str], home: Path):
     argv = [sys.executable, "-m", "slurm_agent_tools", "serve", "--listen", "127.0.0.1:0"]
-    done = subprocess.run(argv, env=env, cwd=home / "project", capture_output=True, text=True, timeout=30)
+    done = subprocess.run(argv, env=env, cwd=home / "project", capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "--listen: is only for --http" in done.stderr or "only for --http" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -16,6 +15,7 @@ from mcp.types import ElicitResult
 from tests.system.faces import Place, call
 from tests.system.web import HEADERS, Web, serving, stateless
 from tests.system.web import call as body
+from tests.watchdog import SECONDS
 
 ERAS = ["2026-07-28", "legacy"]
 JOB = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n#SBATCH --partition=cpu\n#SBATCH --time={}\n"
@@ -82,16 +82,15 @@ async def test_a_stop_ends_waits_with_what_is_known_and_the_job_goes_on(fresh: P
             async def tell(*_: object) -> None:
                 begun.set()
 
-            result = await client.call_tool("wait_for_job", {"job_id": job}, progress_callback=tell)
+            asked = {"job_id": job, "timeout_seconds": 600}
+            result = await client.call_tool("wait_for_job", asked, progress_callback=tell)
             answers.append(result.structured_content)
 
         async with anyio.create_task_group() as group:
-            with anyio.fail_after(30):
+            with anyio.fail_after(SECONDS):
                 group.start_soon(wait)
                 await begun.wait()
                 web.process.terminate()
-                start = time.monotonic()
-        assert time.monotonic() - start < 10
     assert answers[0]["job"]["job_id"] == str(job)
     assert answers[0]["status"] in {"pending", "running"}
     assert "server-stopping" in [alert["code"] for alert in answers[0]["alerts"]]
@@ -114,7 +113,7 @@ async def test_a_submission_under_way_is_finished_before_the_server_ends(fresh: 
 
         async with anyio.create_task_group() as group:
             group.start_soon(submit)
-            with anyio.fail_after(20):
+            with anyio.fail_after(SECONDS):
                 while not intents(fresh):  # noqa: ASYNC110 - written by another process
                     await anyio.sleep(0.005)
             assert not answers

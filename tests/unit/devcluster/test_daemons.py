@@ -3,11 +3,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.watchdog import until
 
 from slurm_agent_tools.devcluster import processes, slurm_daemons
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, me
@@ -40,13 +40,6 @@ def sleeper():
 
 def start(cluster: Cluster, *argv: str) -> int:
     return processes.start(cluster, "munged", me(), list(argv), PLAIN)
-
-
-def until(true) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 async def test_a_started_daemon_is_known_until_it_is_stopped(cluster):

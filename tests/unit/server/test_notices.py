@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import LoggingMessageNotificationParams
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.models import report, shapes
 from slurm_agent_tools.models.shapes import Alert
@@ -117,7 +118,7 @@ async def served() -> AsyncIterator[str]:
         made.bind(("127.0.0.1", 0))
         async with anyio.create_task_group() as group:
             group.start_soon(partial(server.serve, sockets=[made]))
-            with anyio.fail_after(10):
+            with anyio.fail_after(SECONDS):
                 while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
                     await anyio.sleep(0.01)
             try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from slurm_agent_tools.models.report import WaitReply
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.transport.base import Completed
 
+NOW = 1_770_000_000
 CONFIG = b"ClusterName             = test\nSLURM_VERSION           = 22.05.8\n"
 STEP = b"5.batch|1|1048576|00:00:00|cpu=00:00:10,mem=3145728\n"
 ABOUT = (
@@ -28,16 +28,26 @@ ABOUT = (
 )
 
 
+class Still:
+    """A clock that stands still; pauses take their time."""
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(NOW, UTC)
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+
+
 class Cluster:
     """One running job and what each command says of it; a command may take its time."""
 
     def __init__(self, folder: Path, **changes: object) -> None:
-        self.folder, self.begun = folder, int(time.time()) - 600
+        self.folder, self.begun = folder, NOW - 600
         row = {"submitted": self.begun, "start": self.begun, "limit": "1:00:00", "elapsed": "10:00"}
         self.answers: dict[str, bytes] = {"squeue": queued("5", **(row | changes)), "sstat": STEP}
         self.slow: Mapping[str, float] = {}
         self.asked: list[str] = []
-        self.box = toolbox(folder, self)
+        self.box = toolbox(folder, self, Still())
         self.log = self.box.context.environment.root + "/out.txt"
 
     def write(self, text: str) -> None:

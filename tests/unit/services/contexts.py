@@ -13,7 +13,7 @@ from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
-from slurm_agent_tools.transport.base import Completed, LoginEnvironment, Runner
+from slurm_agent_tools.transport.base import Clock, Completed, LoginEnvironment, Runner
 from slurm_agent_tools.transport.local import LocalFiles, SystemClock
 
 
@@ -68,11 +68,11 @@ class TestedToolbox(Toolbox):
         self.context = context
 
 
-def toolbox(folder: Path, runner: Runner) -> TestedToolbox:
+def toolbox(folder: Path, runner: Runner, clock: Clock | None = None) -> TestedToolbox:
     project = folder / "project"
     project.mkdir(exist_ok=True)
     settings = Settings(project_root=project, state_dir=folder / "state")
-    clock = SystemClock()
+    clock = clock or SystemClock()
     slurm = SlurmClient(runner, clock, settings.slurm, user="alice")
     place = Here(runner, project)
     return TestedToolbox(

@@ -1,6 +1,6 @@
 """A memory server in plain JSON-RPC, with the tool of mcp-memory-service's HTTP server; keeps what it gets in a file.
 
-python memories.py FILE [refuse | double | silent | bare]
+python memories.py FILE [refuse | double | silent [NOTE] | bare]
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ def stored(given: dict[str, Any]) -> dict[str, Any]:
 
 for line in sys.stdin:
     asked = json.loads(line)
-    if "id" not in asked or (WAY == "silent" and asked["method"] == "tools/call"):
+    if WAY == "silent" and asked["method"] == "tools/call":
+        for note in sys.argv[3:]:
+            Path(note).touch()
+        continue
+    if "id" not in asked:
         continue
     found = answer(asked["method"], asked.get("params") or {})
     error = {"code": -32601, "message": "Method not found"}

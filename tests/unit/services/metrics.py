@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.watchdog import SECONDS
+
 
 @contextmanager
-def prometheus(body: object, *, code: int = 200, seconds: float = 0, head: dict[str, str] | None = None):
-    """A server with one answer; yields its address and the requests that it saw."""
+def prometheus(body: object, *, code: int = 200, late: bool = False, head: dict[str, str] | None = None):
+    """A server with one answer, or one that is too late; yields its address and the requests that it saw."""
     seen: list[str] = []
+    over = threading.Event()
 
     class Answering(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             seen.append(self.path)
-            time.sleep(seconds)
+            over.wait(SECONDS if late else 0)
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(code)
             for name, value in {
@@ -42,6 +44,7 @@ def prometheus(body: object, *, code: int = 200, seconds: float = 0, head: dict[
     try:
         yield f"http://127.0.0.1:{server.server_port}/prom", seen
     finally:
+        over.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models.advice import Advised, ExpectedWait
@@ -137,7 +138,7 @@ async def test_an_accounting_that_hangs_keeps_nobody(context: ClusterContext, mo
     monkeypatch.setattr(queue_history, "_PATIENCE", 0.05)
     slurm(context, Told(hangs=True))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(SECONDS):
         wait = (await advised(context, case())).expected_wait
 
     assert wait is not None

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 from mcp.types import PromptReference, ResourceTemplateReference
 from tests.unit.offered import Scene, job, scenes
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.services import completing
@@ -100,5 +101,5 @@ async def test_a_slow_cluster_holds_up_no_completion(scene: Scene, monkeypatch: 
     monkeypatch.setattr(completing, "SECONDS", 0.05)
     monkeypatch.setitem(completing.KINDS, "partition", never)
     async with scene.client() as client:
-        with anyio.fail_after(5):
+        with anyio.fail_after(SECONDS):
             assert await values(client, "partition", "") == []

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.services.contexts import toolbox
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, queued
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.arguments import GetStatus
@@ -306,7 +307,7 @@ async def test_a_file_that_was_told_stays_told_while_the_job_runs(scene):
 async def test_a_pipe_in_place_of_a_file_does_not_stop_the_look(waiting):
     waiting.file(None, START)
     os.mkfifo(Path(waiting.context.project) / "helper.sh")
-    with anyio.fail_after(5):
+    with anyio.fail_after(SECONDS):
         assert len(await waiting.look()) == 1
 
 

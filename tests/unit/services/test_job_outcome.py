@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pwd
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.diagnosis.records import job
-from tests.unit.services.clusters import Cluster, submitted
+from tests.unit.services.clusters import NOW, Cluster, submitted
 
 from slurm_agent_tools.models.answers import AnalyzeReply, Diagnosis
 from slurm_agent_tools.models.arguments import AnalyzeLog
@@ -23,7 +22,7 @@ FOUND = Diagnosis(category="missing-module", confidence=0.8, escalation="critica
 
 
 def failing(folder: Path, **changes: object) -> Cluster:
-    cluster = Cluster(folder, state="FAILED", end=int(time.time()) - 5, **changes)
+    cluster = Cluster(folder, state="FAILED", end=NOW - 5, **changes)
     context = cluster.box.context
     context.store.add(context.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC)))
     return cluster
@@ -90,7 +89,7 @@ def context(tmp_path: Path) -> ClusterContext:
 
 
 def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterContext):
-    run = submitted(datetime.now(UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set."))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set."))
     who = context.owner.user
     assert job_outcome.cause(context, run, cancelled()) == f"It was cancelled by {who} with cancel_job: wrong data set."
     told = job_outcome.cause(context, run, cancelled(cancelled_by="1001", job_id=JobId(71, task=3)))
@@ -98,7 +97,7 @@ def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterC
 
 
 def test_the_words_for_one_task_are_not_those_of_another(context: ClusterContext):
-    run = submitted(datetime.now(UTC), cancel_json=job_outcome.cancelled(JobId(71, task=3), "it hangs"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71, task=3), "it hangs"))
     assert job_outcome.reason(run, cancelled(job_id=JobId(71, task=3))) == "it hangs"
     assert job_outcome.cause(context, run, cancelled(job_id=JobId(71, task=4))) == "It was cancelled."
     assert job_outcome.reason(run, job("COMPLETED", job_id=JobId(71, task=3))) is None
@@ -123,7 +122,7 @@ def test_a_diagnosis_of_a_cancellation_asks_nobody_where_the_reason_is_known(con
         explanation="The job was cancelled by user 1001. The log also shows a warning",
     )  # fmt: skip
     over = cancelled(cancelled_by="1001")
-    run = submitted(datetime.now(UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set"))
     told = job_outcome.explained(context, run, over, asked)
     assert told.explanation.endswith("with cancel_job: wrong data set. The log also shows a warning")
     assert told.suggestions == []

@@ -67,7 +67,7 @@ async def test_the_query_names_the_jobs_the_nodes_and_the_time():
         (b" " * (2**20 + 1), {}, "larger than"),
         (vector("5"), {"code": 503}, "HTTP 503"),
         (vector("5"), {"code": 302, "head": {"Location": "http://127.0.0.1:1/"}}, "HTTP 302"),
-        (vector("5"), {"seconds": 1.0, "timeout": 0.2}, "no answer within 0.2 s"),
+        (vector("5"), {"late": True, "timeout": 0.2}, "no answer within 0.2 s"),
     ],
 )
 async def test_anything_else_is_no_measurement_and_says_why(body, more, note):

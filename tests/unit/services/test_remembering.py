@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.watchdog import answer, eventually
 
 from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.insights import memory_server
 from slurm_agent_tools.models.arguments import ValidateConfig
+from slurm_agent_tools.services import memory_sync
 from slurm_agent_tools.services.memory_sync import MemorySync
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.store.submissions import Submission
@@ -123,20 +126,18 @@ async def test_nothing_of_the_project_runs_in_the_server(box: Any, tmp_path: Pat
 
 
 async def test_no_call_waits_for_the_server_and_none_fails_with_it(box: Any, tmp_path: Path):
+    asked = tmp_path / "asked"
     submitted(box, 7)
     (tmp_path / "project" / "c.yaml").write_text("lr: 0.1\n")
-    box.memory = MemorySync(settings(tmp_path / "kept", "silent", timeout=2, pause=0))
-    seconds: list[float] = []
+    box.memory = MemorySync(settings(tmp_path / "kept", "silent", str(asked), timeout=300, pause=0))
 
     async def work() -> None:
+        await box.call("validate_config", ValidateConfig(config_path="c.yaml"))
+        await eventually(asked.exists)  # it has the job, and will not answer
         for _ in range(3):
-            start = time.monotonic()
             await box.call("validate_config", ValidateConfig(config_path="c.yaml"))
-            seconds.append(time.monotonic() - start)
-            await anyio.sleep(0.3)
 
-    await box.during(work)
-    assert max(seconds) < 1.5
+    await answer(partial(box.during, work))
     assert len(box.context.store.untold(box.context.owner, since=NOW - timedelta(days=1), limit=9)) == 1
 
 
@@ -148,9 +149,7 @@ async def test_a_call_wakes_what_tells_the_server(box: Any, tmp_path: Path):
 
     async def work() -> None:
         await box.call("validate_config", ValidateConfig(config_path="c.yaml"))
-        with anyio.fail_after(20):
-            while not told(kept):  # noqa: ASYNC110 - another process writes it
-                await anyio.sleep(0.05)
+        await eventually(lambda: told(kept))
 
     await box.during(work)
     assert len(told(kept)) == 1
@@ -159,28 +158,30 @@ async def test_a_call_wakes_what_tells_the_server(box: Any, tmp_path: Path):
 async def test_after_a_failure_there_is_a_pause_and_then_another_try(
     box: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    kept, real, tries = tmp_path / "kept", memory_server.connected, []
+    kept, real, order = tmp_path / "kept", memory_server.connected, []
 
     @asynccontextmanager
     async def mended(known: MemorySettings) -> AsyncIterator[memory_server.MemoryClient]:
-        tries.append(time.monotonic())
-        if len(tries) == 1:
+        order.append("try")
+        if order == ["try"]:
             raise MemoryUnreachable("away")
         async with real(known) as keeper:
             yield keeper
 
+    async def paused(seconds: float) -> None:
+        order.append(seconds)
+        memory.note(box.context)  # the next call
+
     monkeypatch.setattr(memory_server, "connected", mended)
+    monkeypatch.setattr(memory_sync, "anyio", SimpleNamespace(**vars(anyio) | {"sleep": paused}))
     submitted(box, 7)
-    memory = MemorySync(settings(kept, pause=0.3))
+    memory = MemorySync(settings(kept, pause=30))
     async with anyio.create_task_group() as group:
         group.start_soon(memory.run)
         memory.note(box.context)
-        with anyio.fail_after(20):
-            while not told(kept):
-                await anyio.sleep(0.05)
-                memory.note(box.context)
+        await eventually(lambda: told(kept))
         group.cancel_scope.cancel()
-    assert tries[1] - tries[0] >= 0.3
+    assert order == ["try", 30, "try"]
 
 
 async def test_a_server_without_a_tool_that_stores_is_named(tmp_path: Path):

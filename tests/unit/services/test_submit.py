@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
@@ -45,6 +46,6 @@ async def test_a_clock_that_is_set_meanwhile_makes_no_one_wait_longer_or_give_up
     context = replace(scripted.context, clock=clock)
     monkeypatch.setattr(submit, "_LOCK_SECONDS", 0.3)
     going_on = pytest.raises(StorageError, match="another submission by this user is still going on")
-    with submission_lock(context.store.place), anyio.fail_after(10), going_on:
+    with submission_lock(context.store.place), anyio.fail_after(SECONDS), going_on:
         await submit.submit_job(context, SubmitJob(script="a.sh"), Caller())
     assert clock.pauses > 1

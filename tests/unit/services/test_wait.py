@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.unit.services.clusters import ABOUT, Cluster, submitted
+from tests.unit.services.clusters import ABOUT, NOW, Cluster, submitted
 from tests.unit.slurm.clocks import queued
 
 from slurm_agent_tools.models.arguments import GetStatus
@@ -45,7 +44,7 @@ async def test_components_that_are_held_are_one_job(tmp_path: Path):
 
 
 async def test_a_job_that_could_not_be_set_up_did_not_end_by_a_signal(tmp_path: Path):
-    cluster = Cluster(tmp_path, state="FAILED", end=int(time.time()) - 5)
+    cluster = Cluster(tmp_path, state="FAILED", end=NOW - 5)
     about = ABOUT.replace("JobState=RUNNING", "JobState=FAILED").replace("ExitCode=0:0", "ExitCode=0:53")
     cluster.answers["scontrol show job"] = about.format(cluster.begun, cluster.log).encode()
     reply = await cluster.wait()
@@ -97,7 +96,7 @@ async def test_the_ledger_is_asked_once_for_what_one_answer_needs(
         real = getattr(Store, name)
         return lambda *words: (asked.append(name), real(*words))[1]
 
-    cluster = Cluster(tmp_path, state=state, end=int(time.time()) - 5)
+    cluster = Cluster(tmp_path, state=state, end=NOW - 5)
     context = cluster.box.context
     context.store.add(context.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC), request_json="{}"))
     for name in ("by_job", "managed_ids"):

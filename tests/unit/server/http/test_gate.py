@@ -8,6 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.unit.virtual_time import in_no_time, passed
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.api import catalogue
 from slurm_agent_tools.api.toolbox import Toolbox, ToolCall
@@ -84,7 +86,7 @@ async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
         except AccessError as error:
             answers[place] = error
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as group:
             for place in range(len(works)):
                 group.start_soon(run, place)
@@ -117,8 +119,8 @@ async def test_a_wait_ends_with_the_present_state_when_the_server_stops():
     assert [alert.code for alert in reply.alerts] == ["server-stopping"]
 
 
-async def test_a_wait_whose_last_look_is_not_answered_ends_with_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("slurm_agent_tools.server.http.scope_check._LAST_LOOK", 0.05)
+@in_no_time
+async def test_a_wait_whose_last_look_is_not_answered_ends_with_an_error():
     tools = Tools()
     tools.slow = True
 
@@ -129,21 +131,23 @@ async def test_a_wait_whose_last_look_is_not_answered_ends_with_an_error(monkeyp
     error, _ = await together(lambda: tools.call("wait_for_job", WAIT), stop)
     assert isinstance(error, ServerStopping)
     assert "the job goes on" in error.message
+    assert passed() <= 5
 
 
+@in_no_time
 async def test_a_submission_is_waited_for_longer_than_anything_else_and_no_other_begins():
     tools = Tools()
 
     async def stop() -> None:
         await tools.begun.wait()
-        await tools.leave(0.01)
+        await tools.leave(5)
         assert tools.submitted
 
     async def late() -> None:
         await tools.stopping.wait()
         with pytest.raises(ServerStopping, match="was not begun"):
             await tools.call("submit_job", SUBMIT)
-        await anyio.sleep(0.1)
+        await anyio.sleep(30)
         tools.held.set()
 
     reply, _, _ = await together(lambda: tools.call("submit_job", SUBMIT), stop, late)

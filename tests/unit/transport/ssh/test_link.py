@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import time
 from pathlib import Path
 
 import anyio
@@ -38,11 +37,10 @@ async def test_fifty_callers_of_a_host_that_is_away_wait_once(tmp_path):
         except SlurmUnreachable as error:
             errors.append(error)
 
-    start = time.monotonic()
     async with anyio.create_task_group() as group:
         for _ in range(50):
             group.start_soon(use)
-    assert (len(errors), len(tried), time.monotonic() - start < 2) == (50, 1, True)
+    assert (len(errors), len(tried)) == (50, 1)
     server.close()
 
 

@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.transport.ssh.connection import SshConnection
@@ -52,7 +53,7 @@ copy(lambda size: os.read(0, size), there.sendall)
 
 async def gone(process: int) -> None:
     """Waits until a process has ended."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(SECONDS):
         while await anyio.Path(f"/proc/{process}").exists():  # noqa: ASYNC110 - no child of ours to be told of
             await anyio.sleep(0.02)
 
