@@ -223,7 +223,7 @@ class GuardedTool(SdkTool):
     @cached_property
     def output_schema(self) -> dict[str, Any]:
         """What answers look like; made for the first client that lists the tools, not before `initialize`."""
-        return schemas.output_schema(serialize.REPLIES[self._tool.name])
+        return schemas.output_schema(schemas.REPLIES[self._tool.name])
 
     async def run(
         self,

@@ -12,18 +12,11 @@ from typing import Any
 from slurm_agent_tools.diagnosis.job_facts import troubled
 from slurm_agent_tools.errors import AgentToolsError, SlurmError, StorageError
 from slurm_agent_tools.insights import capacity
-from slurm_agent_tools.models.answers import (
-    ClusterSection,
-    DiskSection,
-    PolicySection,
-    ResultBrief,
-    SlurmSection,
-    StatusReply,
-)
 from slurm_agent_tools.models.arguments import GetStatus, Section
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
-from slurm_agent_tools.models.shapes import Alert, SectionError
+from slurm_agent_tools.models.shapes import Alert, ResultBrief, SectionError
+from slurm_agent_tools.models.status_answer import ClusterSection, DiskSection, PolicySection, SlurmSection, StatusReply
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all

@@ -13,7 +13,7 @@ from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import tool_command
 from slurm_agent_tools.cli.commands.tool_command import POSITIONAL, options, read
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.models import answers, arguments, report, shapes, submission_answer
 from slurm_agent_tools.models import decision as decision_module
 from slurm_agent_tools.settings import Settings
 
@@ -161,12 +161,12 @@ REPLY = {"summary": "So.", "as_of": NOW}
 @pytest.mark.parametrize(
     ("tool", "words", "reply", "code"),
     [
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="submitted", **REPLY), 0),
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="blocked", **REPLY), 3),
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="unconfirmed", **REPLY), 4),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="submitted", **REPLY), 0),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="blocked", **REPLY), 3),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="unconfirmed", **REPLY), 4),
         ("analyze_log", ["7"], answers.AnalyzeReply(status="no_log", **REPLY), 1),
-        ("validate_config", ["c.yaml"], answers.ValidateReply(status="invalid", **REPLY), 2),
-        ("cancel_job", ["7", "--reason", "r"], answers.CancelReply(status="already_finished", **REPLY), 0),
+        ("validate_config", ["c.yaml"], submission_answer.ValidateReply(status="invalid", **REPLY), 2),
+        ("cancel_job", ["7", "--reason", "r"], submission_answer.CancelReply(status="already_finished", **REPLY), 0),
     ],
 )
 def test_each_status_has_its_documented_exit_code(
@@ -220,7 +220,9 @@ def test_the_refusal_for_a_person_shows_the_remedy(context: Desk, capsys: Captur
     decision = decision_module.DecisionShown(
         id="d", verdict="deny", policy=decision_module.PolicyRef(version="1", sha256="0" * 64), rules=[passed, rule]
     )
-    context.answer = answers.SubmitReply(status="blocked", decision=decision, manual_commands=["squeue --me"], **REPLY)
+    context.answer = submission_answer.SubmitReply(
+        status="blocked", decision=decision, manual_commands=["squeue --me"], **REPLY
+    )
     assert main.main(["submit_job", "a.sh"]) == 3
     out = capsys.readouterr().out
     assert "deny memory-per-gpu: too much" in out
