@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -63,6 +62,8 @@ def text(body: Document) -> str:
 
 
 def _unknown(tool: Tool, name: str, value: object) -> InputError:
+    import difflib  # noqa: PLC0415 - for an error alone
+
     known = sorted(tool.ask.model_fields, key=lambda field: field == "cluster")  # last: few need it
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
     meant = f"Did you mean {near[0]}? " if near else ""

@@ -172,3 +172,19 @@ class ResultBrief(Shape):
     experiment_name: str
     status: str
     timestamp: str
+
+
+class WaitMeasured(Shape):
+    """What jobs really waited, in seconds, and how many jobs that rests on."""
+
+    median: int
+    p95: int
+    jobs: int
+
+
+class QueueWaits(Shape):
+    """What all jobs waited lately whatever their size, together and by partition; `note` says what it rests on."""
+
+    measured: WaitMeasured | None = None
+    partitions: dict[str, WaitMeasured] = Field(default_factory=dict)
+    note: str

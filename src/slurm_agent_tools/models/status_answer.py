@@ -7,8 +7,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.advice import QueueWaits
-from slurm_agent_tools.models.shapes import Alert, BriefShown, Reply, ResultBrief, SectionError, Shape, unknown
+from slurm_agent_tools.models.shapes import (
+    Alert,
+    BriefShown,
+    QueueWaits,
+    Reply,
+    ResultBrief,
+    SectionError,
+    Shape,
+    unknown,
+)
 
 
 class EndedShown(BriefShown):
