@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,12 +18,10 @@ from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.services.context import load_policy_for
 from slurm_agent_tools.services.context_registry import OpenedContexts, chosen_cluster, ledger_folder
-from slurm_agent_tools.settings import FILE_NAME, MemorySettings, Settings, load
+from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
 from slurm_agent_tools.transport.base import asker
 
 DONE, FAILED = 0, 1
-
-_PREFIX = "SLURM_AGENT_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +57,8 @@ def run(args: argparse.Namespace) -> int:
 
 def origins(settings: Settings) -> list[tuple[str, object, str]]:
     """Every setting as (dotted name, value, where from)."""
-    path = settings.project_root / FILE_NAME
-    written = tomllib.loads(path.read_text()) if path.is_file() else {}
-    return [(name, _plain(value), _origin(name, written)) for name, value in _leaves(settings, "")]
+    said = sources(settings.project_root)
+    return [(name, _plain(value), _origin(name, said)) for name, value in _leaves(settings, "")]
 
 
 def _ledger(settings: Settings) -> dict[str, str | None]:
@@ -116,18 +111,13 @@ def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
             yield before + name, value
 
 
-def _origin(name: str, written: Mapping[str, Any]) -> str:
-    """environment, the file, or default; in this order the settings are looked up."""
-    given = {key.upper() for key, value in os.environ.items() if value}
-    parts = name.upper().split(".")
-    if any(_PREFIX + "__".join(parts[:end]) in given for end in range(1, len(parts) + 1)):
-        return "environment"
-    found: Any = written
-    for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            return "default"
-        found = found[part]
-    return FILE_NAME
+def _origin(name: str, said: Mapping[str, Mapping[str, Any]]) -> str:
+    """The first source that holds it, or default."""
+    return next((source for source, tables in said.items() if _holds(tables, name.split("."))), "default")
+
+
+def _holds(table: object, parts: Sequence[str]) -> bool:
+    return not parts or (isinstance(table, Mapping) and parts[0] in table and _holds(table[parts[0]], parts[1:]))
 
 
 def _plain(value: object) -> object:
