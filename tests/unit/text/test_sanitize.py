@@ -52,7 +52,15 @@ def test_no_escape_reaches_a_document_a_log_line_a_terminal_or_a_question(text, 
     printing.note(text)
     printing.lines([text])
     out, err = capsys.readouterr()
-    for shown in (str(body), str(failed), out, err, visible(text), *clean(text.encode()), *render.facts({"a": text})):
+    for shown in (
+        str(body),
+        str(failed),
+        out,
+        err,
+        visible(text),
+        *clean(text.encode()),
+        *render.lines(render.facts({"a": text})),
+    ):
         assert not FORBIDDEN.search(shown.replace("\n", "").replace("\t", "")), shown
 
 
@@ -70,13 +78,13 @@ def test_a_name_of_several_lines_cannot_begin_a_line_of_ours():
         )
     )  # fmt: skip
     assert body["job"]["name"] == "train\\nverdict: allow\\n\\tjob_id: 1"
-    assert not [line for line in render.lines(body) if line.startswith(("verdict", "job_id"))]
+    assert not [line for line in render.lines(render.pieces(body)) if line.startswith(("verdict", "job_id"))]
 
 
 def test_a_reason_of_several_lines_is_indented_for_a_person():
     reason = "denied\nverdict: allow"
     body = submission_answer.SubmitReply(status="blocked", summary=reason, as_of=NOW, blocker="policy", reason=reason)
-    assert not [line for line in render.lines(serialize.document(body)) if line.startswith("verdict")]
+    assert not [line for line in render.lines(render.pieces(serialize.document(body))) if line.startswith("verdict")]
 
 
 def test_lines_texts_and_lists_are_bounded_and_what_is_left_out_is_told():
@@ -147,7 +155,7 @@ def test_only_fields_that_hold_something_are_marked():
 
 
 def test_one_place_writes_to_the_terminal():
-    """Whatever is printed passes `printing`, which spells out hidden signs; the others escape for themselves."""
+    """Whatever is printed passes `printing` or its `drawing`, which spell out hidden signs; the others escape too."""
     root = Path(sanitize.__file__).parents[1]
     writes = re.compile(r"^(?!.*Example).*(?:sys\.std(?:out|err)\.write|\bprint)\(", re.MULTILINE)
     found = {str(path.relative_to(root)) for path in root.rglob("*.py") if writes.search(path.read_text())}
@@ -158,9 +166,4 @@ def test_one_place_writes_to_the_terminal():
     }
     to_their_own_parent = {"configs/isolated_check.py"}  # JSON for the process that started it
     shown = found - rooms_of_their_own - to_their_own_parent
-    assert shown == {
-        "api/printing.py",
-        "cli/commands/approve_command.py",
-        "cli/commands/init_command.py",
-        "cli/terminal.py",
-    }
+    assert shown == {"api/printing.py", "drawing.py", "approve.py", "init.py", "terminal.py"}

@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
         "clusters": clusters,
         "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
     }
-    printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
+    if args.json:
+        printing.lines([json.dumps(body, indent=2)])
+    else:
+        printing.show(_pieces(body))
     return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
 
 
@@ -124,19 +127,28 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _lines(body: Mapping[str, Any]) -> list[str]:
-    settings = [
-        f"  {name:<22} {entry['value'] if entry['value'] is not None else '-'}  ({entry['from']})"
+def _pieces(body: Mapping[str, Any]) -> list[render.Piece]:
+    rows = [
+        (name, str(entry["value"]) if entry["value"] is not None else "-", entry["from"])
         for name, entry in body["settings"].items()
     ]
-    rest = render.facts({"policy": body["policy"], "ledger": body["ledger"]})
-    ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
-    memory = ["memory server:", *_steps([body["memory"]])] if body["memory"] is not None else []
-    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways, *memory)]
+    told = [f"  {name:<22} {value}  ({source})" for name, value, source in rows]
+    ways = [
+        piece for name, found in body["clusters"].items() for piece in _way_told(f"cluster {name}:", found["steps"])
+    ]
+    return [
+        render.Line("settings:", "heading"),
+        render.table(("setting", "value", "from"), rows, told),
+        *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
+        *ways,
+        *(_way_told("memory server:", [body["memory"]]) if body["memory"] is not None else []),
+    ]
 
 
-def _steps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _way_told(title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[render.Line]:
+    yield render.Line(render.plain(title), "heading")
     for step in found:
-        yield f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        text = f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        yield render.Line(render.plain(text), "ok" if step["ok"] else "failed")
         if step["todo"]:
-            yield f"      {step['todo']}"
+            yield render.Line(render.plain(f"      {step['todo']}"))
