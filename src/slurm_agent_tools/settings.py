@@ -14,6 +14,8 @@ from slurm_agent_tools.errors import ConfigError
 
 FILE_NAME = "slurm-agent.toml"
 
+ENVIRONMENT = "environment"
+
 _ROOT_MARKS = (FILE_NAME, ".git")
 
 _TRUSTED = frozenset({"bin_dir", "conf", "ssh_config", "known_hosts"})
@@ -228,12 +230,17 @@ def load(start: Path | None = None) -> Settings:
             "project_root", str(root), "is not a folder", hint="Set SLURM_AGENT_PROJECT_ROOT to a folder."
         )
     try:
-        written = _written(root)
-        _check_places(written, root)
-        _check_outside(written)
-        return Settings.model_validate({"project_root": root, **_merged(written, _environment())})
+        said = sources(root)
+        _check_places(said[FILE_NAME], root)
+        _check_outside(said[FILE_NAME])
+        return Settings.model_validate({"project_root": root, **_merged(said[FILE_NAME], said[ENVIRONMENT])})
     except (ValidationError, ValueError) as error:
         raise _explained(error, root) from error
+
+
+def sources(root: Path) -> dict[str, dict[str, Any]]:
+    """What is said and where, as nested tables; the environment counts before the file. ConfigError, ValueError."""
+    return {ENVIRONMENT: _environment(), FILE_NAME: _written(root)}
 
 
 def _check_places(written: dict[str, Any], root: Path, above: str = "") -> None:

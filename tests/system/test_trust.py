@@ -9,7 +9,7 @@ import sys
 import pytest
 from tests.system.faces import Place, call
 
-from slurm_agent_tools.api import serialize
+from slurm_agent_tools.api import schemas
 from slurm_agent_tools.text import sanitize
 
 HIDDEN = re.compile(f"[{sanitize.HIDDEN}]")
@@ -65,7 +65,7 @@ async def test_a_hostile_job_is_told_as_data_over_both_faces(fresh: Place) -> No
     assert code == 0
     for body in (waited, analysed, status, over_cli):
         check(body)
-    assert set(over_cli["data_only"]) <= set(serialize.DATA_ONLY[serialize.REPLIES["analyze_log"]])
+    assert set(over_cli["data_only"]) <= set(schemas.REPLIES["analyze_log"].written_by_others)
     text = fresh.run([sys.executable, "-m", "slurm_agent_tools", "wait-for-job", "--job-id", job]).stdout
     assert not HIDDEN.search(text.decode().replace("\n", ""))
     assert not [line for line in text.decode().splitlines() if line.startswith("verdict")]

@@ -22,9 +22,10 @@ from slurm_agent_tools.scripts.program import Effort, cost
 ROOT = Path(__file__).parents[2]
 LOADED = load(shipped())
 HEAVY = {
-    "asyncssh", "mcp", "structlog", "argparse", "tomllib", "slurm_agent_tools.scripts.reader",
+    "asyncssh", "mcp", "rich", "structlog", "tomllib", "slurm_agent_tools.scripts.reader",
     "slurm_agent_tools.policy.decide", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.services.submit",
-    "slurm_agent_tools.services.results", "slurm_agent_tools.services.approval",
+    "slurm_agent_tools.services.results", "slurm_agent_tools.services.approval", "slurm_agent_tools.services.drift",
+    "slurm_agent_tools.models.report", "slurm_agent_tools.models.submission_answer", "slurm_agent_tools.models.answers",
 }  # fmt: skip
 STATUS = """
 import sys

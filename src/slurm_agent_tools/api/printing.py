@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from slurm_agent_tools.api import render
 from slurm_agent_tools.api.serialize import Document
@@ -13,7 +13,20 @@ from slurm_agent_tools.text import sanitize
 
 def document(body: Document, *, as_json: bool) -> None:
     """The answer of a tool or a command."""
-    lines([json.dumps(body, indent=2, allow_nan=False)] if as_json else render.lines(body))
+    if as_json:
+        lines([json.dumps(body, indent=2, allow_nan=False)])
+    else:
+        show(render.pieces(body))
+
+
+def show(pieces: Sequence[render.Piece]) -> None:
+    """Pieces for a person: drawn on a terminal, plain lines everywhere else."""
+    if sys.stdout.isatty():
+        from slurm_agent_tools.api import drawing  # noqa: PLC0415 - rich takes 35 ms, and draws for terminals alone
+
+        drawing.draw(pieces, sys.stdout)
+    else:
+        lines(render.lines(pieces))
 
 
 def failure(body: Document, *, as_json: bool) -> None:
@@ -21,7 +34,7 @@ def failure(body: Document, *, as_json: bool) -> None:
     if as_json:
         document(body, as_json=True)
     else:
-        note("\n".join(render.lines(body)))
+        note("\n".join(render.lines(render.pieces(body))))
 
 
 def lines(texts: Iterable[str]) -> None:

@@ -1,44 +1,91 @@
-"""A reply as a few lines for a person at a terminal: the summary, then the facts that are known."""
+"""A reply for a person: the summary, then the facts that are known, in pieces that a terminal draws (`drawing`).
+
+Everywhere else they are plain lines. A piece holds no hidden sign: names and log lines come from jobs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import format_duration, human_memory
 
 _SKIP = frozenset({"summary", "as_of", "decision", "status", "report", "script", "content", "data_only"})
 
+_UNKNOWN: tuple[Any, ...] = (None, [], {})
+
 _QUIET = frozenset({"pass", "not_evaluated"})
 
 
-def lines(body: Mapping[str, Any]) -> list[str]:
-    """The lines that show one document, a failure included."""
+class Line(NamedTuple):
+    """One line, and what it says, which `drawing` has a colour for: a status, an outcome, heading, faint."""
+
+    text: str
+    style: str = ""
+
+    def lines(self) -> list[str]:
+        """As plain text."""
+        return [self.text]
+
+
+class Table(NamedTuple):
+    """Rows below their header, and the plain lines that stand for them where nothing is drawn."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    plain: Sequence[str]
+
+    def lines(self) -> list[str]:
+        """As plain text."""
+        return list(self.plain)
+
+
+Piece = Line | Table
+
+_Tell = Callable[[Sequence[str], str], list[Piece]]
+
+
+def pieces(body: Mapping[str, Any]) -> list[Piece]:
+    """What shows one document, a failure included."""
     if set(body) == {"error"}:
         error = body["error"]
-        return _indented([f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])])
+        return _texts([f"error ({error['code']}): {error['message']}", *([error["hint"]] if error["hint"] else [])])
     summary = body["summary"]
-    shown = [f"{body['status']}: {summary}"]
+    shown = _texts([f"{body['status']}: {summary}"], str(body["status"]))
     known = {key: value for key, value in body.items() if key not in _SKIP and not _told(key, value, summary)}
-    shown += [line for key, value in known.items() for line in _entry(key, value, 0)]
+    shown += [piece for key, value in known.items() for piece in _entry(key, value, _texts)]
     if body.get("decision"):
         shown += decision(body["decision"], summary)
     if body.get("report"):
-        shown += str(body["report"]["text"]).splitlines()
-    shown = _indented(shown)
-    shown += [plain(line) for line in str(body.get("script") or "").split("\n") if body.get("script")]
-    return shown + [plain(f"| {line}") for line in str(body.get("content") or "").split("\n") if body.get("content")]
+        shown += _texts(str(body["report"]["text"]).splitlines())
+    for key, mark in (("script", ""), ("content", "| ")):
+        shown += [Line(plain(f"{mark}{line}")) for line in str(body[key]).split("\n")] if body.get(key) else []
+    return shown
 
 
-def _indented(shown: Iterable[str]) -> list[str]:
+def lines(shown: Iterable[Piece]) -> list[str]:
+    """The pieces as plain text."""
+    return [line for piece in shown for line in piece.lines()]
+
+
+def _texts(shown: Iterable[str], style: str = "") -> list[Piece]:
     """Every further line of a text is indented: no text from outside begins a line that looks like one of ours."""
-    return [plain("    " * (index > 0) + piece) for line in shown for index, piece in enumerate(line.split("\n"))]
+    return [
+        Line(plain("    " * (index > 0) + piece), style)
+        for line in shown
+        for index, piece in enumerate(line.split("\n"))
+    ]
 
 
-def facts(body: Mapping[str, Any]) -> list[str]:
-    """Every known entry of a document, nested ones indented."""
-    return [plain(line) for key, value in body.items() for line in _entry(key, value, 0)]
+def _whole(shown: Iterable[str], style: str = "") -> list[Piece]:
+    """Every text is one line, its line ends spelled out."""
+    return [Line(plain(line), style) for line in shown]
+
+
+def facts(body: Mapping[str, Any]) -> list[Piece]:
+    """Every known entry of a document, nested ones indented, each on one line."""
+    return [piece for key, value in body.items() for piece in _entry(key, value, _whole)]
 
 
 def readable(value: Any, name: str = "") -> Any:
@@ -63,43 +110,55 @@ def _open(rule: Mapping[str, Any]) -> bool:
     return rule["outcome"] == "not_evaluated" and not str(rule["message"]).startswith(idle)
 
 
-def decision(body: Mapping[str, Any], said: str = "") -> list[str]:
+def decision(body: Mapping[str, Any], said: str = "") -> list[Piece]:
     """The verdict, every rule that did not pass with its remedy, and what the guard adds.
 
     Of a rule that `said` holds already only the name is repeated.
     """
-    shown = [f"verdict: {body['verdict']}  (policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"]
+    policy = f"(policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"
+    shown = _texts([f"verdict: {body['verdict']}  {policy}"], str(body["verdict"]))
     for rule in body["rules"]:
         if rule["outcome"] not in _QUIET:
             again = rule["message"] in said
-            shown.append(f"  {rule['outcome']} {rule['id']}" + ("" if again else f": {rule['message']}"))
-            shown += [f"     {line}" for line in str(rule["remedy"] or "").splitlines() if not again]
+            message = "" if again else f": {rule['message']}"
+            shown += _texts([f"  {rule['outcome']} {rule['id']}{message}"], str(rule["outcome"]))
+            shown += _texts(f"     {line}" for line in str(rule["remedy"] or "").splitlines() if not again)
     open_rules = [rule["id"] for rule in body["rules"] if _open(rule)]
-    shown += [f"  not evaluated without a cluster: {', '.join(open_rules)}"] if open_rules else []
-    shown += [f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", [])]
-    return shown
+    shown += _texts([f"  not evaluated without a cluster: {', '.join(open_rules)}"] if open_rules else [])
+    return shown + _texts(f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", []))
 
 
-def _entry(key: str, value: Any, depth: int) -> Iterator[str]:
+def _entry(key: str, value: Any, tell: _Tell, indent: str = "") -> Iterator[Piece]:
     """One `key: value`, nested ones below it; what is not known is left out."""
-    indent = "  " * depth
     if value is None or value in ([], {}):
         return
+    if not isinstance(value, Mapping | list):
+        yield from tell([f"{indent}{key}: {value}"], "")
+        return
+    yield from tell([f"{indent}{key}:"], "heading")
     if isinstance(value, Mapping):
-        yield f"{indent}{key}:"
         for name, inner in value.items():
-            yield from _entry(str(name), inner, depth + 1)
-    elif isinstance(value, list):
-        yield f"{indent}{key}:"
-        for item in value:
-            yield f"{indent}  - {_flat(item)}"
-    else:
-        yield f"{indent}{key}: {value}"
+            yield from _entry(str(name), inner, tell, f"{indent}  ")
+        return
+    listed = tell([f"{indent}  - {_flat(item)}" for item in value], "")
+    yield from [_table(value, lines(listed))] if all(isinstance(item, Mapping) for item in value) else listed
+
+
+def _table(items: Sequence[Mapping[str, Any]], told: Sequence[str]) -> Table:
+    """One row an item; a column for each name of which something is known."""
+    names = dict.fromkeys(name for item in items for name, value in item.items() if value not in _UNKNOWN)
+    rows = [[_flat(item[name]) if item.get(name) not in _UNKNOWN else "" for name in names] for item in items]
+    return table(list(names), rows, told)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], told: Iterable[str]) -> Table:
+    """A table, each cell one line without hidden signs."""
+    return Table([*map(plain, header)], [[*map(plain, row)] for row in rows], [*map(plain, told)])
 
 
 def _flat(item: Any) -> str:
     if isinstance(item, Mapping):
-        return "  ".join(f"{name}={_flat(value)}" for name, value in item.items() if value not in (None, [], {}))
+        return "  ".join(f"{name}={_flat(value)}" for name, value in item.items() if value not in _UNKNOWN)
     return str(item)
 
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from slurm_agent_tools.models import answers, report, result, shapes, status_answer, submission_answer
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, Reply
 
 Schema = dict[str, Any]
+
+REPLIES: Mapping[str, type[shapes.Reply]] = {
+    "get_status": status_answer.StatusReply,
+    "validate_config": submission_answer.ValidateReply,
+    "generate_script": submission_answer.GenerateReply,
+    "submit_job": submission_answer.SubmitReply,
+    "wait_for_job": report.WaitReply,
+    "analyze_log": answers.AnalyzeReply,
+    "save_result": result.SaveReply,
+    "compare_results": result.CompareReply,
+    "cancel_job": submission_answer.CancelReply,
+}
 
 _DEFS = "#/$defs/"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +11,8 @@ from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.errors import AgentToolsError, InputError
-from slurm_agent_tools.models import answers, report, shapes
 from slurm_agent_tools.models.arguments import ToolArguments
-from slurm_agent_tools.models.remembered_job import HistoryReply, JobReply
+from slurm_agent_tools.models.shapes import ErrorInfo, ErrorReply, Reply
 from slurm_agent_tools.text import sanitize
 
 Document = dict[str, Any]
@@ -22,38 +20,6 @@ Document = dict[str, Any]
 _MOST_ITEMS = 10_000  # each wrong one is an error of its own, and a million of them held up every other caller
 
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
-
-REPLIES: Mapping[str, type[shapes.Reply]] = {
-    "get_status": answers.StatusReply,
-    "validate_config": answers.ValidateReply,
-    "generate_script": answers.GenerateReply,
-    "submit_job": answers.SubmitReply,
-    "wait_for_job": report.WaitReply,
-    "analyze_log": answers.AnalyzeReply,
-    "save_result": answers.SaveReply,
-    "compare_results": answers.CompareReply,
-    "cancel_job": answers.CancelReply,
-}
-
-# Where a reply holds text that jobs, users or files wrote; the instructions tell agents what that means.
-DATA_ONLY: Mapping[type[shapes.Reply], tuple[str, ...]] = {
-    answers.StatusReply: (
-        "slurm.jobs", "slurm.finished_recently", "partitions", "nodes", "results", "errors", "alerts",
-    ),
-    answers.ValidateReply: ("errors", "warnings", "config_summary", "decision.rules"),
-    answers.GenerateReply: (),
-    answers.SubmitReply: ("reason", "decision.rules", "alerts"),
-    report.WaitReply: ("job", "tasks", "report", "alerts"),
-    answers.AnalyzeReply: (
-        "summary", "diagnosis", "job", "errors", "warnings", "metrics", "files", "recent", "content", "alerts",
-    ),
-    answers.SaveReply: ("result",),
-    answers.CompareReply: ("baseline", "target", "metrics", "config_diff"),
-    answers.CancelReply: ("job", "alerts"),
-    report.ReportReply: ("job", "report"),
-    HistoryReply: ("jobs",),
-    JobReply: ("job", "tasks", "remembered"),
-}  # fmt: skip
 
 
 def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
@@ -71,23 +37,23 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
         raise _explained(tool, error.errors(include_url=False)) from error
 
 
-def document(reply: shapes.Reply) -> Document:
+def document(reply: Reply) -> Document:
     """The one JSON form of a reply; what is not known is an explicit null."""
     body = sanitize.document(reply.model_dump(mode="json"))
-    return body | {"data_only": [name for name in DATA_ONLY[type(reply)] if sanitize.holds(body, name)]}
+    return body | {"data_only": [name for name in reply.written_by_others if sanitize.holds(body, name)]}
 
 
 def failure(error: Exception, tool: str) -> Document:
     """The one JSON form of a failure. What an unexpected error says goes to the log, not to the caller."""
     if isinstance(error, AgentToolsError):
-        info = shapes.ErrorInfo(code=error.code, message=error.message, hint=error.hint)
+        info = ErrorInfo(code=error.code, message=error.message, hint=error.hint)
     else:
-        info = shapes.ErrorInfo(
+        info = ErrorInfo(
             code="internal",
             message=f"{tool} failed in a way that was not foreseen ({type(error).__name__})",
             hint="The details are in the log on standard error. Nothing is known of the outcome: call get_status.",
         )
-    return sanitize.document(shapes.ErrorReply(error=info).model_dump(mode="json"))
+    return sanitize.document(ErrorReply(error=info).model_dump(mode="json"))
 
 
 def text(body: Document) -> str:
@@ -96,6 +62,8 @@ def text(body: Document) -> str:
 
 
 def _unknown(tool: Tool, name: str, value: object) -> InputError:
+    import difflib  # noqa: PLC0415 - for an error alone
+
     known = sorted(tool.ask.model_fields, key=lambda field: field == "cluster")  # last: few need it
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
     meant = f"Did you mean {near[0]}? " if near else ""

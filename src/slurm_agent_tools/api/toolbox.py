@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.models import answers, arguments, report, result, shapes, status_answer, submission_answer
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.context_registry import ContextRegistry, OpenedContexts
 from slurm_agent_tools.settings import Settings
@@ -124,25 +124,25 @@ class Toolbox:
         asker.set(None)
         return await completing.at(self.registry, cluster, kind, typed)
 
-    async def get_status(self, ask: arguments.GetStatus, call: ToolCall) -> answers.StatusReply:
+    async def get_status(self, ask: arguments.GetStatus, call: ToolCall) -> status_answer.StatusReply:
         """See services."""
         from slurm_agent_tools.services import status
 
         return await status.get_status(call.context, ask, call.caller)
 
-    async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> answers.ValidateReply:
+    async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> submission_answer.ValidateReply:
         """See services."""
         from slurm_agent_tools.services import validation
 
         return await validation.validate_config(call.context, ask)
 
-    async def generate_script(self, ask: arguments.GenerateScript, call: ToolCall) -> answers.GenerateReply:
+    async def generate_script(self, ask: arguments.GenerateScript, call: ToolCall) -> submission_answer.GenerateReply:
         """See services."""
         from slurm_agent_tools.services import generation
 
         return await generation.generate_script(call.context, ask, call.caller)
 
-    async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> answers.SubmitReply:
+    async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> submission_answer.SubmitReply:
         """See services."""
         from slurm_agent_tools.services import submit
 
@@ -160,19 +160,19 @@ class Toolbox:
 
         return await log_analysis.analyze_log(call.context, ask, call.caller)
 
-    async def save_result(self, ask: arguments.SaveResult, call: ToolCall) -> answers.SaveReply:
+    async def save_result(self, ask: arguments.SaveResult, call: ToolCall) -> result.SaveReply:
         """See services."""
         from slurm_agent_tools.services import results
 
         return await results.save_result(call.context, ask, call.caller)
 
-    async def compare_results(self, ask: arguments.CompareResults, call: ToolCall) -> answers.CompareReply:
+    async def compare_results(self, ask: arguments.CompareResults, call: ToolCall) -> result.CompareReply:
         """See services."""
         from slurm_agent_tools.services import results
 
         return await results.compare_results(call.context, ask)
 
-    async def cancel_job(self, ask: arguments.CancelJob, call: ToolCall) -> answers.CancelReply:
+    async def cancel_job(self, ask: arguments.CancelJob, call: ToolCall) -> submission_answer.CancelReply:
         """See services."""
         from slurm_agent_tools.services import cancel
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Sequence
 
@@ -19,6 +18,8 @@ async def at_terminal(title: str, instructions: str, prompts: Prompts) -> Sequen
 
 
 def _typed(title: str, instructions: str, prompts: Prompts) -> Sequence[str] | None:
+    import getpass  # noqa: PLC0415 - each command knows this way to ask, and few login nodes do
+
     for line in filter(None, (title, instructions)):
         sys.stderr.write(f"{ascii(line)[1:-1]}\n")
     try:

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from slurm_agent_tools.configs.experiment_config import Config, is_input, leaf, walk
-from slurm_agent_tools.models.answers import Complaint
 from slurm_agent_tools.models.decision import RuleResult
 from slurm_agent_tools.models.shapes import EvidenceLine
+from slurm_agent_tools.models.submission_answer import Complaint
 from slurm_agent_tools.scripts.directive_lines import directive_line
 
 _OPTIONS = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.configs.experiment_config import Config, join
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.answers import Complaint
+from slurm_agent_tools.models.submission_answer import Complaint
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -23,14 +22,11 @@ from slurm_agent_tools.devcluster import lifecycle
 from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.errors import AgentToolsError
 
-_BOLD, _GREEN, _RED, _FAINT = "1", "32", "31", "2"
-
 
 class DemoOutput:
-    """Plain lines on standard output, with colours on a terminal only."""
+    """Lines on standard output, with colours on a terminal."""
 
-    def __init__(self, *, colours: bool | None = None) -> None:
-        self._colours = sys.stdout.isatty() if colours is None else colours
+    def __init__(self) -> None:
         self._steps = 0
         self._latest = ""
         self.checks = 0
@@ -39,22 +35,22 @@ class DemoOutput:
     def step(self, title: str) -> None:
         """A numbered heading."""
         self._steps += 1
-        printing.lines(["", self._painted(_BOLD, f"{self._steps}. {title}")])
+        _show(["", f"{self._steps}. {title}"], "heading")
 
     def call(self, tool: str, arguments: Iterable[tuple[str, object]]) -> None:
         """The tool call that follows."""
         words = " ".join(f"{name}={_words(value)}" for name, value in arguments)
-        printing.lines([self._painted(_FAINT, line) for line in _wrapped(f"> {tool} {words}")])
+        _show(_wrapped(f"> {tool} {words}"), "faint")
 
     def say(self, text: str) -> None:
         """Text, wrapped and indented; its own line ends are kept."""
         for line in text.splitlines():
-            printing.lines(_wrapped(line))
+            _show(_wrapped(line))
 
     def page(self, title: str, text: str) -> None:
         """A file or an output as it is, line by line."""
-        lines = [f"   | {render.plain(line)}".rstrip() for line in text.splitlines()]
-        printing.lines([self._painted(_FAINT, f"   {title}"), *lines])
+        _show([f"   {title}"], "faint")
+        _show([f"   | {render.plain(line)}".rstrip() for line in text.splitlines()])
 
     def news(self, what: str, text: str) -> None:
         """Say the text unless the last news was the same."""
@@ -66,21 +62,22 @@ class DemoOutput:
         """One comparison of what our tools said with what Slurm (or the file system) says."""
         self.checks += 1
         if ours == slurms:
-            printing.lines([self._painted(_GREEN, f"   = {what}: {render.plain(_words(slurms))}")])
+            _show([f"   = {what}: {_words(slurms)}"], "ok")
         else:
             line = f"{what}: we say {_words(ours)}, it is {_words(slurms)}"
             self.differences.append(line)
-            printing.lines([self._painted(_RED, f"   ! {render.plain(line)}")])
+            _show([f"   ! {line}"], "failed")
 
     def end(self) -> int:
         """The closing line; 0 when everything agreed, else 1."""
         bad = len(self.differences)
         verdict = f"{self.checks - bad} of {self.checks} checks agree with what Slurm says."
-        printing.lines(["", self._painted(_RED if bad else _GREEN, verdict)])
+        _show(["", verdict], "failed" if bad else "ok")
         return 1 if bad else 0
 
-    def _painted(self, colour: str, text: str) -> str:
-        return f"\033[{colour}m{text}\033[0m" if self._colours else text
+
+def _show(lines: Iterable[str], style: str = "") -> None:
+    printing.show([render.Line(render.plain(line), style) for line in lines])
 
 
 def _wrapped(text: str) -> list[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from slurm_agent_tools.models.advice import QueueWaits, WaitMeasured
-from slurm_agent_tools.models.answers import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import QueueWaits, WaitMeasured
+from slurm_agent_tools.models.status_answer import GpuSection, NodeShown, PartitionShown, QueueSection, SlurmSection
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
 _USABLE = ("idle", "mix", "alloc", "comp", "plnd", "planned")  # planned for a job that goes before others, not taken

@@ -10,9 +10,8 @@ from datetime import date, datetime, time
 from pydantic import ValidationError
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.answers import MetricChange
 from slurm_agent_tools.models.arguments import SaveResult
-from slurm_agent_tools.models.result import Environment, ResultRecord
+from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord
 from slurm_agent_tools.text.masking import MASK, mask, mask_settings
 from slurm_agent_tools.text.sanitize import safe_name
 

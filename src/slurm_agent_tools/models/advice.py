@@ -6,23 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import ResourcesShown, Shape
-
-
-class WaitMeasured(Shape):
-    """What jobs really waited, in seconds, and how many jobs that rests on."""
-
-    median: int
-    p95: int
-    jobs: int
-
-
-class QueueWaits(Shape):
-    """What all jobs waited lately whatever their size, together and by partition; `note` says what it rests on."""
-
-    measured: WaitMeasured | None = None
-    partitions: dict[str, WaitMeasured] = Field(default_factory=dict)
-    note: str
+from slurm_agent_tools.models.shapes import ResourcesShown, Shape, WaitMeasured
 
 
 class ExpectedWait(Shape):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -171,6 +171,8 @@ class AdviceShown(Shape):
 class HistoryReply(Reply):
     """Remembered jobs, newest first, or the best match first where text or a script was given."""
 
+    written_by_others: ClassVar = ("jobs",)
+
     jobs: list[PastJob] | list[MemoryServerJob]
     advice: AdviceShown | None = None
     note: str | None = None
@@ -178,6 +180,8 @@ class HistoryReply(Reply):
 
 class JobReply(Reply):
     """One job: what Slurm says of it now, and what is remembered of it. `job` is null where Slurm forgot it."""
+
+    written_by_others: ClassVar = ("job", "tasks", "remembered")
 
     status: Literal["ok"]
     job: JobShown | None = None

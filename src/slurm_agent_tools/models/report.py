@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -129,6 +129,8 @@ class CompletionReport(Shape):
 class ReportReply(Reply):
     """The report of one job; none while it is not over."""
 
+    written_by_others: ClassVar = ("job", "report")
+
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown
     report: CompletionReport | None = None
@@ -139,6 +141,8 @@ class WaitReply(Reply):
 
     What a task leaves out is as in `job`, or not known.
     """
+
+    written_by_others: ClassVar = ("job", "tasks", "report", "alerts")
 
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown

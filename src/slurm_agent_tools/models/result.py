@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, Shape
+from slurm_agent_tools.models.decision import Blocked
+from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, ResultBrief, Shape
 
 
 class GitState(Shape):
@@ -48,3 +49,35 @@ class ResultRecord(Shape):
     metrics: dict[str, object] = Field(default_factory=dict)
     environment: Environment
     notes: str | None = None
+
+
+class SaveReply(Reply, Blocked):
+    """Answer of save_result."""
+
+    written_by_others: ClassVar = ("result",)
+
+    status: Literal["saved", "dry_run", "blocked"]
+    file_path: str | None = None
+    result: ResultRecord | None = None
+    failure_record: str | None = None
+
+
+class MetricChange(Shape):
+    """One metric; `change` is target minus baseline, `percent` of the baseline (None where it is 0 or not a number)."""
+
+    baseline: str | int | float | bool | None
+    target: str | int | float | bool | None
+    change: float | None
+    percent: float | None
+
+
+class CompareReply(Reply):
+    """Answer of compare_results."""
+
+    written_by_others: ClassVar = ("baseline", "target", "metrics", "config_diff")
+
+    status: Literal["ok"]
+    baseline: ResultBrief
+    target: ResultBrief
+    metrics: dict[str, MetricChange]
+    config_diff: dict[str, dict[str, object]] | None = None

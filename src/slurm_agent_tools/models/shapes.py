@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -71,7 +71,12 @@ class Alert(Shape):
 
 
 class Reply(Shape):
-    """Fields of every answer. `status` is a literal per tool."""
+    """Fields of every answer. `status` is a literal per tool.
+
+    `written_by_others` names the places `a.b` of an answer that may hold such text; `data_only` those that do.
+    """
+
+    written_by_others: ClassVar[tuple[str, ...]]
 
     status: str
     summary: str
@@ -158,3 +163,28 @@ class SectionError(Shape):
     """Stands in place of a section that could not be read."""
 
     error: ErrorInfo
+
+
+class ResultBrief(Shape):
+    """One saved result."""
+
+    file_path: str
+    experiment_name: str
+    status: str
+    timestamp: str
+
+
+class WaitMeasured(Shape):
+    """What jobs really waited, in seconds, and how many jobs that rests on."""
+
+    median: int
+    p95: int
+    jobs: int
+
+
+class QueueWaits(Shape):
+    """What all jobs waited lately whatever their size, together and by partition; `note` says what it rests on."""
+
+    measured: WaitMeasured | None = None
+    partitions: dict[str, WaitMeasured] = Field(default_factory=dict)
+    note: str

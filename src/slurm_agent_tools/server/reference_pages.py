@@ -10,8 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
-from slurm_agent_tools.api.schemas import Schema, input_schema, output_schema
-from slurm_agent_tools.api.serialize import REPLIES
+from slurm_agent_tools.api.schemas import REPLIES, Schema, input_schema, output_schema
 from slurm_agent_tools.models import advice, answers, decision, remembered_job, report, result, shapes
 from slurm_agent_tools.models.remembered_job import HistoryReply, JobReply
 from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt

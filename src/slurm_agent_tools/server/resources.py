@@ -139,7 +139,7 @@ def _text(body: Reply | Mapping[str, Any] | str) -> str:
         return serialize.text(serialize.document(body))
     if isinstance(body, str):
         return body
-    return "\n".join(render.facts(_brief(render.readable(sanitize.document(body))))) + "\n"
+    return "\n".join(render.lines(render.facts(_brief(render.readable(sanitize.document(body)))))) + "\n"
 
 
 def _brief(value: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.models.answers import CancelReply
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleResult
+from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import decisions, job_outcome, jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts

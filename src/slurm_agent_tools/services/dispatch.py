@@ -12,8 +12,8 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.advice import ExpectedWait
-from slurm_agent_tools.models.answers import LogPaths, SubmitReply
 from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import jobs, present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply

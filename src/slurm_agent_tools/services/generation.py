@@ -7,10 +7,10 @@ import secrets
 from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.models.answers import GenerateReply
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import DecisionShown, RuleResult
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.decide import decide, format_refusal
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.plan import PlannedRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models import answers
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
@@ -15,7 +15,7 @@ from slurm_agent_tools.units import JobId
 _KEPT = {"category", "confidence", "escalation", "explanation", "suggestions", "proposed_change"}
 
 
-def known_outcome(job: Job, diagnosis: Diagnosis) -> str:
+def known_outcome(job: Job, diagnosis: answers.Diagnosis) -> str:
     """The diagnosis of a job for the ledger, without its evidence and without secrets of a log."""
     kept = diagnosis.model_dump(include=_KEPT)
     return json.dumps(
@@ -23,14 +23,14 @@ def known_outcome(job: Job, diagnosis: Diagnosis) -> str:
     )
 
 
-def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
+def remembered(run: Submission | None, job: Job) -> answers.Diagnosis | None:
     """What analyze_log found of this very job; None where it did not look at it since it ended."""
     if run is None or run.diagnosis_json is None or run.analysed is None:
         return None
     told = json.loads(run.diagnosis_json)
     if told["job_id"] != str(job.job_id) or (job.ended is not None and job.ended > run.analysed):
         return None
-    return Diagnosis.model_validate(told["diagnosis"])
+    return answers.Diagnosis.model_validate(told["diagnosis"])
 
 
 def cancelled(job_id: JobId, reason: str) -> str:
@@ -56,7 +56,9 @@ def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | No
     return f"It was cancelled{by}{with_words}."
 
 
-def explained(context: ClusterContext, run: Submission | None, job: Job, diagnosis: Diagnosis) -> Diagnosis:
+def explained(
+    context: ClusterContext, run: Submission | None, job: Job, diagnosis: answers.Diagnosis
+) -> answers.Diagnosis:
     """The diagnosis; of a job that cancel_job ended with the words given there, and nobody has to ask who did it."""
     told = cause(context, run, job)
     if diagnosis.category != "cancelled" or reason(run, job) is None or told is None:

@@ -11,7 +11,7 @@ import anyio
 
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models import answers
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
@@ -115,7 +115,7 @@ async def remember(context: ClusterContext, view: JobView) -> Submission | None:
     return run
 
 
-async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | None = None) -> None:
+async def settle(context: ClusterContext, view: JobView, diagnosis: answers.Diagnosis | None = None) -> None:
     """Complete the submission's record with its end, and with what analyze_log found."""
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     if run is not None:
@@ -123,7 +123,7 @@ async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | 
 
 
 async def _complete(
-    context: ClusterContext, run: Submission, view: JobView, diagnosis: Diagnosis | None = None
+    context: ClusterContext, run: Submission, view: JobView, diagnosis: answers.Diagnosis | None = None
 ) -> None:
     read: dict[str, object] = {}
     if diagnosis is not None:

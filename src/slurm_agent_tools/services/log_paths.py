@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.slurm import log_patterns
 

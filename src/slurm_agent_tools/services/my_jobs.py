@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 
-from slurm_agent_tools.models.answers import EndedShown, SlurmSection
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
+from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services import job_outcome, present, snapshot
 from slurm_agent_tools.services.context import ClusterContext

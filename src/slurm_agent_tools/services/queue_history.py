@@ -10,8 +10,8 @@ import anyio
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights import measured_waits
 from slurm_agent_tools.insights.measured_waits import MeasuredWaits
-from slurm_agent_tools.models.advice import QueueWaits, WaitMeasured
 from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.models.shapes import QueueWaits, WaitMeasured
 from slurm_agent_tools.services.context import ClusterContext
 
 _PATIENCE = 3.0  # seconds

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.models.answers import SubmitReply
+from slurm_agent_tools.models import submission_answer
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services import jobs
@@ -49,13 +49,15 @@ async def earlier(context: ClusterContext, case: SubmissionRequest) -> Submissio
     )
 
 
-async def answer(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+async def answer(
+    context: ClusterContext, case: SubmissionRequest, before: Submission
+) -> submission_answer.SubmitReply | None:
     """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
     from slurm_agent_tools.services.submission_request import judge  # noqa: PLC0415
 
     if before.phase == "released" and before.reply_json is not None:
-        return SubmitReply.model_validate_json(before.reply_json)
+        return submission_answer.SubmitReply.model_validate_json(before.reply_json)
     if before.phase in {*GIVEN_UP, "cancelled"}:
         return None
     try:
@@ -67,7 +69,9 @@ async def answer(context: ClusterContext, case: SubmissionRequest, before: Submi
     return await (_go_on(context, case, before, found) if found else _missing(context, case, before))
 
 
-async def _missing(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+async def _missing(
+    context: ClusterContext, case: SubmissionRequest, before: Submission
+) -> submission_answer.SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     if before.job_id is not None:  # Slurm took it and has forgotten it: it is over, and not sent again
@@ -83,7 +87,7 @@ async def _missing(context: ClusterContext, case: SubmissionRequest, before: Sub
 
 async def _go_on(
     context: ClusterContext, case: SubmissionRequest, before: Submission, found: Sequence[Job]
-) -> SubmitReply | None:
+) -> submission_answer.SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again

@@ -11,10 +11,10 @@ from slurm_agent_tools.configs import experiment_config
 from slurm_agent_tools.diagnosis.phrases import outcome
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
-from slurm_agent_tools.models.answers import CompareReply, ResultBrief, SaveReply
 from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.models.decision import DecisionShown
-from slurm_agent_tools.models.result import Environment, GitState, ResultRecord, SlurmJobRecord
+from slurm_agent_tools.models.result import CompareReply, Environment, GitState, ResultRecord, SaveReply, SlurmJobRecord
+from slurm_agent_tools.models.shapes import ResultBrief
 from slurm_agent_tools.policy.decide import format_refusal
 from slurm_agent_tools.services import decisions, failures, jobs, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext

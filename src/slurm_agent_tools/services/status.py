@@ -12,23 +12,15 @@ from typing import Any
 from slurm_agent_tools.diagnosis.job_facts import troubled
 from slurm_agent_tools.errors import AgentToolsError, SlurmError, StorageError
 from slurm_agent_tools.insights import capacity
-from slurm_agent_tools.models.answers import (
-    ClusterSection,
-    DiskSection,
-    PolicySection,
-    ResultBrief,
-    SlurmSection,
-    StatusReply,
-)
 from slurm_agent_tools.models.arguments import GetStatus, Section
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
-from slurm_agent_tools.models.shapes import Alert, SectionError
+from slurm_agent_tools.models.shapes import Alert, ResultBrief, SectionError
+from slurm_agent_tools.models.status_answer import ClusterSection, DiskSection, PolicySection, SlurmSection, StatusReply
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.drift import DriftWatch
 from slurm_agent_tools.slurm import controller_load
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.questions import ClusterInfo
@@ -177,16 +169,12 @@ async def _drifted(context: ClusterContext, caller: Caller, answers: Answers, *,
     if answers.queue.error is not None:
         return []
     managed = context.slurm.mine(answers.queue.value()).jobs(sorted(answers.managed))
-    drifted = await DriftWatch(context, caller, "get_status", fresh=fresh).at(managed)
-    return [*await _of_jobs(context, managed, answers), *drifted]
-
-
-async def _of_jobs(context: ClusterContext, managed: Sequence[Job], answers: Answers) -> list[Alert]:
     if not managed:
         return []
-    from slurm_agent_tools.services import job_alerts  # noqa: PLC0415 - without jobs nothing of it is needed
+    from slurm_agent_tools.services import drift, job_alerts  # noqa: PLC0415 - without jobs nothing of them is needed
 
-    return await job_alerts.of_all(context, managed, answers.nodes.answer, answers.partitions.answer)
+    drifted = await drift.DriftWatch(context, caller, "get_status", fresh=fresh).at(managed)
+    return [*await job_alerts.of_all(context, managed, answers.nodes.answer, answers.partitions.answer), *drifted]
 
 
 def _ages(context: ClusterContext, wanted: set[str]) -> dict[str, float]:

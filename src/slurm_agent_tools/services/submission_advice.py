@@ -15,9 +15,9 @@ from slurm_agent_tools.insights.measured_waits import MeasuredWaits
 from slurm_agent_tools.insights.run_sizes import ENOUGH, Advice, Figure, advise
 from slurm_agent_tools.insights.size_amounts import budget_seconds
 from slurm_agent_tools.models.advice import Advised, Budget, ExpectedWait, SizeFigure, Sizing
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.job import PastWaits
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.accounting_history import is_answered

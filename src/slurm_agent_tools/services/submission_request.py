@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.insights.size_amounts import budget_seconds
 from slurm_agent_tools.models.advice import Advised
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, DecisionShown, GrantShown, PinShown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.decide import decide, format_refusal
 from slurm_agent_tools.policy.pins import offered, pins
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest

@@ -12,10 +12,10 @@ import anyio
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
 from slurm_agent_tools.insights import capacity
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, DecisionShown, RuleResult
 from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.decide import format_refusal
 from slurm_agent_tools.scripts import sbatch_crosscheck
 from slurm_agent_tools.scripts.effective_request import effective, words_to_directives

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from slurm_agent_tools.configs import config_checks, experiment_config, isolated_check, schema_check
-from slurm_agent_tools.models.answers import Complaint, ValidateReply
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.services.generation import _judge_script, _refused

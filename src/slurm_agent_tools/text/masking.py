@@ -134,16 +134,16 @@ ROWS: tuple[Secret, ...] = (
          "curl -u me https://host/x"),
 )  # fmt: skip
 
-_KEY = re.compile(
+_KEY = (
     r"(?i)(?:^|[^a-z]|(?-i:(?<=[a-z])(?=[A-Z])))(?:passw(?:or)?d|passphrase|passwort|secret|api[_-]?key"
     r"|(?:access|account|private|client|encryption|signing|auth|session|wandb|kaggle)[_-]?key|credentials?)$"
 )
 
-_TOKEN_KEY = re.compile(r"(?:^|[^A-Za-z])(?:token|TOKEN|jwt|JWT)$|[a-z]Token$")
+_TOKEN_KEY = r"(?:^|[^A-Za-z])(?:token|TOKEN|jwt|JWT)$|[a-z]Token$"  # noqa: S105 - a pattern
 
-_TOKEN = re.compile(_MIXED + r"[\w./+=~:-]{8,}")
+_TOKEN = _MIXED + r"[\w./+=~:-]{8,}"
 
-_PLAIN = re.compile(_REAL + r".", re.IGNORECASE)
+_PLAIN = r"(?i)" + _REAL + r"."
 
 
 def mask(text: str) -> str:
@@ -165,9 +165,9 @@ def secret_value(key: str, value: object) -> bool:
     """True where a setting's name says that its value is a secret, and the value can be one."""
     if not isinstance(value, str) or value == MASK:
         return False
-    if _KEY.search(key):
-        return _PLAIN.match(value.strip()) is not None
-    return _TOKEN_KEY.search(key) is not None and _TOKEN.match(value) is not None
+    if _compiled(_KEY).search(key):
+        return _compiled(_PLAIN).match(value.strip()) is not None
+    return _compiled(_TOKEN_KEY).search(key) is not None and _compiled(_TOKEN).match(value) is not None
 
 
 def mask_settings(settings: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:

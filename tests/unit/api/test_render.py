@@ -16,7 +16,7 @@ BODY = {
 
 
 def test_a_refusal_says_its_reason_and_its_remedy_once() -> None:
-    text = "\n".join(render.lines(BODY))
+    text = "\n".join(render.lines(render.pieces(BODY)))
 
     assert text.count("Job 7 failed.") == 1
     assert text.count("Change it.") == 1
@@ -25,7 +25,7 @@ def test_a_refusal_says_its_reason_and_its_remedy_once() -> None:
 
 
 def test_a_reason_that_the_summary_does_not_hold_is_shown() -> None:
-    text = "\n".join(render.lines(BODY | {"summary": "train was not submitted."}))
+    text = "\n".join(render.lines(render.pieces(BODY | {"summary": "train was not submitted."})))
 
     assert "reason: auto-retry" in text
     assert "  justify auto-retry: Job 7 failed." in text
@@ -33,7 +33,8 @@ def test_a_reason_that_the_summary_does_not_hold_is_shown() -> None:
 
 def test_a_priority_that_is_not_offered_says_so() -> None:
     def shown(*qos: str) -> list[str]:
-        return render.facts(render.readable({"policy": {"priority": {"low": {"nice": 100}, "high": {"qos": [*qos]}}}}))
+        policy = {"priority": {"low": {"nice": 100}, "high": {"qos": [*qos]}}}
+        return render.lines(render.facts(render.readable({"policy": policy})))
 
     assert "    high: not offered" in shown()
     assert "not offered" not in "\n".join(shown("urgent"))

@@ -13,7 +13,7 @@ from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import tool_command
 from slurm_agent_tools.cli.commands.tool_command import POSITIONAL, options, read
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.models import answers, arguments, report, shapes, submission_answer
 from slurm_agent_tools.models import decision as decision_module
 from slurm_agent_tools.settings import Settings
 
@@ -72,6 +72,8 @@ def error_of(capsys: Capture) -> dict[str, str]:
         ("submit_job", ["a.sh", "--args", "--lr", "0.1", "--dry-run"], {"args": ["--lr", "0.1"], "dry_run": "true"}),
         ("submit_job", ["a.sh", "--args=--dry-run", "--args=x"], {"args": ["--dry-run", "x"]}),
         ("submit_job", ["--dry-run", "a.sh", "--", "--dry-run", "--", "x"], {"args": ["--dry-run", "--", "x"]}),
+        ("submit_job", ["a.sh", "--dry-run=false", "--job-name=--"], {"dry_run": "false", "job_name": "--"}),
+        ("submit_job", ["--job-name", "--dry-run-7", "a.sh"], {"job_name": "--dry-run-7", "script": "a.sh"}),
         ("submit_job", ["--time-limit=01:00:00", "--script=a.sh"], {"time_limit": "01:00:00", "script": "a.sh"}),
         ("submit_job", ["--job_name", "n", "a.sh"], {"job_name": "n"}),
         ("wait_for_job", ["--job-id", "7", "--timeout", "5"], {"job_id": "7", "timeout_seconds": "5"}),
@@ -122,8 +124,10 @@ def test_metrics_may_come_from_a_json_file(tmp_path: Path) -> None:
         (["submit_job", "a.sh", "b.sh"], "one word too many"),
         (["submit_job", "a.sh", "--script", "b.sh", "c.sh"], "c.sh"),
         (["submit_job", "--script", "b.sh", "c.sh"], "given twice"),
+        (["submit_job", "c.sh", "--script", "b.sh"], "given twice"),
         (["submit_job", "a.sh", "--sript", "b.sh"], "--sript"),
         (["submit_job", "a.sh", "--job-name"], "job_name: --job-name needs a value"),
+        (["submit_job", "a.sh", "--partitoin=gpu"], "--partitoin=gpu"),
         (["wait_for_job", "--job-id", "--json"], "job_id: --job-id needs a value"),
         (["wait_for_job", "7", "--timeout", "soon"], "timeout_seconds"),
         (["analyze_log", "--recent-errors", "0"], "recent_errors"),
@@ -161,12 +165,12 @@ REPLY = {"summary": "So.", "as_of": NOW}
 @pytest.mark.parametrize(
     ("tool", "words", "reply", "code"),
     [
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="submitted", **REPLY), 0),
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="blocked", **REPLY), 3),
-        ("submit_job", ["a.sh"], answers.SubmitReply(status="unconfirmed", **REPLY), 4),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="submitted", **REPLY), 0),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="blocked", **REPLY), 3),
+        ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="unconfirmed", **REPLY), 4),
         ("analyze_log", ["7"], answers.AnalyzeReply(status="no_log", **REPLY), 1),
-        ("validate_config", ["c.yaml"], answers.ValidateReply(status="invalid", **REPLY), 2),
-        ("cancel_job", ["7", "--reason", "r"], answers.CancelReply(status="already_finished", **REPLY), 0),
+        ("validate_config", ["c.yaml"], submission_answer.ValidateReply(status="invalid", **REPLY), 2),
+        ("cancel_job", ["7", "--reason", "r"], submission_answer.CancelReply(status="already_finished", **REPLY), 0),
     ],
 )
 def test_each_status_has_its_documented_exit_code(
@@ -220,7 +224,9 @@ def test_the_refusal_for_a_person_shows_the_remedy(context: Desk, capsys: Captur
     decision = decision_module.DecisionShown(
         id="d", verdict="deny", policy=decision_module.PolicyRef(version="1", sha256="0" * 64), rules=[passed, rule]
     )
-    context.answer = answers.SubmitReply(status="blocked", decision=decision, manual_commands=["squeue --me"], **REPLY)
+    context.answer = submission_answer.SubmitReply(
+        status="blocked", decision=decision, manual_commands=["squeue --me"], **REPLY
+    )
     assert main.main(["submit_job", "a.sh"]) == 3
     out = capsys.readouterr().out
     assert "deny memory-per-gpu: too much" in out

@@ -32,6 +32,12 @@ def test_each_setting_has_its_origin() -> None:
     assert found["rates.gpu_hour"] == found["clusters"] == "default"
 
 
+def test_of_a_table_in_one_variable_only_what_it_holds_is_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_AGENT_RATES", '{"currency": "EUR"}')
+    found = {name: source for name, _, source in doctor_command.origins(settings.load())}
+    assert (found["rates.currency"], found["rates.cpu_hour"]) == ("environment", "default")
+
+
 def test_without_slurm_it_exits_1_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["doctor", "--json"]) == 1
     body = json.loads(capsys.readouterr().out)

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.proves("demo-checks-itself")
 
 
 def test_when_all_checks_agree_the_exit_code_is_0(capsys):
-    paper = DemoOutput(colours=False)
+    paper = DemoOutput()
 
     paper.check("state", ("COMPLETED", 0), ("COMPLETED", 0))
 
@@ -17,7 +17,7 @@ def test_when_all_checks_agree_the_exit_code_is_0(capsys):
 
 
 def test_when_one_check_differs_both_values_are_shown_and_the_exit_code_is_1(capsys):
-    paper = DemoOutput(colours=False)
+    paper = DemoOutput()
 
     paper.check("state", "COMPLETED", "FAILED")
     paper.check("jobs", 1, 1)
@@ -29,13 +29,13 @@ def test_when_one_check_differs_both_values_are_shown_and_the_exit_code_is_1(cap
 
 
 def test_what_a_job_wrote_cannot_steer_the_terminal(capsys):
-    DemoOutput(colours=False).say("\033[2Jgone")
+    DemoOutput().say("\033[2Jgone")
 
     assert "\033" not in capsys.readouterr().out
 
 
 def test_the_same_news_is_told_once(capsys):
-    paper = DemoOutput(colours=False)
+    paper = DemoOutput()
 
     for seconds in (1, 2):
         paper.news("pending", f"pending after {seconds} s")
@@ -44,7 +44,7 @@ def test_the_same_news_is_told_once(capsys):
 
 
 def test_steps_are_numbered(capsys):
-    paper = DemoOutput(colours=False)
+    paper = DemoOutput()
 
     paper.step("look")
     paper.step("act")

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from slurm_agent_tools.insights.capacity import RecentWaits, queue
-from slurm_agent_tools.models.advice import QueueWaits, WaitMeasured
-from slurm_agent_tools.models.answers import SlurmSection
 from slurm_agent_tools.models.node import Node
+from slurm_agent_tools.models.shapes import QueueWaits, WaitMeasured
+from slurm_agent_tools.models.status_answer import SlurmSection
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FREE, TAKEN, DOWN = ("mixed", 8), ("allocated", 32), ("down*", 0)

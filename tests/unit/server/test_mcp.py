@@ -18,7 +18,7 @@ from mcp.server import MCPServer
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import catalogue, serialize
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.models import answers, arguments, report, result, shapes, status_answer, submission_answer
 from slurm_agent_tools.server import mcp_server
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.services.context import Caller
@@ -28,24 +28,24 @@ SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 JOB = shapes.JobShown(job_id="7", name='a|b "c"', state="RUNNING")
 ANSWERS: dict[str, shapes.Reply] = {
-    "get_status": answers.StatusReply(
-        status="ok", summary="Idle.", as_of=NOW, cluster=answers.ClusterSection(name="c", version="22.05", reachable=True)
+    "get_status": status_answer.StatusReply(
+        status="ok", summary="Idle.", as_of=NOW, cluster=status_answer.ClusterSection(name="c", version="22.05", reachable=True)
     ),
-    "validate_config": answers.ValidateReply(status="valid", summary="Valid.", as_of=NOW),
-    "generate_script": answers.GenerateReply(status="written", summary="Written.", as_of=NOW, path="s.sh"),
-    "submit_job": answers.SubmitReply(
+    "validate_config": submission_answer.ValidateReply(status="valid", summary="Valid.", as_of=NOW),
+    "generate_script": submission_answer.GenerateReply(status="written", summary="Written.", as_of=NOW, path="s.sh"),
+    "submit_job": submission_answer.SubmitReply(
         status="blocked", summary="Refused.", as_of=NOW, blocker="policy", reason="too much memory",
         human_action_required=False,
     ),
     "wait_for_job": report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB),
     "analyze_log": answers.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
-    "save_result": answers.SaveReply(status="dry_run", summary="Would save.", as_of=NOW),
-    "compare_results": answers.CompareReply(
+    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW),
+    "compare_results": result.CompareReply(
         status="ok", summary="Same.", as_of=NOW, metrics={},
-        baseline=answers.ResultBrief(file_path="a", experiment_name="a", status="success", timestamp="t"),
-        target=answers.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
+        baseline=shapes.ResultBrief(file_path="a", experiment_name="a", status="success", timestamp="t"),
+        target=shapes.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
     ),
-    "cancel_job": answers.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
+    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},

@@ -14,8 +14,8 @@ from tests.unit.virtual_time import in_no_time, passed
 from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.models.answers import StatusReply
 from slurm_agent_tools.models.arguments import GetStatus
+from slurm_agent_tools.models.status_answer import StatusReply
 
 
 async def test_a_running_job_shows_what_it_uses_and_how_long_it_may_go_on(tmp_path: Path):

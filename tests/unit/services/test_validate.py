@@ -167,7 +167,7 @@ async def test_a_partition_that_is_not_there_is_told_where_the_cluster_answers(t
 
     assert [(error.path, error.line) for error in reply.errors] == [("slurm.partition", 2)]
     assert reply.errors[0].message.startswith("There is no partition gpuu.")
-    shown = render.decision(reply.decision.model_dump(mode="json"))
+    shown = render.lines(render.decision(reply.decision.model_dump(mode="json")))
     assert not any("not evaluated" in line for line in shown)
 
 

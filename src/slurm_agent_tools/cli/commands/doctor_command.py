@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,12 +18,10 @@ from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.services.context import load_policy_for
 from slurm_agent_tools.services.context_registry import OpenedContexts, chosen_cluster, ledger_folder
-from slurm_agent_tools.settings import FILE_NAME, MemorySettings, Settings, load
+from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
 from slurm_agent_tools.transport.base import asker
 
 DONE, FAILED = 0, 1
-
-_PREFIX = "SLURM_AGENT_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,15 +51,17 @@ def run(args: argparse.Namespace) -> int:
         "clusters": clusters,
         "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
     }
-    printing.lines([json.dumps(body, indent=2)] if args.json else _lines(body))
+    if args.json:
+        printing.lines([json.dumps(body, indent=2)])
+    else:
+        printing.show(_pieces(body))
     return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
 
 
 def origins(settings: Settings) -> list[tuple[str, object, str]]:
     """Every setting as (dotted name, value, where from)."""
-    path = settings.project_root / FILE_NAME
-    written = tomllib.loads(path.read_text()) if path.is_file() else {}
-    return [(name, _plain(value), _origin(name, written)) for name, value in _leaves(settings, "")]
+    said = sources(settings.project_root)
+    return [(name, _plain(value), _origin(name, said)) for name, value in _leaves(settings, "")]
 
 
 def _ledger(settings: Settings) -> dict[str, str | None]:
@@ -116,37 +114,41 @@ def _leaves(part: BaseModel, before: str) -> Iterator[tuple[str, object]]:
             yield before + name, value
 
 
-def _origin(name: str, written: Mapping[str, Any]) -> str:
-    """environment, the file, or default; in this order the settings are looked up."""
-    given = {key.upper() for key, value in os.environ.items() if value}
-    parts = name.upper().split(".")
-    if any(_PREFIX + "__".join(parts[:end]) in given for end in range(1, len(parts) + 1)):
-        return "environment"
-    found: Any = written
-    for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            return "default"
-        found = found[part]
-    return FILE_NAME
+def _origin(name: str, said: Mapping[str, Mapping[str, Any]]) -> str:
+    """The first source that holds it, or default."""
+    return next((source for source, tables in said.items() if _holds(tables, name.split("."))), "default")
+
+
+def _holds(table: object, parts: Sequence[str]) -> bool:
+    return not parts or (isinstance(table, Mapping) and parts[0] in table and _holds(table[parts[0]], parts[1:]))
 
 
 def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _lines(body: Mapping[str, Any]) -> list[str]:
-    settings = [
-        f"  {name:<22} {entry['value'] if entry['value'] is not None else '-'}  ({entry['from']})"
+def _pieces(body: Mapping[str, Any]) -> list[render.Piece]:
+    rows = [
+        (name, str(entry["value"]) if entry["value"] is not None else "-", entry["from"])
         for name, entry in body["settings"].items()
     ]
-    rest = render.facts({"policy": body["policy"], "ledger": body["ledger"]})
-    ways = [line for name, found in body["clusters"].items() for line in (f"cluster {name}:", *_steps(found["steps"]))]
-    memory = ["memory server:", *_steps([body["memory"]])] if body["memory"] is not None else []
-    return [render.plain(line) for line in ("settings:", *settings, *rest, *ways, *memory)]
+    told = [f"  {name:<22} {value}  ({source})" for name, value, source in rows]
+    ways = [
+        piece for name, found in body["clusters"].items() for piece in _way_told(f"cluster {name}:", found["steps"])
+    ]
+    return [
+        render.Line("settings:", "heading"),
+        render.table(("setting", "value", "from"), rows, told),
+        *render.facts({"policy": body["policy"], "ledger": body["ledger"]}),
+        *ways,
+        *(_way_told("memory server:", [body["memory"]]) if body["memory"] is not None else []),
+    ]
 
 
-def _steps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _way_told(title: str, found: Sequence[Mapping[str, Any]]) -> Iterator[render.Line]:
+    yield render.Line(render.plain(title), "heading")
     for step in found:
-        yield f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        text = f"  {'ok ' if step['ok'] else 'NO '} {step['name']:<11} {step['seen']}"
+        yield render.Line(render.plain(text), "ok" if step["ok"] else "failed")
         if step["todo"]:
-            yield f"      {step['todo']}"
+            yield render.Line(render.plain(f"      {step['todo']}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools.api import printing, render
@@ -62,7 +61,10 @@ async def run(args: argparse.Namespace) -> int:
     finally:
         await registry.close()
     body = sanitize.document(reply.model_dump(mode="json"))
-    printing.lines([json.dumps(body, indent=2, allow_nan=False)] if args.json else map(render.plain, _lines(reply)))
+    if args.json:
+        printing.document(body, as_json=True)
+    else:
+        printing.show(list(_pieces(reply)))
     return DONE
 
 
@@ -78,21 +80,25 @@ async def _store(context: ClusterContext) -> None:
         pass
 
 
-def _lines(reply: HistoryReply) -> Iterator[str]:
-    yield from _table([_cells(job) for job in reply.jobs if isinstance(job, PastJob)])
-    yield sanitize.shown(reply.summary)
-    for text in [*(reply.advice.warnings if reply.advice is not None else ()), *([reply.note] if reply.note else ())]:
-        yield sanitize.shown(text)
+def _pieces(reply: HistoryReply) -> Iterator[render.Piece]:
+    rows = [_cells(job) for job in reply.jobs if isinstance(job, PastJob)]
+    if rows:
+        yield _table(rows)
+    warnings = reply.advice.warnings if reply.advice is not None else ()
+    for text in filter(None, (reply.summary, *warnings, reply.note)):
+        yield render.Line(render.plain(sanitize.shown(text)))
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _table(rows: Sequence[Sequence[str]]) -> render.Table:
     """The rows below their header, in columns as wide as they have to be; a column without any entry is left out."""
-    if not rows:
-        return
     columns = [column for column in zip(_HEADER, *rows, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]
-    for row in zip(*columns, strict=True):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    header, *kept = zip(*columns, strict=True)
+    told = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (header, *kept)
+    )
+    return render.table(header, kept, told)
 
 
 def _cells(job: PastJob) -> tuple[str, ...]:

@@ -28,7 +28,10 @@ def judge(names: list[str], loaded: LoadedPolicy, settings: Settings, *, as_json
         decision = anyio.run(check, name, loaded, settings)
         verdicts.append(decision.verdict)
         body = {"script": name, **decision.model_dump(mode="json")}
-        printing.lines([serialize.text(body)] if as_json else [f"{name}:", *render.decision(body)])
+        if as_json:
+            printing.lines([serialize.text(body)])
+        else:
+            printing.show([render.Line(render.plain(f"{name}:"), "heading"), *render.decision(body)])
     return DONE if set(verdicts) <= {"allow"} else BLOCKED
 
 

@@ -65,7 +65,7 @@ def _print(entries: list[decision_log.Entry], *, as_json: bool) -> None:
     if as_json:
         printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
     else:
-        printing.lines(render.plain(_line(entry)) for entry in entries)
+        printing.show([render.Line(render.plain(_line(entry)), str(entry["verdict"])) for entry in entries])
 
 
 def _line(entry: decision_log.Entry) -> str:

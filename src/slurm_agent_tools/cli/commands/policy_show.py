@@ -56,7 +56,10 @@ DONE = 0
 def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
     """Print the policy in force."""
     body = loaded.told()
-    printing.lines([json.dumps(body, indent=2)] if as_json else render.facts(render.readable(body)))
+    if as_json:
+        printing.lines([json.dumps(body, indent=2)])
+    else:
+        printing.show(render.facts(render.readable(body)))
     return DONE
 
 

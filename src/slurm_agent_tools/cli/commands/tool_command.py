@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
+import argparse
 import json
 import sys
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import anyio
 from pydantic import BaseModel
@@ -18,6 +17,7 @@ from pydantic.fields import FieldInfo
 from slurm_agent_tools.api import printing, serialize
 from slurm_agent_tools.api.catalogue import Tool
 from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.cli.main import Parser
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
@@ -25,9 +25,19 @@ from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings, load
 from slurm_agent_tools.text import log_events
 
-Kind = Literal["flag", "text", "words", "choices", "mapping"]
-
 _MAX_FILE = 2**20
+
+# Stands before a word with a dash that is no option here: argparse takes each such word for one. No word can hold it.
+_NO_OPTION = "\0"
+
+_FLAG = {"action": "store_const", "const": "true"}
+
+_SEVERAL = {"action": "extend", "nargs": "+"}
+
+_AFTER = (
+    "--args takes each following word up to the next option above; all words after -- go to the script as they are:"
+    " job.sh --dry-run -- --lr 0.1"
+)
 
 # Which fields may be given without their option's name, in this order.
 POSITIONAL: Mapping[str, tuple[str, ...]] = {
@@ -42,44 +52,49 @@ POSITIONAL: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOption:
-    """One option string: the field it sets, what it takes, and the word it stands for when it takes none."""
+class ToolOption(NamedTuple):
+    """The field that an option sets, and what argparse is told of it beside that."""
 
-    name: str
     field: str
-    kind: Kind
-    about: str = ""
-    stands_for: str | None = None
+    how: Mapping[str, Any]
 
 
-_ALIASES: Mapping[str, tuple[ToolOption, ...]] = {
-    "get_status": (
-        ToolOption("--section", "sections", "choices", "The same as --sections"),
-        ToolOption("--no-cache", "refresh", "flag", "The same as --refresh"),
-    ),
-    "validate_config": (
-        ToolOption("--config", "config_path", "text", "The same as --config-path"),
-        ToolOption("--path", "config_path", "text", "The same as --config-path"),
-    ),
-    "wait_for_job": (
-        ToolOption("--timeout", "timeout_seconds", "text", "The same as --timeout-seconds"),
-        ToolOption("--no-wait", "timeout_seconds", "flag", "Look once: --timeout-seconds 0", "0"),
-    ),
-    "analyze_log": (ToolOption("--recent-errors", "recent_errors", "text", "The newest N failures (5)", "5"),),
+# Old spellings, and how each differs from the option of the same field.
+_ALIASES: Mapping[str, Mapping[str, ToolOption]] = {
+    "get_status": {
+        "--section": ToolOption("sections", {"help": "The same as --sections"}),
+        "--no-cache": ToolOption("refresh", {"help": "The same as --refresh"}),
+    },
+    "validate_config": {
+        "--config": ToolOption("config_path", {"help": "The same as --config-path"}),
+        "--path": ToolOption("config_path", {"help": "The same as --config-path"}),
+    },
+    "wait_for_job": {
+        "--timeout": ToolOption("timeout_seconds", {"help": "The same as --timeout-seconds"}),
+        "--no-wait": ToolOption("timeout_seconds", {**_FLAG, "const": "0", "help": "Look once: --timeout-seconds 0"}),
+    },
+    "analyze_log": {"--recent-errors": ToolOption("recent_errors", {"nargs": "?", "const": "5"})},
 }
 
-FACE = (
-    ToolOption("--json", "", "flag", "Print one JSON document"),
-    ToolOption("--text", "", "flag", "Print text for people"),
-    ToolOption("--help", "", "flag", "Show this help"),
-)
+_FACE = {
+    "--json": ToolOption("", {**_FLAG, "help": "Print one JSON document"}),
+    "--text": ToolOption("", {**_FLAG, "help": "Print text for people"}),
+    "--help": ToolOption("", {**_FLAG, "help": "Show this help"}),
+}
 
 
 def options(tool: Tool) -> dict[str, ToolOption]:
     """Every option of the tool by its name: one per field, then the old spellings, then those of every command."""
-    own = [_option(name, info) for name, info in tool.ask.model_fields.items()]
-    return {option.name: option for option in (*own, *_ALIASES.get(tool.name, ()), *FACE)}
+    own = {"--" + name.replace("_", "-"): ToolOption(name, _how(info)) for name, info in tool.ask.model_fields.items()}
+    for name, (field, how) in _ALIASES.get(tool.name, {}).items():
+        usual = {} if "action" in how else _how(tool.ask.model_fields[field])
+        own[name] = ToolOption(field, {**usual, **how})
+    return own | _FACE
+
+
+def usage(tool: Tool, command: str) -> str:
+    """The help text of one tool."""
+    return _parser(tool, command).format_help()
 
 
 def read(tool: Tool, words: Sequence[str]) -> dict[str, object]:
@@ -87,136 +102,62 @@ def read(tool: Tool, words: Sequence[str]) -> dict[str, object]:
 
     Words after `--args` up to the next option of the tool, and all words after `--`, go to the script as they are.
     """
-    given = _Given(tool)
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            given.after_dashes(rest)
-            break
-        if word.startswith("-") and len(word) > 1:
-            given.option(word, rest)
-        else:
-            given.bare(word)
-    return given.arguments()
+    known = options(tool)
+    own, rest = parted(words)
+    flags, plain = _spelled(own, known)
+    try:
+        found, bare = _parser(tool, tool.name).parse_known_args(plain)
+    except argparse.ArgumentError as error:
+        option = known[str(error.argument_name)]
+        hint = str(option.how["help"]).replace("%%", "%")
+        raise InputError(option.field, None, f"{error.argument_name} needs a value", hint=hint) from error
+    given = {name: value for name, value in {**vars(found), **flags}.items() if name}
+    if rest and "args" in tool.ask.model_fields:
+        given["args"] = [*given.get("args", ()), *rest]
+        rest = []
+    _place(tool, [*(_meant(word, tool, known, given) for word in bare), *rest], given)
+    return {field: _value(field, tool.ask.model_fields[field], value) for field, value in given.items()}
 
 
-def usage(tool: Tool, command: str) -> str:
-    """The help text of one tool."""
-    import argparse  # noqa: PLC0415 - only for help
-
-    parser = argparse.ArgumentParser(prog=command, description=tool.description, add_help=False)
-    for field in POSITIONAL.get(tool.name, ()):
-        parser.add_argument(field.upper(), nargs="?", help=tool.ask.model_fields[field].description)
-    for option in options(tool).values():
-        takes = _metavar(option, tool.ask.model_fields.get(option.field))
-        shown: dict[str, Any] = {"action": "store_true"} if option.kind == "flag" else {"metavar": takes}
-        parser.add_argument(option.name, dest=option.name, help=option.about.replace("%", "%%"), **shown)
-    if "args" in tool.ask.model_fields:
-        parser.epilog = (
-            "--args takes each following word up to the next option above; all words after -- go to the script as"
-            " they are: job.sh --dry-run -- --lr 0.1"
-        )
-    return parser.format_help()
+def parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words before and behind the first `--`."""
+    end = words.index("--") if "--" in words else len(words)
+    return list(words[:end]), list(words[end + 1 :])
 
 
-def _metavar(option: ToolOption, info: FieldInfo | None) -> str:
-    """What an option takes: its choices, N for a number, else its kind."""
-    arms = () if info is None else _arms(info)
-    if option.kind == "choices":
-        return "{" + ",".join(get_args(get_args(arms[0])[0])) + "}"
-    if len(arms) == 1 and get_origin(arms[0]) is Literal:
-        return "{" + ",".join(get_args(arms[0])) + "}"
-    return "N" if arms in {(int,), (float,)} else option.kind.upper()
+def _parser(tool: Tool, command: str) -> Parser:
+    bare = "".join(f"[{field.upper()}] " for field in POSITIONAL.get(tool.name, ()))
+    made = Parser(
+        prog=command,
+        usage=f"{command} {bare}[OPTIONS]",
+        description=tool.description,
+        epilog=_AFTER if "args" in tool.ask.model_fields else None,
+        argument_default=argparse.SUPPRESS,
+        add_help=False,
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
+    for name, (field, how) in options(tool).items():
+        made.add_argument(name, dest=field, **how)
+    return made
 
 
-class _Given:
-    """What has been read so far."""
-
-    def __init__(self, tool: Tool) -> None:
-        self._tool, self._known = tool, options(tool)
-        self._open = list(POSITIONAL.get(tool.name, ()))
-        self._values: dict[str, list[str]] = {}
-        self._kinds = {name: _kind(info) for name, info in tool.ask.model_fields.items()}
-
-    def option(self, word: str, rest: list[str]) -> None:
-        name, equals, value = word.partition("=")
-        option = self._find(name)
-        if option is None:
-            self._unknown(word, name)
-        elif not option.field:
-            return
-        elif option.kind == "flag":
-            self._set(option.field, [value if equals else option.stands_for or "true"], alone=True)
-        elif equals:
-            self._set(option.field, [value], alone=option.kind == "text")
-        elif option.kind == "text":
-            self._set(option.field, [self._next(option, rest)], alone=True)
-        else:
-            self._set(option.field, self._run(option, rest), alone=False)
-
-    def bare(self, word: str) -> None:
-        if not self._open:
-            raise InputError(
-                "arguments", word, f"is one word too many for {self._tool.name}", hint=_known_hint(self._known)
-            )
-        field = self._open[0]
-        if self._kinds[field] not in {"words", "choices"}:
-            self._open.pop(0)
-            if field in self._values:
-                raise InputError(field, word, f"is given twice, first as {self._values[field][0]!r}")
-        self._set(field, [word], alone=False)
-
-    def after_dashes(self, rest: list[str]) -> None:
-        if "args" in self._tool.ask.model_fields:
-            self._set("args", rest, alone=False)
-        else:
-            for word in rest:
-                self.bare(word)
-
-    def arguments(self) -> dict[str, object]:
-        return {
-            field: _value(field, self._kinds[field], self._tool.ask.model_fields[field], words)
-            for field, words in self._values.items()
-        }
-
-    def _find(self, name: str) -> ToolOption | None:
-        return self._known.get("--help" if name == "-h" else name.replace("_", "-"))
-
-    def _unknown(self, word: str, name: str) -> None:
-        known = {option.lstrip("-"): option for option in self._known}  # two dashes are no likeness
-        near = [known[found] for found in difflib.get_close_matches(name.lstrip("-"), known, n=1, cutoff=0.75)]
-        if not near and self._open == ["job_id"] and "job_id" not in self._values:
-            self.bare(word)  # `-1` and `--user=x` are meant as job ids: let the check of job_id say what is wrong
-            return
-        meant = f"Did you mean {near[0]}? " if near else ""
-        raise InputError(
-            "arguments", word, f"is not an option of {self._tool.name}", hint=meant + _known_hint(self._known)
-        )
-
-    def _next(self, option: ToolOption, rest: list[str]) -> str:
-        """The option's value; a value may begin with a dash as long as it is no option itself."""
-        free = bool(rest) and rest[0] != "--" and self._find(rest[0].partition("=")[0]) is None
-        if free and (option.stands_for is None or not rest[0].startswith("-")):
-            return rest.pop(0)
-        if option.stands_for is not None:
-            return option.stands_for
-        raise InputError(option.field, None, f"{option.name} needs a value", hint=option.about)
-
-    def _run(self, option: ToolOption, rest: list[str]) -> list[str]:
-        words: list[str] = []
-        while rest and rest[0] != "--" and self._find(rest[0].partition("=")[0]) is None:
-            words.append(rest.pop(0))
-        if not words:
-            raise InputError(option.field, None, f"{option.name} needs a value", hint=option.about)
-        return words
-
-    def _set(self, field: str, words: list[str], *, alone: bool) -> None:
-        self._values[field] = words if alone else self._values.get(field, []) + words
+def _how(info: FieldInfo) -> dict[str, Any]:
+    """What argparse is told of a field: its help, and what follows the option's name."""
+    about: dict[str, Any] = {"help": (info.description or "").replace("%", "%%")}
+    first, *others = _arms(info)
+    if first is bool:
+        return {**about, **_FLAG}
+    about["type"] = _word
+    if get_origin(first) is list:
+        return {**about, **_SEVERAL, "metavar": _choices(get_args(first)[0]) or "WORD"}
+    if _holds_pairs(info):
+        return {**about, **_SEVERAL, "metavar": "NAME=VALUE"}
+    return {**about, "metavar": "N" if first in {int, float} and not others else _choices(first) or "TEXT"}
 
 
-def _option(name: str, info: FieldInfo) -> ToolOption:
-    return ToolOption("--" + name.replace("_", "-"), name, _kind(info), info.description or "")
+def _choices(kind: Any) -> str:
+    return "{" + ",".join(get_args(kind)) + "}" if get_origin(kind) is Literal else ""
 
 
 def _arms(info: FieldInfo) -> tuple[Any, ...]:
@@ -225,27 +166,77 @@ def _arms(info: FieldInfo) -> tuple[Any, ...]:
     return tuple(arm for arm in (get_args(info.annotation) if union else (info.annotation,)) if arm is not type(None))
 
 
-def _kind(info: FieldInfo) -> Kind:
-    arms = _arms(info)
-    if arms == (bool,):
-        return "flag"
-    if len(arms) != 1:  # save_result's config: a mapping or a path, told apart by the first character
-        return "text"
-    if get_origin(arms[0]) is list:
-        return "choices" if get_origin(get_args(arms[0])[0]) is Literal else "words"
-    mapping = get_origin(arms[0]) is dict or (isinstance(arms[0], type) and issubclass(arms[0], BaseModel))
-    return "mapping" if mapping else "text"
+def _holds_pairs(info: FieldInfo) -> bool:
+    """True for a mapping or a model. What may also be a path, as save_result's config, is one word."""
+    first, *others = _arms(info)
+    return not others and (get_origin(first) is dict or (isinstance(first, type) and issubclass(first, BaseModel)))
 
 
-def _value(field: str, kind: Kind, info: FieldInfo, words: list[str]) -> object:
-    if kind == "choices":
-        return [part for word in words for part in word.split(",") if part]
-    if kind == "words":
-        return words
-    if kind == "mapping":
-        first = next(iter(_arms(info)[0].model_fields), None) if hasattr(_arms(info)[0], "model_fields") else None
-        return _mapping(field, words, first)
-    return words[-1]
+def _word(text: str) -> str:
+    return text.removeprefix(_NO_OPTION)
+
+
+def _spelled(words: Sequence[str], known: Mapping[str, ToolOption]) -> tuple[dict[str, str], list[str]]:
+    """The words as argparse reads them, and what it does not read: flags with a value, such as --dry-run=false."""
+    flags: dict[str, str] = {}
+    plain: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-")
+        if name not in known:
+            plain.append(f"{_NO_OPTION}{word}" if word.startswith("-") and len(word) > 1 else word)
+        elif known[name].how.get("action") == _FLAG["action"]:
+            plain.append(name)
+            flags.pop(known[name].field, None)
+            flags |= {known[name].field: value} if equals else {}
+        else:
+            plain.append(f"{name}={_NO_OPTION}{value}" if equals else name)
+    return flags, plain
+
+
+def _meant(word: str, tool: Tool, known: Mapping[str, ToolOption], given: Mapping[str, Any]) -> str:
+    """A bare word. Raises InputError for one that was meant as an option.
+
+    `-1` and `--user=x` are taken for job ids where one may follow: the check of job_id says what is wrong with them.
+    """
+    if not word.startswith(_NO_OPTION):
+        return word
+    import difflib  # noqa: PLC0415 - for an error alone
+
+    word = _word(word)
+    bare = {name.lstrip("-"): name for name in known}  # two dashes are no likeness
+    near = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), bare, n=1, cutoff=0.75)
+    if not near and POSITIONAL.get(tool.name) == ("job_id",) and "job_id" not in given:
+        return word
+    hint = f"Did you mean {bare[near[0]]}? " if near else ""
+    raise InputError("arguments", word, f"is not an option of {tool.name}", hint=hint + _known(tool))
+
+
+def _known(tool: Tool) -> str:
+    return f"Known options: {', '.join(options(tool))}."
+
+
+def _place(tool: Tool, bare: Sequence[str], given: dict[str, Any]) -> None:
+    """Give the bare words to the fields that may go without a name. Raises InputError."""
+    fields = POSITIONAL.get(tool.name, ())
+    if bare and fields == ("sections",):
+        given["sections"] = [*given.get("sections", ()), *bare]
+        return
+    if len(bare) > len(fields):
+        raise InputError("arguments", bare[len(fields)], f"is one word too many for {tool.name}", hint=_known(tool))
+    for field, word in zip(fields, bare, strict=False):
+        if field in given:
+            raise InputError(field, word, f"is given twice, first as {given[field]!r}")
+        given[field] = word
+
+
+def _value(field: str, info: FieldInfo, given: Any) -> object:
+    first = _arms(info)[0]
+    if get_origin(first) is list and _choices(get_args(first)[0]):
+        return [part for word in given for part in word.split(",") if part]
+    if _holds_pairs(info):
+        return _mapping(field, given, next(iter(getattr(first, "model_fields", ())), None))
+    return given
 
 
 def _mapping(field: str, words: list[str], first: str | None) -> object:
@@ -288,16 +279,6 @@ def _scalar(text: str) -> object:
     return text if isinstance(value, (dict, list, str)) else value
 
 
-def _known_hint(known: Mapping[str, ToolOption]) -> str:
-    return f"Known options: {', '.join(known)}."
-
-
-def wants_help(words: Sequence[str]) -> bool:
-    """True when -h or --help stands before any `--`."""
-    own = words[: list(words).index("--")] if "--" in words else words
-    return "-h" in own or "--help" in own
-
-
 # --- The subcommand of one tool: words to arguments, one call, one answer, one exit code ------------------------------
 
 
@@ -320,7 +301,7 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
     tool = serialize.BY_NAME.get(name)
     if tool is None:
         raise InputError("command", name, "is not a command", hint="slurm-agent-tools --help lists them.")
-    if wants_help(words):
+    if {"-h", "--help"} & {*parted(words)[0]}:
         printing.lines([usage(tool, f"slurm-agent-tools {name}")])
         return DONE
     ask = serialize.parse(tool, read(tool, words))

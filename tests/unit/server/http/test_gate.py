@@ -14,7 +14,7 @@ from tests.watchdog import SECONDS
 from slurm_agent_tools.api import catalogue
 from slurm_agent_tools.api.toolbox import Toolbox, ToolCall
 from slurm_agent_tools.errors import AccessError, ScopeMissing, ServerStopping, SlurmMissing
-from slurm_agent_tools.models import answers, arguments, report, shapes
+from slurm_agent_tools.models import arguments, report, shapes, submission_answer
 from slurm_agent_tools.server.http.scope_check import READING, HttpVisit, ScopedToolbox, until, visit
 from slurm_agent_tools.server.http.tokens import Scope, Token
 from slurm_agent_tools.services.approval import Question
@@ -56,16 +56,16 @@ class Tools(ScopedToolbox):
             await anyio.sleep_forever()
         return report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB)
 
-    async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> answers.SubmitReply:
+    async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> submission_answer.SubmitReply:
         self.begun.set()
         await self.held.wait()
         self.submitted = True
-        return answers.SubmitReply(status="submitted", summary="Submitted.", as_of=NOW)
+        return submission_answer.SubmitReply(status="submitted", summary="Submitted.", as_of=NOW)
 
-    async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> answers.ValidateReply:
+    async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> submission_answer.ValidateReply:
         self.computing.append(visit.get().token.name)
         await self.held.wait()
-        return answers.ValidateReply(status="valid", summary="Valid.", as_of=NOW)
+        return submission_answer.ValidateReply(status="valid", summary="Valid.", as_of=NOW)
 
     async def read(self, name: str, arguments: Mapping[str, str], **_: Any) -> str:
         """Stand in for Toolbox.view."""

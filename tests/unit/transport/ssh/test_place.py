@@ -1,7 +1,6 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 

@@ -1,0 +1,54 @@
+"""What a person at a terminal sees: the pieces of `render` with colours and tables, drawn by rich.
+
+Texts come from jobs: they are Text objects without hidden signs, never rich's markup, whatever brackets they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from slurm_agent_tools.api import render
+from slurm_agent_tools.text import sanitize
+
+_STYLES = {
+    "heading": "bold",
+    "faint": "dim",
+    **dict.fromkeys(("ok", "allow", "submitted", "finished", "valid", "written", "saved", "cancelled"), "green"),
+    **dict.fromkeys(("warn", "justify", "partial", "unconfirmed", "running", "pending", "unknown"), "yellow"),
+    **dict.fromkeys(("failed", "approve", "deny", "blocked", "invalid", "no_log"), "red"),
+}
+
+_INDENT = 4
+
+
+def draw(pieces: Iterable[render.Piece], file: TextIO) -> None:
+    """Write the pieces to a terminal. Its width, colours and wishes (NO_COLOR, TERM) are rich's to find out."""
+    console = Console(file=file, markup=False, emoji=False, highlight=False)
+    encoding = file.encoding or "utf-8"
+    for piece in pieces:
+        if isinstance(piece, render.Line):
+            console.print(_text(piece.text, encoding, _STYLES.get(piece.style, "")), soft_wrap=True)
+        else:
+            console.print(Padding(_table(piece, encoding), (0, 0, 0, _INDENT)))
+    file.flush()
+
+
+def _text(text: str, encoding: str, style: str = "") -> Text:
+    """As the terminal can show it: what its encoding lacks is escaped."""
+    return Text(sanitize.visible(text).encode(encoding, "backslashreplace").decode(encoding), style)
+
+
+def _table(piece: render.Table, encoding: str) -> Table:
+    """A table without lines around it; words that are too long for their column go on below."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in piece.header:
+        made.add_column(_text(name, encoding), overflow="fold")
+    for row in piece.rows:
+        made.add_row(*(_text(cell, encoding) for cell in row))
+    return made
