@@ -23,7 +23,8 @@ _HIERARCHIES = ("freezer", "memory", "cpuacct")
 # Where slurmd of any version may have left folders.
 _ALL_HIERARCHIES = (*_HIERARCHIES, "cpuset", "devices")
 
-_CONTROLLERS = ("memory", "cpu", "cpuset")
+# pids is not used: Slurm 22.05 overlooks the last word of the kernel's list, which without it would be memory.
+_CONTROLLERS = ("memory", "cpu", "cpuset", "pids")
 
 _SLICE = "system.slice"
 

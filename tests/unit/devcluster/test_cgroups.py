@@ -178,7 +178,7 @@ def test_without_systemd_the_slice_is_made_and_put_away(machine):
     version_2(machine)
     cgroups.make_ready(Way.V2_ALONE, machine)
     assert (machine.groups / "system.slice").is_dir()
-    assert (machine.groups / "cgroup.subtree_control").read_text() in {"+memory", "+cpu", "+cpuset"}
+    assert (machine.groups / "cgroup.subtree_control").read_text() in {"+memory", "+cpu", "+cpuset", "+pids"}
 
     cgroups.put_away(machine)
     assert not (machine.groups / "system.slice").exists()
