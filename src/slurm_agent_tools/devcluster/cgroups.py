@@ -96,7 +96,7 @@ def _of_version_1(machine: Machine, mounted: dict[str, tuple[str, bool]]) -> tup
 def _of_version_2(machine: Machine, *, writable: bool) -> tuple[Way | None, str]:
     top = machine.groups
     if not writable or not os.access(top, os.W_OK):
-        return None, "the control groups of version 2 are mounted read-only"
+        return None, "the control groups of version 2 cannot be written here"
     if any(not line.startswith("0:") for line in _read(machine.root / "proc/self/cgroup").splitlines()):
         return None, "version 1 holds controllers of this machine too, which Slurm's plugin for version 2 refuses"
     if "memory" not in _read(top / "cgroup.controllers").split():

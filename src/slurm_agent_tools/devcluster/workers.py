@@ -67,6 +67,10 @@ async def _withdraw(cluster: Cluster) -> None:
 
 
 def _cause(text: str) -> str:
-    """The last complaint in the words of a daemon, else the first line."""
-    complaints = _COMPLAINT.findall(text)
-    return str(complaints[-1]) if complaints else text.partition("\n")[0]
+    """The first complaint of a daemon about control groups, else its last one, else the first line of the text.
+
+    The last ones are often that slurmd ends.
+    """
+    complaints = [str(found) for found in _COMPLAINT.findall(text)]
+    about = [found for found in complaints if "cgroup" in found]
+    return next(iter([*about, *complaints[-1:], text.partition("\n")[0]]))

@@ -75,6 +75,18 @@ async def test_a_slurmd_that_ends_is_followed_by_polling_with_slurmds_own_reason
     assert "Hybrid mode" in said[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("slurmd: error: no time\nslurmd: error: cannot find cgroup plugin\nslurmd: error: slurmd ends", "cannot find cgroup plugin"),
+        ("slurmd: error: no time\nslurmd: fatal: no scope\nslurmd: info", "no scope"),
+        ("node n1 did not come up\nslurmd: quiet", "node n1 did not come up"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_the_complaint_that_explains_most(words, cause):
+    assert workers._cause(words) == cause
+
+
 async def test_a_way_that_limits_nothing_is_not_kept(daemons, monkeypatch):
     def check(way: Way, *_: object) -> None:
         if way is Way.V2_BY_SYSTEMD:
