@@ -170,8 +170,9 @@ async def status(folder: Path | None = None) -> Status:
         return Status(up=False, daemons={}, nodes={})
     pids = {name: processes.running(cluster, name) for name in cluster.daemons}
     states = await node_states(cluster) if pids["slurmctld"] else {}
-    up = _stamp(cluster).exists() and None not in pids.values()
-    return Status(up=up, daemons=pids, nodes=states, memory=cgroups.recorded(cluster))
+    begun = _stamp(cluster).exists()
+    memory = cgroups.recorded(cluster) if begun else None
+    return Status(up=begun and None not in pids.values(), daemons=pids, nodes=states, memory=memory)
 
 
 def find(folder: Path | None = None) -> Cluster | None:

@@ -95,12 +95,15 @@ async def test_status_names_each_daemon_that_does_not_run(tmp_path, parser, caps
     assert "not running" in shown[1]
 
 
-async def test_status_tells_how_memory_is_limited_and_why(tmp_path, parser, capsys):
+async def test_status_of_what_was_brought_up_tells_how_memory_is_limited_and_why(tmp_path, parser, capsys):
     made = Cluster(tmp_path, 63000, "ada")
     definition.save(made)
     (tmp_path / "run").mkdir()
     cgroups.record(made, MemoryLimits("polling", "nothing is mounted"))
+    await devcluster_command.run(parser.parse_args(["status", "--folder", str(tmp_path)]))
+    assert "memory" not in capsys.readouterr().out
 
+    (tmp_path / "run/up").touch()
     await devcluster_command.run(parser.parse_args(["status", "--folder", str(tmp_path)]))
     assert "memory limits: polled every two seconds, because nothing is mounted" in capsys.readouterr().out
     await devcluster_command.run(parser.parse_args(["status", "--json", "--folder", str(tmp_path)]))
