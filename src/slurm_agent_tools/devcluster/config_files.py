@@ -1,4 +1,4 @@
-"""The texts of slurm.conf, gres.conf, cgroup.conf and slurmdbd.conf."""
+"""The texts of slurm.conf, gres.conf and slurmdbd.conf; that of cgroup.conf is in `cgroups`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "devcluster"
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What differs between clusters: cgroup memory limits or polled ones, accounting, and the lines to add."""
+    """What differs between clusters: memory limits by control groups or polled, accounting, and the lines to add."""
 
     cgroup: bool
     accounting: bool
@@ -205,20 +205,6 @@ def gres_conf(cluster: Cluster, device: str) -> str:
         f"NodeName={prefix}gpu[01-02] Name=gpu Type=a100 File={device}[0-3]\n"
         f"NodeName={prefix}spec01 Name=gpu Type=h100 File={device}[0-7]\n"
     )
-
-
-def cgroup_conf() -> str:
-    """Memory limits by cgroup v1 and nothing else."""
-    return """\
-CgroupPlugin=cgroup/v1
-CgroupMountpoint=/sys/fs/cgroup
-ConstrainRAMSpace=yes
-ConstrainSwapSpace=no
-ConstrainCores=no
-ConstrainDevices=no
-AllowedRAMSpace=100
-MinRAMSpace=8
-"""
 
 
 def slurmdbd_conf(cluster: Cluster) -> str:

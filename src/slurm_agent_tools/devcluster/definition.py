@@ -95,12 +95,21 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """Who ends a job over its memory: the kernel (`by` cgroup/v1 or cgroup/v2) or Slurm, by `polling`; and why so."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """`up`: it was brought up and each daemon runs. Daemons with pid or None; nodes with Slurm's word for each."""
 
     up: bool
     daemons: dict[str, int | None]
     nodes: dict[str, str]
+    memory: MemoryLimits | None = None
 
 
 def is_root() -> bool:

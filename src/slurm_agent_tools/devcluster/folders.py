@@ -24,8 +24,8 @@ DAEMONS = "daemons.conf"
 _CLOSED = ("state", "munge")
 
 
-def prepare(cluster: Cluster, *, accounting: bool, extra: str) -> None:
-    """Make the directories and write the configuration."""
+def prepare(cluster: Cluster) -> None:
+    """Make the directories, the key and the logs."""
     for name in (*_OPEN, *_CLOSED):
         path = cluster.folder / name
         path.mkdir(parents=True, exist_ok=True)
@@ -40,11 +40,10 @@ def prepare(cluster: Cluster, *, accounting: bool, extra: str) -> None:
         log = cluster.folder / "log" / name
         log.touch()
         give(log, "slurm")
-    _configure(cluster, accounting=accounting, extra=extra)
 
 
-def _configure(cluster: Cluster, *, accounting: bool, extra: str) -> None:
-    choices = Choices(_has_cgroup(), accounting, extra)
+def configure(cluster: Cluster, choices: Choices, cgroup_conf: str) -> None:
+    """Write the whole configuration anew; nothing of an earlier one stays."""
     write(cluster, "slurm.conf", config_files.slurm_conf(cluster, choices, clients=True))
     if config_files.apart():
         write(cluster, DAEMONS, config_files.slurm_conf(cluster, choices))
@@ -53,9 +52,8 @@ def _configure(cluster: Cluster, *, accounting: bool, extra: str) -> None:
     if config_files.prolog(cluster):
         write(cluster, "prolog", config_files.prolog(cluster), 0o755)
     write(cluster, "gres.conf", config_files.gres_conf(cluster, _devices(cluster)))
-    if choices.cgroup:
-        write(cluster, "cgroup.conf", config_files.cgroup_conf())
-    if accounting:
+    write(cluster, "cgroup.conf", cgroup_conf)
+    if choices.accounting:
         file = write(cluster, "slurmdbd.conf", config_files.slurmdbd_conf(cluster), 0o600)
         give(file, "slurm")
     else:
@@ -123,12 +121,6 @@ def _key(path: Path) -> None:
         path.write_bytes(secrets.token_bytes(128))
     path.chmod(0o600)
     give(path, "munge")
-
-
-def _has_cgroup() -> bool:
-    """Whether memory limits can be cgroup v1's; v2 would need systemd."""
-    memory = Path("/sys/fs/cgroup/memory")
-    return is_root() and (memory / "memory.limit_in_bytes").exists() and os.access(memory, os.W_OK)
 
 
 def _devices(cluster: Cluster) -> str:

@@ -15,12 +15,14 @@ import anyio
 
 from slurm_agent_tools.devcluster import (
     accounting_database,
+    cgroups,
     definition,
     folders,
     login_node,
     packages,
     processes,
     slurm_daemons,
+    workers,
 )
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, Status
 
@@ -168,7 +170,9 @@ async def status(folder: Path | None = None) -> Status:
         return Status(up=False, daemons={}, nodes={})
     pids = {name: processes.running(cluster, name) for name in cluster.daemons}
     states = await node_states(cluster) if pids["slurmctld"] else {}
-    return Status(up=_stamp(cluster).exists() and None not in pids.values(), daemons=pids, nodes=states)
+    begun = _stamp(cluster).exists()
+    memory = cgroups.recorded(cluster) if begun else None
+    return Status(up=begun and None not in pids.values(), daemons=pids, nodes=states, memory=memory)
 
 
 def find(folder: Path | None = None) -> Cluster | None:
@@ -256,19 +260,21 @@ async def _cleaned(folder: Path, say: Say) -> Cluster | None:
 async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
     begun = time.monotonic()
     say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
-    folders.prepare(cluster, accounting=accounting, extra=extra)
+    folders.prepare(cluster)
+    settings = workers.Settings(accounting, extra, await slurm_daemons.version(cluster))
+    ways = cgroups.ways(cgroups.here())
+    workers.configure(cluster, settings, ways[0][0])
     await folders.people(cluster, accounting_database.USERS, say)
     await start_daemon(cluster, "munged")
     if accounting:
         await accounting_database.database(cluster)
         await accounting_database.daemon(cluster)
         await accounting_database.members(cluster)
-    await start_daemon(cluster, "slurmctld")
-    for node in cluster.nodes:
-        await slurm_daemons.start(cluster, f"slurmd.{node}")
-    await fit(cluster)
+    limits = await workers.up(cluster, settings, ways, say)
+    cgroups.record(cluster, limits)
     await partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
     _stamp(cluster).touch()
+    say(f"memory limits: {cgroups.told(limits)}")
     say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
 
 

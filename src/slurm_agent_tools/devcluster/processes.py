@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 
+from slurm_agent_tools.devcluster import cgroups
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, run_as
 
 _SLURM = {"slurmctld", "slurmscriptd", "slurmdbd", "slurmd", "slurmstepd"}
@@ -19,9 +20,10 @@ _SLURM = {"slurmctld", "slurmscriptd", "slurmdbd", "slurmd", "slurmstepd"}
 # The kernel keeps 15 letters of a name.
 _OTHERS = {"munged", "mariadbd", "mariadb-install", "mariadb"}
 
-_OVER = {"X", "Z"}  # gone, or only waited for
+# It keeps a scope of systemd alive for the steps of a node, and is meant to outlive slurmd.
+_PLACEHOLDER = "slurmstepd infinity"
 
-_HIERARCHIES = ("freezer", "memory", "cpuset", "devices", "cpuacct")
+_OVER = {"X", "Z"}  # gone, or only waited for
 
 
 def start(cluster: Cluster, name: str, user: str, argv: list[str], env: Mapping[str, str]) -> int:
@@ -89,7 +91,7 @@ async def end_leftovers(cluster: Cluster) -> list[str]:
         if not _end_groups(cluster, remove=True):
             break
         await anyio.sleep(0.1)
-    return [f"{pid} {command}" for pid, command in found.items()]
+    return [f"{pid} {command}" for pid, command in found.items() if not command.endswith(_PLACEHOLDER)]
 
 
 def leftovers(cluster: Cluster) -> list[int]:
@@ -176,14 +178,17 @@ def kill(pid: int, number: int) -> bool:
 
 def _end_groups(cluster: Cluster, *, remove: bool) -> bool:
     """Kill what is in the nodes' cgroups, then remove those; True while some are left."""
-    tops = [Path(f"/sys/fs/cgroup/{kind}/slurm_{node}") for kind in _HIERARCHIES for node in cluster.nodes]
-    for top in filter(Path.is_dir, tops):
+    machine = cgroups.here()
+    tops = cgroups.tops(cluster.nodes, machine)
+    for top in tops:
         for group, _, _ in os.walk(top, topdown=False):
             for pid in _words(Path(group) / "cgroup.procs"):
                 kill(int(pid), signal.SIGKILL)
             if remove:
                 with contextlib.suppress(OSError):
                     Path(group).rmdir()
+    if remove:
+        cgroups.put_away(machine)
     return any(top.is_dir() for top in tops)
 
 

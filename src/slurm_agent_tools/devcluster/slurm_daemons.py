@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import time
@@ -51,6 +52,15 @@ async def ready(cluster: Cluster, name: str) -> None:
         if time.monotonic() > end:
             raise DevclusterError(f"{name} does not answer: {answer}\n{last_words(cluster, name)}")
         await anyio.sleep(0.1)
+
+
+async def version(cluster: Cluster) -> tuple[int, int]:
+    """The year and the month of the cluster's Slurm. DevclusterError when it does not tell."""
+    told = (await call(cluster, ["slurmd", "-V"])).stdout.decode(errors="replace")
+    found = re.search(r"\b(\d+)\.(\d+)\.", told)
+    if found is None:
+        raise DevclusterError(f"slurmd -V tells no version: {told.strip()[:100]}")
+    return int(found[1]), int(found[2])
 
 
 async def stop(cluster: Cluster, name: str) -> None:

@@ -73,7 +73,6 @@ def test_jobs_stay_known_for_five_minutes_unless_told_otherwise():
 def test_memory_is_limited_by_cgroups_or_by_polling():
     assert conf(cgroup=True)["ProctrackType"] == "proctrack/cgroup"
     assert "OverMemoryKill" in conf(cgroup=False)["JobAcctGatherParams"]
-    assert "ConstrainRAMSpace=yes" in config_files.cgroup_conf()
 
 
 def test_without_accounting_nothing_asks_for_slurmdbd():

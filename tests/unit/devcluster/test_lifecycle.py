@@ -6,8 +6,8 @@ import os
 import pytest
 
 from slurm_agent_tools.cli.commands import devcluster_command
-from slurm_agent_tools.devcluster import definition, lifecycle, packages
-from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.devcluster import cgroups, definition, lifecycle, packages
+from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, MemoryLimits
 from slurm_agent_tools.errors import InputError
 
 
@@ -82,7 +82,7 @@ async def test_status_of_no_cluster_is_one_document_and_exit_1(tmp_path, parser,
     code = await devcluster_command.run(parser.parse_args(["status", "--json", "--folder", str(tmp_path)]))
 
     assert code == 1
-    assert json.loads(capsys.readouterr().out) == {"up": False, "daemons": {}, "nodes": {}}
+    assert json.loads(capsys.readouterr().out) == {"up": False, "daemons": {}, "nodes": {}, "memory": None}
 
 
 async def test_status_names_each_daemon_that_does_not_run(tmp_path, parser, capsys):
@@ -93,6 +93,21 @@ async def test_status_names_each_daemon_that_does_not_run(tmp_path, parser, caps
     assert shown[0] == "not up"
     assert "munged" in shown[1]
     assert "not running" in shown[1]
+
+
+async def test_status_of_what_was_brought_up_tells_how_memory_is_limited_and_why(tmp_path, parser, capsys):
+    made = Cluster(tmp_path, 63000, "ada")
+    definition.save(made)
+    (tmp_path / "run").mkdir()
+    cgroups.record(made, MemoryLimits("polling", "nothing is mounted"))
+    await devcluster_command.run(parser.parse_args(["status", "--folder", str(tmp_path)]))
+    assert "memory" not in capsys.readouterr().out
+
+    (tmp_path / "run/up").touch()
+    await devcluster_command.run(parser.parse_args(["status", "--folder", str(tmp_path)]))
+    assert "memory limits: polled every two seconds, because nothing is mounted" in capsys.readouterr().out
+    await devcluster_command.run(parser.parse_args(["status", "--json", "--folder", str(tmp_path)]))
+    assert json.loads(capsys.readouterr().out)["memory"] == {"by": "polling", "reason": "nothing is mounted"}
 
 
 async def test_env_of_a_cluster_that_is_not_up_says_what_to_run(tmp_path, parser):

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from slurm_agent_tools.devcluster import definition, lifecycle, packages
+from slurm_agent_tools.devcluster import cgroups, definition, lifecycle, packages
 
 DONE, FAILED = 0, 1
 
@@ -67,6 +67,8 @@ async def _status(folder: Path | None, *, as_json: bool) -> int:
         _print(f"  {name:<20} {pid or 'not running'}")
     for node, state in status.nodes.items():
         _print(f"  {node:<20} {state}")
+    if status.memory is not None:
+        _print(f"memory limits: {cgroups.told(status.memory)}")
     return DONE if status.up else FAILED
 
 
