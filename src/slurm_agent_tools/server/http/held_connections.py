@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
+import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http.request_limits import ADMITTED
 from slurm_agent_tools.settings import HttpSettings
 
+_SPARE_FILES = 300  # for the ledger, Slurm's commands, and connections that are accepted before they are counted
 LARGEST_HEAD = 16 * 1024
 
 HELD_BY = "slurm_agent_tools.connection"  # in the state of each request
@@ -211,3 +215,40 @@ class _Outgoing:
             self._held.say(400, _WRONG)
         elif not self._transport.is_closing():
             self._transport.write(data)
+
+
+def terms(app: ASGIApp, http: HttpSettings) -> uvicorn.Config:
+    """uvicorn's settings, with every connection held within the limits."""
+    config = uvicorn.Config(
+        partial(_serve, app), http="h11", ws="none", lifespan="on", interface="asgi3", log_config=None,
+        log_level="error", access_log=False, proxy_headers=False, server_header=False, backlog=100,
+        timeout_graceful_shutdown=3, timeout_keep_alive=round(min(5, http.head_timeout + 0.5)),
+        h11_max_incomplete_event_size=LARGEST_HEAD, ssl_certfile=http.tls_cert, ssl_keyfile=http.tls_key,
+    )  # fmt: skip
+    config.load()
+    held = partial(Connection, config.http_protocol_class, Crowd(http))
+    config.http_protocol_class = cast("type[asyncio.Protocol]", held)
+    return config
+
+
+async def _serve(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    held: Connection | None = scope.get("state", {}).get(HELD_BY)
+    if held is None:  # the start and the stop of the server
+        await app(scope, receive, send)
+    else:
+        await held.serve(app, scope, receive, send)
+
+
+def open_connections(http: HttpSettings) -> None:
+    """See that the process may open enough files for its connections. Raises ConfigError where it may not."""
+    try:
+        import resource  # noqa: PLC0415 - not everywhere
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = http.max_connections + _SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            hint = f"Use at most {max(hard - _SPARE_FILES, 4)}, or raise the limit (ulimit -Hn)."
+            raise ConfigError("http.max_connections", http.max_connections, "is more than open files allow", hint=hint)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
