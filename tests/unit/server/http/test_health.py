@@ -49,7 +49,7 @@ async def test_all_is_well():
     assert await told(ContextRegistry()) == (200, {"status": "ok", "ledger": "ok", "slurm": "ok"})
 
 
-@pytest.mark.parametrize(("contexts", "part"), [
+@pytest.mark.parametrize(("registry", "part"), [
     (ContextRegistry(ledger=StorageError("the disk is full")), "ledger"),
     (ContextRegistry(slurm=SlurmUnreachable("no answer from slurmctld")), "slurm"),
     (ContextRegistry(usual=ConfigError("policy", "x", "is broken")), "ledger"),
