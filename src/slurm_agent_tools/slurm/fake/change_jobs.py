@@ -53,7 +53,8 @@ def run_change(session: Session, words: Sequence[str]) -> Answer:
     for word in [one for text in words[2:] for one in text.split(",")]:
         said = _changed(session, change, target(session.slurm, word))
         if said is not None:
-            errors += f"{said} for job {word}\nslurm_suspend error: {said}\n"
+            errors += f"{said} for job {word}\n"
+            errors += "" if words[1].startswith("requeue") else f"slurm_suspend error: {said}\n"
             code = 1
     return Answer(err=errors, code=code)
 

@@ -31,7 +31,7 @@ _UIDS = {"root": 0}
 
 _FIRST_UID = 1001
 
-_ROUND_TRIP = 0.01  # seconds that a command says it took
+_ROUND_TRIP = 0.01  # seconds of the clock that a command takes
 
 
 class FakeSlurm:
@@ -210,9 +210,7 @@ class FakeSlurm:
             return Completed(tuple(argv), None, b"", b"", timeout)
         out = answer.out.encode("utf-8", "surrogateescape")
         err = answer.err.encode("utf-8", "surrogateescape")
-        return Completed(
-            tuple(argv), answer.code, out[:max_output], err, spent or _ROUND_TRIP, truncated=len(out) > max_output
-        )
+        return Completed(tuple(argv), answer.code, out[:max_output], err, spent, truncated=len(out) > max_output)
 
     async def _wait(self, argv: Sequence[str], timeout: float) -> float | None:  # noqa: ASYNC109
         """Seconds that it takes; None where that is longer than it may."""
@@ -222,6 +220,7 @@ class FakeSlurm:
                 self._spent.popleft()
             takes += 1.0 if len(self._spent) >= self.faults.per_second else 0.0
             self._spent.append(self.clock.seconds + takes)
+        takes += _ROUND_TRIP  # so that what is asked later is told later
         self.clock.move(min(takes, timeout))
         return takes if takes < timeout else None
 

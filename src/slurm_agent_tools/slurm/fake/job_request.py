@@ -103,6 +103,9 @@ def read_sbatch(words: Sequence[str], stdin: bytes, version: tuple[int, int], fi
     parts = _components(script, groups, version)
     first = groups[0]
     made = tuple(_request(part, script, args, ("sbatch", *words)) for part in parts)
+    for one in made:
+        one.name = one.given.get("job-name") or (name.rpartition("/")[2] if rest else "sbatch")
+        one.hold = one.hold or made[0].hold
     return Asked(made, "parsable" in first, "test-only" in first, "verbose" in first)
 
 
@@ -122,7 +125,7 @@ def _take(rest: list[str], found: dict[str, str | None], version: tuple[int, int
         except ValueError:
             continue
         for option, value in given:
-            if not option.since <= version < option.until:
+            if not any(row.name == option.name and row.since <= version < row.until for row in sbatch_options.TABLE):
                 break
             _keep(found, option.name, value)
         else:
@@ -259,7 +262,6 @@ def _count(name: str) -> Reader:
 
 
 _READERS: Mapping[str, Reader] = {
-    "job-name": _set("name", str),
     "partition": _set("partitions", lambda text: tuple(text.split(","))),
     "time": _set("time_limit", parse_time_limit),
     "nodes": _nodes,

@@ -164,7 +164,19 @@ def _found(
         return None
     blocked.update(names)
     _waits(slurm, job, _why_not(slurm, job))
+    if job.request.qos == _STRONG and job.reason == "Resources":
+        _make_room(slurm, names)
     return None
+
+
+_STRONG, _WEAK = "high", "scavenger"  # as on the devcluster: the one preempts the other
+
+
+def _make_room(slurm: Controller, names: Iterable[str]) -> None:
+    weak = [one for one in slurm.known() if one.state == "RUNNING" and one.request.qos == _WEAK]
+    for one in weak:
+        if one.partition in names:
+            slurm.preempt(one)
 
 
 def _why_not(slurm: Controller, job: FakeJob) -> str:

@@ -150,6 +150,9 @@ def _take(session: Session, asked: Asked) -> int:
         if request.hold:
             job.held, job.priority, job.reason = "user", 0, "JobHeldUser"
             job.told_reason = "None" if slurm.modern else "JobHeldUser"
+        elif conditions.items or job.begin:
+            job.reason = "Dependency" if conditions.items else "BeginTime"
+            job.told_reason = "None" if slurm.modern else job.reason
         if request.tasks_of_array:
             job.array, job.waiting = job.number, request.tasks_of_array
         if len(asked.parts) > 1:
