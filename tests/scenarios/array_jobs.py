@@ -50,8 +50,13 @@ async def a_waiting_array_is_cancelled(bench: Bench) -> Seen:
 
 @scenario()
 async def a_running_task_is_cancelled(bench: Bench) -> Seen:
-    number = await bench.submit("--array=0-1", script="sleep 600")
+    number = await bench.submit("--array=0-1", "--output=logs/%a.out", script="echo up\nsleep 600")
     await bench.becomes(number, "RUNNING")
+
+    async def up() -> bool:  # before its script runs, it may miss the first signal, and ends by the second
+        return (bench.project / "logs/1.out").exists() and "up" in bench.read("logs/1.out")
+
+    await bench.until(up, "the script runs")
     await bench.changed("scancel", f"{number}_1")
 
     async def look() -> bool:

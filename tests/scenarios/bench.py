@@ -194,7 +194,7 @@ class Bench(ABC):
     def facts(self, job: Job, *more: str) -> Seen:
         """What is looked at of each record; `more`: other fields of it."""
         found: Seen = {
-            "id": self.plain(str(job.job_id)), "state": job.state, "reason": job.reason, "exit_code": job.exit_code,
+            "id": self.plain(str(job.job_id)), "state": job.state, "reason": self._plain_value(job.reason), "exit_code": job.exit_code,
             "signal": job.signal, "cause": merge.cause(job), "started": job.started is not None,
             "ended": job.ended is not None,
         }  # fmt: skip

@@ -8,9 +8,10 @@ from tests.scenarios.table import scenario
 
 async def _behind(bench: Bench, kind: str, code: int) -> Seen:
     """A job that ends with a code, and one behind it."""
-    first = await bench.submit(script=f"sleep 1\nexit {code}")
+    first = await bench.submit("--hold", script=f"sleep 1\nexit {code}")
     then = await bench.submit(f"--dependency={kind}:{first}")
     before = await bench.seen(then, "dependency")
+    await bench.changed("scontrol", "release", str(first))
     await bench.over(first)
 
     async def settled() -> bool:
@@ -100,10 +101,11 @@ async def both_of_two(bench: Bench) -> Seen:
 
 @scenario(seconds=10)
 async def after_all_tasks_of_an_array(bench: Bench) -> Seen:
-    array = await bench.submit("--array=0-1", script="[ $SLURM_ARRAY_TASK_ID != 1 ] || exit 5")
+    array = await bench.submit("--hold", "--array=0-1", script="[ $SLURM_ARRAY_TASK_ID != 1 ] || exit 5")
     bad = await bench.submit(f"--dependency=afterok:{array}")
     first = await bench.submit(f"--dependency=afterok:{array}_0", script="true")
     before = await bench.seen(bad, "dependency")
+    await bench.changed("scontrol", "release", str(array))
     await bench.over(array, first)
     await bench.becomes(bad, "PENDING", reason="DependencyNeverSatisfied")
     return {"before": before, "bad": await bench.seen(bad, "dependency"), "first": await bench.seen(first)}
@@ -115,6 +117,7 @@ async def behind_a_job_that_never_was(bench: Bench) -> Seen:
         "said": await bench.refused("--hold", "--dependency=afterok:9999999", "--time=5"),
         "any": await bench.refused("--hold", "--dependency=afterany:9999999", "--time=5"),
         "bad": await bench.refused("--hold", "--dependency=whenever:1", "--time=5"),
+        "held": (await bench.rows(await bench.submit("--hold", "--dependency=after:9999999"), "%E|%r"))[0],
     }
 
 

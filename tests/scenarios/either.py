@@ -100,7 +100,7 @@ class RealBench(Bench):
         pass
 
     async def admin(self, *argv: str, fails: bool = False) -> None:
-        runner = LocalRunner(Settings(slurm=SlurmSettings(conf=self.cluster.conf)))
+        runner = LocalRunner(Settings(slurm=SlurmSettings(conf=self.cluster.conf, bin_dir=self.cluster.bin_dir)))
         env = {name: value for name, value in self.cluster.environment().items() if name == "PATH"}
         done = await runner.run(list(argv), env=env)
         assert fails or done.exit_code == 0, (argv, done.stderr)

@@ -109,7 +109,7 @@ async def a_held_job_is_cancelled(bench: Bench) -> Seen:
     return {"job": await bench.seen(number), "accounting": await bench.accounted(number)}
 
 
-@scenario(alone="node gpu02", seconds=30)
+@scenario(alone="node gpu02", seconds=90)
 async def a_node_fails(bench: Bench) -> Seen:
     node = bench.node("gpu02")
     number = await bench.submit(
@@ -117,17 +117,23 @@ async def a_node_fails(bench: Bench) -> Seen:
     )
     await bench.becomes(number, "RUNNING")
     await bench.admin("scontrol", "update", f"nodename={node}", "state=down", "reason=broken")
+    await bench.becomes(number, "NODE_FAIL")
+    seen = await bench.seen(number, "required_nodes")
+    await bench.over(number)
+    return {"job": seen, "accounting": await bench.accounted(number)}
+
+
+@scenario(alone="node gpu02", seconds=10)
+async def a_node_is_drained(bench: Bench) -> Seen:
+    node = bench.node("gpu02")
+    await bench.admin("scontrol", "update", f"nodename={node}", "state=drain", "reason=disk")
     try:
-        await bench.over(number)
         waits = await bench.submit("-pgpu", f"--nodelist={node}")
-        await bench.until(_reason(bench, waits, "ReqNodeNotAvail"), "it waits for the node")
-        nodes = {one.name: (one.state.rstrip("*"), one.reason) for one in await bench.client.nodes(fresh=True)}
-        return {
-            "job": await bench.seen(number, "required_nodes"), "accounting": await bench.accounted(number),
-            "waits": await bench.seen(waits, "required_nodes"), "node": nodes[node],
-        }  # fmt: skip
+        await bench.until(_reason(bench, waits, "ReqNodeNotAvail, Unavail"), "it waits for the node")
+        nodes = {one.name: [one.state, one.reason, one.cpus_used] for one in await bench.client.nodes(fresh=True)}
+        return {"waits": await bench.seen(waits, "required_nodes"), "node": nodes[node]}
     finally:
-        await bench.admin("scontrol", "update", f"nodename={node}", "state=resume", fails=True)
+        await bench.admin("scontrol", "update", f"nodename={node}", "state=resume")
 
 
 def _reason(bench: Bench, number: int, reason: str):
@@ -171,6 +177,14 @@ async def it_cannot_ever_run(bench: Bench) -> Seen:
         "jobs": [bench.facts(job)["reason"] for job in failed],
         "states": [job.state for job in failed],
     }
+
+
+@scenario()
+async def a_held_job_that_never_fits_is_released(bench: Bench) -> Seen:
+    number = await bench.submit("--hold", "-pcpu", "--mem=300G")
+    said = await bench.changed("scontrol", "release", str(number))
+    await bench.becomes(number, "PENDING", reason="BadConstraints")
+    return {"said": said, "rows": await bench.rows(number, "%T|%r|%Q"), "job": await bench.seen(number)}
 
 
 @scenario(seconds=120)

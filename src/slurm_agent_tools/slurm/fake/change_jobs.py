@@ -54,9 +54,13 @@ def run_change(session: Session, words: Sequence[str]) -> Answer:
         said = _changed(session, change, target(session.slurm, word))
         if said is not None:
             errors += f"{said} for job {word}\n"
-            errors += "" if words[1].startswith("requeue") else f"slurm_suspend error: {said}\n"
+            errors += "" if words[1].startswith("requeue") else f"slurm_suspend error:{_gap(session)}{said}\n"
             code = 1
     return Answer(err=errors, code=code)
+
+
+def _gap(session: Session) -> str:
+    return "" if session.slurm.version >= (26, 5) else " "
 
 
 def _changed(session: Session, change: Change, wanted: Target) -> str | None:

@@ -126,7 +126,7 @@ class Controller:
     def _run(self, job: FakeJob) -> None:
         ending = self._ending(job)
         job.ending = ending
-        if ending.fate == "not_set_up" or not self.logs.open(job):
+        if ending.fate == "not_set_up" or not self.logs.open(job, make=self.modern):
             self._later(job, 0.0, partial(self.finish, job, "FAILED", code=0, sign=_NOT_SET_UP))
             return
         self.logs.write(job, ending)

@@ -20,6 +20,10 @@ class LogDisk(Protocol):
         """Whether a folder is there."""
         ...
 
+    def add_folder(self, path: str) -> None:
+        """Make a folder and those above it."""
+        ...
+
     def put(self, path: str, data: bytes, *, more: bool) -> None:
         """Write a file, `more`: at its end."""
         ...
@@ -31,6 +35,10 @@ class LocalDisk:
     def folder_exists(self, path: str) -> bool:
         """See LogDisk."""
         return Path(path).is_dir()
+
+    def add_folder(self, path: str) -> None:
+        """See LogDisk."""
+        Path(path).mkdir(parents=True, exist_ok=True)
 
     def put(self, path: str, data: bytes, *, more: bool) -> None:
         """See LogDisk."""

@@ -17,11 +17,18 @@ class JobLogs:
     def __init__(self, disk: LogDisk, clock: FakeClock) -> None:
         self._disk, self._clock = disk, clock
 
-    def open(self, job: FakeJob) -> bool:
-        """Make its log files; False where a folder is missing, and so the job cannot be set up."""
+    def open(self, job: FakeJob, *, make: bool) -> bool:
+        """Make its log files; False where a folder is missing, and so the job cannot be set up.
+
+        `make`: folders below the working folder are made, as since 24.11.
+        """
         paths = {job.stdout, job.stderr} - {"/dev/null"}
-        if not all(self._disk.folder_exists(posixpath.dirname(path)) for path in paths):
-            return False
+        for folder in {posixpath.dirname(path) for path in paths}:
+            if self._disk.folder_exists(folder):
+                continue
+            if not (make and self._disk.folder_exists(job.work_dir) and folder.startswith(f"{job.work_dir}/")):
+                return False
+            self._disk.add_folder(folder)
         for path in paths:
             self._disk.put(path, b"", more=job.request.append or job.restarts > 0)
         return True

@@ -162,6 +162,10 @@ def _found(
     if all(name in blocked for name in names):
         _waits(slurm, job, "Priority")
         return None
+    if not any(possible(job.request, slurm.partitions[name], slurm.nodes, modern=slurm.modern) for name in names):
+        job.held, job.priority = "bad", 0
+        _waits(slurm, job, "BadConstraints")
+        return None
     blocked.update(names)
     _waits(slurm, job, _why_not(slurm, job))
     if job.request.qos == _STRONG and job.reason == "Resources":

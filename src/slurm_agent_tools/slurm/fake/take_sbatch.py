@@ -172,8 +172,7 @@ def _must_fit(session: Session, job: FakeJob, parts: Sequence[FakePartition]) ->
     """A job that can never run leaves a record that failed at once."""
     slurm, request = session.slurm, job.request
     over = scheduling.over_limit(job, parts[0]) == _NODES
-    wide = (request.nodes_min or 1) > len(parts[0].nodes) <= (parts[0].max_nodes or len(parts[0].nodes))
-    if over and not (wide and (24, 11) <= slurm.version < (26, 5)):
+    if over and not (parts[0].max_nodes is None and (24, 11) <= slurm.version < (26, 5)):
         return
     if _feasible(session, request, parts):
         return

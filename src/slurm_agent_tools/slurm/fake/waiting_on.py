@@ -13,11 +13,11 @@ Verdict = Literal["met", "waits", "never"]
 
 _KINDS = frozenset({"after", "afterany", "afterok", "afternotok"})
 
+_NEEDS_ONE = frozenset({"afterok", "afternotok"})
+
 _ITEM = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+(\d+))?")
 
 _GOOD = frozenset({"COMPLETED"})
-
-_NEVER_RAN = frozenset({"CANCELLED"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class BadDependency(ValueError):
 
 
 def read_conditions(text: str | None, find: Callable[[int], Sequence[FakeJob]], *, strict: bool) -> Conditions:
-    """`strict`: a job that the controller does not know is an error, as since 24.11; else it is left out."""
+    """`strict`: success or failure of a job that the controller does not know is an error, as since 24.11."""
     if not text:
         return Conditions()
     if "," in text and "?" in text:
@@ -82,11 +82,9 @@ def _one(kind: str, item: str, find: Callable[[int], Sequence[FakeJob]], *, stri
         raise BadDependency(item)
     base = int(match[1])
     known = find(base)
-    if not known:
-        if strict:
-            raise BadDependency(item)
-        return []
-    whole = known[0].array is not None and match[2] in {None, "*"}
+    if not known and strict and kind in _NEEDS_ONE:
+        raise BadDependency(item)
+    whole = bool(known) and known[0].array is not None and match[2] in {None, "*"}
     task = int(match[2]) if match[2] and match[2] != "*" else None
     return [Condition(kind, base, task, whole, int(match[3] or 0) * 60)]
 
