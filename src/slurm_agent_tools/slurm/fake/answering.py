@@ -1,0 +1,111 @@
+"""What every fake command gets and gives, and the ids that commands take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from slurm_agent_tools.slurm.fake.controller import Controller
+from slurm_agent_tools.slurm.fake.fake_job import FakeJob
+from slurm_agent_tools.units import indices
+
+
+class UnknownCommand(NotImplementedError):
+    """The fake Slurm does not know this command line: it says so instead of giving an empty answer."""
+
+    def __init__(self, argv: Sequence[str], what: str = "") -> None:
+        super().__init__(f"FakeSlurm does not know {what or 'this command'}: {list(argv)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command prints and how it ends."""
+
+    out: str = ""
+    err: str = ""
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who runs a command where. `extra`: what a test set up beside the jobs, by name."""
+
+    slurm: Controller
+    user: str
+    uid: int
+    cwd: str
+    stdin: bytes = b""
+    scripts: Mapping[str, bytes] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    admin: bool = False
+
+
+Command = Callable[[Session, Sequence[str]], Answer]
+
+_ID = re.compile(r"(\d+)(?:_(\d+)|_\[([^\]]+)\]|\+(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The records that an id on a command line means. `tasks`: those of an array's rest that have no record."""
+
+    text: str
+    jobs: tuple[FakeJob, ...] = ()
+    rest: FakeJob | None = None
+    tasks: tuple[int, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Whether it means anything."""
+        return bool(self.jobs or self.tasks)
+
+
+def target(slurm: Controller, text: str) -> Target:
+    """123, 123_4, 123_[4-6] or 123+1."""
+    match = _ID.fullmatch(text)
+    if match is None:
+        return Target(text)
+    parts = slurm.parts(int(match[1]))
+    if match[4] is not None:
+        return Target(text, tuple(one for one in parts if one.offset == int(match[4])))
+    if match[2] is None and match[3] is None:
+        return Target(text, tuple(parts))
+    wanted = set(indices(match[3].partition("%")[0])) if match[3] else {int(match[2])}
+    own = tuple(one for one in parts if one.task in wanted)
+    rest = next((one for one in parts if one.waiting), None)
+    tasks = tuple(sorted(wanted & set(rest.waiting))) if rest is not None else ()
+    return Target(text, own, rest, tasks)
+
+
+def seconds(moment: float | None, absent: str) -> str:
+    """A time as Slurm prints it where SLURM_TIME_FORMAT is %s."""
+    return absent if moment is None else str(int(moment))
+
+
+def short_span(length: float) -> str:
+    """Seconds as squeue prints them: 0:05, 1:00:00, 2-00:00:00."""
+    whole = int(length)
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    if days:
+        return f"{days}-{hours:02d}:{minutes:02d}:{left:02d}"
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def elapsed(job: FakeJob, now: float) -> float:
+    """Seconds that it has run."""
+    if job.start is None or (job.state == "PENDING"):
+        return 0.0
+    return max(0.0, (job.suspended or job.end or now) - job.start)
+
+
+def megabytes(size: int) -> str:
+    """Memory as Slurm prints it: 8G, 1000M, 187.50G; a larger unit where half of it divides the number."""
+    value, unit = float(size), "M"
+    for larger in "GT":
+        if value <= 1024 or value % 512:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f}{unit}" if value == int(value) else f"{value:.2f}{unit}"

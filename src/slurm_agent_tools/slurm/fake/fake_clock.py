@@ -1,0 +1,79 @@
+"""A clock that only moves when somebody sleeps or tells it to; no real time passes."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import anyio.lowlevel
+
+START = datetime(2025, 6, 2, 8, 0, tzinfo=UTC)
+"""Before every real now: parsers leave out ends that lie in the future of this machine."""
+
+_ROUNDS = 50  # of the event loop, in which all others who can go on do so
+
+
+class FakeClock:
+    """The seam's Clock, in memory.
+
+    Whoever sleeps moves the time on, to the earliest moment that anybody waits for, once nobody else has anything to
+    do. With `steady=True` only `advance` moves it: sleepers wait until the test is done with a moment.
+    """
+
+    def __init__(self, start: datetime = START, *, steady: bool = False) -> None:
+        self._seconds = start.timestamp()
+        self._steady = steady
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since 1970."""
+        return self._seconds
+
+    def now(self) -> datetime:
+        """UTC now."""
+        return datetime.fromtimestamp(self._seconds, UTC)
+
+    def call_at(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run `action` when the time comes; those of one moment run in the order in which they were asked for."""
+        heapq.heappush(self._due, (max(seconds, self._seconds), next(self._order), action))
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the time has come."""
+        if seconds <= 0:
+            await anyio.lowlevel.checkpoint()
+            return
+        due, woken = self._seconds + seconds, anyio.Event()
+        self.call_at(due, woken.set)
+        while not woken.is_set():
+            await _everybody_else()
+            if self._steady:
+                await woken.wait()
+            elif not woken.is_set():
+                self.move(self._due[0][0] - self._seconds)
+
+    async def advance(self, seconds: float) -> None:
+        """Let so much time pass: all that is due happens in its order, and sleepers wake in time."""
+        end = self._seconds + seconds
+        while self._due and self._due[0][0] <= end:
+            self.move(self._due[0][0] - self._seconds)
+            await _everybody_else()
+        self._seconds = max(self._seconds, end)
+        await _everybody_else()
+
+    def move(self, seconds: float) -> None:
+        """As `advance`, for code that waits for nothing; sleepers go on when the event loop comes round to them."""
+        end = self._seconds + max(0.0, seconds)
+        while self._due and self._due[0][0] <= end:
+            moment, _, action = heapq.heappop(self._due)
+            self._seconds = max(self._seconds, moment)
+            action()
+        self._seconds = max(self._seconds, end)
+
+
+async def _everybody_else() -> None:
+    for _ in range(_ROUNDS):
+        await anyio.lowlevel.checkpoint()

@@ -1,0 +1,132 @@
+"""Files in memory behind the seam's Files, and the few things that Slurm itself does to files of either kind."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
+from slurm_agent_tools.transport.base import Stat
+
+
+class LogDisk(Protocol):
+    """Where the fake Slurm writes the logs of its jobs."""
+
+    def folder_exists(self, path: str) -> bool:
+        """Whether a folder is there."""
+        ...
+
+    def add_folder(self, path: str) -> None:
+        """Make a folder and those above it."""
+        ...
+
+    def put(self, path: str, data: bytes, *, more: bool) -> None:
+        """Write a file, `more`: at its end."""
+        ...
+
+
+class LocalDisk:
+    """Logs on this machine, for tests whose project is a real folder."""
+
+    def folder_exists(self, path: str) -> bool:
+        """See LogDisk."""
+        return Path(path).is_dir()
+
+    def add_folder(self, path: str) -> None:
+        """See LogDisk."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def put(self, path: str, data: bytes, *, more: bool) -> None:
+        """See LogDisk."""
+        with Path(path).open("ab" if more else "wb") as file:
+            file.write(data)
+
+
+class MemoryFiles:
+    """Files, folders and no links; a folder has to be made before a file is written into it, as on a disk."""
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self._clock = clock
+        self._files: dict[str, tuple[bytes, datetime, int]] = {}
+        self._folders: set[str] = {"/"}
+
+    def put(self, path: str, data: bytes, *, more: bool = False, mode: int = 0o644) -> None:
+        """Write a file and make its folders: for tests, which need no `await` here."""
+        self.add_folder(posixpath.dirname(path))
+        before = self._files[path][0] if more and path in self._files else b""
+        self._files[path] = (before + data, self._now(), mode)
+
+    def add_folder(self, path: str) -> None:
+        """Make a folder and those above it."""
+        while path not in self._folders:
+            self._folders.add(path)
+            path = posixpath.dirname(path)
+
+    def folder_exists(self, path: str) -> bool:
+        """Whether a folder is there."""
+        return posixpath.normpath(path) in self._folders
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(0, UTC) if self._clock is None else self._clock.now()
+
+    async def stat(self, path: str) -> Stat | None:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real in self._files:
+            data, modified, mode = self._files[real]
+            return Stat(len(data), "file", modified, 1001, 0o100000 | mode)
+        return Stat(0, "dir", self._now(), 1001, 0o040755) if real in self._folders else None
+
+    async def read(self, path: str, *, offset: int = 0, size: int | None = None) -> bytes | None:
+        """See Files."""
+        found = self._files.get(posixpath.normpath(path))
+        return None if found is None else found[0][offset : None if size is None else offset + size]
+
+    async def read_parts(self, path: str, parts: Sequence[tuple[int, int]]) -> list[bytes] | None:
+        """See Files."""
+        found = self._files.get(posixpath.normpath(path))
+        return None if found is None else [found[0][offset : offset + size] for offset, size in parts]
+
+    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real in self._folders:
+            raise StorageError(f"{path}: Is a directory")
+        if real in self._files:
+            return False
+        self.put(real, data, mode=mode)
+        return True
+
+    async def append(self, path: str, data: bytes) -> bool:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real not in self._files:
+            return False
+        self.put(real, data, more=True, mode=self._files[real][2])
+        return True
+
+    async def make_folder(self, path: str) -> None:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real in self._files:
+            raise StorageError(f"{path}: Not a directory")
+        self.add_folder(real)
+
+    async def list(self, folder: str) -> list[str] | None:
+        """See Files."""
+        real = posixpath.normpath(folder)
+        if real not in self._folders:
+            return None
+        stem = real.rstrip("/") + "/"
+        return sorted(
+            {path[len(stem) :] for path in (*self._files, *self._folders)
+             if path.startswith(stem) and len(path) > len(stem) and "/" not in path[len(stem) :]}
+        )  # fmt: skip
+
+    async def real_path(self, path: str) -> str:
+        """See Files."""
+        return posixpath.normpath(path)

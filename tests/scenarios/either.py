@@ -1,0 +1,163 @@
+"""The two kinds of Slurm that scenarios run on, and how one scenario is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+from tests.scenarios.bench import Bench, Seen
+from tests.scenarios.table import Scenario
+
+from slurm_agent_tools.devcluster.definition import Cluster
+from slurm_agent_tools.settings import Settings, SlurmSettings
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.transport.base import Completed, LoginEnvironment
+from slurm_agent_tools.transport.local import LocalFiles, LocalRunner, SystemClock
+
+VERSIONS = {"22.05": (22, 5), "24.11": (24, 11), "26.05": (26, 5)}
+_AT_ONCE = 16
+FIRST_JOB, MIN_JOB_AGE = 5001, 60
+CONF = f"FirstJobId={FIRST_JOB}\nMinJobAge={MIN_JOB_AGE}\n"
+"""Of the real clusters: ids that are like no other number, and jobs that are forgotten soon."""
+
+
+class FakeBench(Bench):
+    """On a fake Slurm of its own."""
+
+    def __init__(self, version: str, project: Path) -> None:
+        self.version, self.fake = (
+            VERSIONS[version],
+            FakeSlurm(version=version, user="researcher", first_job_id=FIRST_JOB),
+        )
+        self.fake.controller.min_job_age = MIN_JOB_AGE
+        super().__init__(self.fake.place(project), self.fake.clock, "researcher", project)
+
+    def ends(self, **facts: Any) -> None:
+        self.fake.next_job(**facts)
+
+    async def admin(self, *argv: str, fails: bool = False) -> None:
+        answer = self.fake.command(*argv, admin=True)
+        assert fails or answer.code == 0, (argv, answer.err)
+
+    def node(self, name: str) -> str:
+        return name
+
+
+class AsUser:
+    """Runs commands as the cluster's user."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
+        self._path = {name: value for name, value in cluster.environment().items() if name == "PATH"}
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout: float = 10.0,
+        max_output: int = 64 * 2**20,
+    ) -> Completed:
+        # sbatch opens /dev/stdin anew, which only the owner of a pipe may.
+        words = ["sh", "-c", 'cat | "$@"', "sh", *argv] if stdin else list(argv)
+        done = await self._inner.run(
+            self._cluster.as_user(words), stdin=stdin, env=self._path | dict(env or {}), cwd=cwd, timeout=3 * timeout,
+            max_output=max_output,
+        )  # fmt: skip
+        return replace(done, argv=tuple(argv))
+
+
+class RealPlace:
+    """The devcluster as a place of this machine."""
+
+    def __init__(self, cluster: Cluster, project: Path) -> None:
+        self.key, self.runner, self.files = str(cluster.conf), AsUser(cluster), LocalFiles()
+        self._around = LoginEnvironment(cluster.user, str(project), {})
+
+    async def login_environment(self) -> LoginEnvironment:
+        return self._around
+
+    async def close(self) -> None:
+        pass
+
+
+class RealBench(Bench):
+    """On the devcluster, beside other scenarios."""
+
+    def __init__(self, cluster: Cluster, version: str, project: Path) -> None:
+        self.version, self.cluster = VERSIONS[version], cluster
+        super().__init__(RealPlace(cluster, project), SystemClock(), cluster.user, project)
+
+    def ends(self, **facts: Any) -> None:
+        pass
+
+    async def admin(self, *argv: str, fails: bool = False) -> None:
+        runner = LocalRunner(Settings(slurm=SlurmSettings(conf=self.cluster.conf, bin_dir=self.cluster.bin_dir)))
+        env = {name: value for name, value in self.cluster.environment().items() if name == "PATH"}
+        done = await runner.run(list(argv), env=env)
+        assert fails or done.exit_code == 0, (argv, done.stderr)
+
+    def node(self, name: str) -> str:
+        return next(one for one in self.cluster.nodes if one.endswith(name))
+
+
+def _project(folder: Path, scenario: Scenario) -> Path:
+    project = folder / scenario.name
+    (project / "logs").mkdir(parents=True)
+    return project.resolve()
+
+
+async def on_fake(scenario: Scenario, version: str, folder: Path) -> Seen:
+    """What the fake Slurm shows."""
+    bench = FakeBench(version, _project(folder, scenario))
+    try:
+        return await scenario.run(bench)
+    finally:
+        await bench.close()
+
+
+async def on_real(scenarios: Sequence[Scenario], version: str, cluster: Cluster) -> dict[str, Seen | str]:
+    """What a real Slurm shows, all scenarios beside each other; an error as text."""
+    found: dict[str, Seen | str] = {}
+    room, locks = anyio.Semaphore(_AT_ONCE), {scenario.alone: anyio.Lock() for scenario in scenarios}
+    folder = cluster.project.parent / "scenarios"
+    shutil.rmtree(folder, ignore_errors=True)
+
+    async def one(scenario: Scenario) -> None:
+        project = _project(folder, scenario)
+        own(folder, cluster)
+        bench = RealBench(cluster, version, project)
+        try:
+            found[scenario.name] = await scenario.run(bench)
+        except Exception as error:  # noqa: BLE001 - the others go on, and this one is told
+            found[scenario.name] = f"{type(error).__name__}: {error}"
+        finally:
+            await bench.close()
+
+    async def queued(scenario: Scenario) -> None:
+        if scenario.alone:
+            async with locks[scenario.alone], room:
+                await one(scenario)
+        else:
+            async with room:
+                await one(scenario)
+
+    async with anyio.create_task_group() as group:
+        for scenario in sorted(scenarios, key=lambda scenario: -scenario.seconds):
+            group.start_soon(queued, scenario)
+    return found
+
+
+def own(folder: Path, cluster: Cluster) -> None:
+    """Give the folders to the cluster's user: tests write as root."""
+    if os.geteuid() == 0:
+        for path in (folder, *folder.glob("*"), *folder.glob("*/logs")):
+            shutil.chown(path, cluster.user, cluster.user)
