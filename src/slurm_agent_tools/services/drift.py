@@ -19,7 +19,6 @@ from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReadin
 from slurm_agent_tools.models.shapes import Alert, ResourcesShown
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.document import VIOLATIONS
-from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.services import decisions
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.verification import Growth, Kind, grown_since
@@ -154,14 +153,14 @@ class DriftWatch:
     def _severity(self, run: Submission, change: Growth, now: Resources) -> Literal["high", "medium"]:
         """High where the policy would not simply allow the number that the job has now."""
         if change.kind in _RULES:
-            from slurm_agent_tools.policy.decide import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
+            from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate  # noqa: PLC0415 - the rules are loaded where something has to be judged
 
             reading = ScriptReading(run.script_path, run.script_sha256, "", JobRequest(gpus=now.gpus or None))
-            plan = PlannedRequest(
-                "submit_job", self.context.project, reading, now,
-                user=self.context.owner.user, today=self.context.clock.now().date(),
+            context = EvaluationContext(
+                self.context.policy, self.context.project, user=self.context.owner.user, today=self.context.clock.now().date(),
+                numbers=now, pinned=(),
             )  # fmt: skip
-            rules = decide(plan, self.context.policy, decision_id=run.decision_id).rules
+            rules = evaluate(reading, context).rules
             grave = any(rule.outcome in VIOLATIONS for rule in rules if rule.id == _RULES[change.kind])
         elif change.kind == "array":
             grave = (now.array_concurrency or 0) > self.context.policy.policy.limits.max_concurrent_jobs
@@ -176,7 +175,7 @@ class DriftWatch:
         known = {told.what for told in before.told}
         fresh = [told.what for told in found.told if told.what not in known]
         if fresh:
-            decision = decisions.single(self.context, "allow").model_copy(update={"id": run.decision_id})
+            decision = replace(decisions.single(self.context, "allow"), id=run.decision_id)
             await decisions.log(
                 self.context, self.caller, decision, self.tool, "drift", job_id=run.job_id, token=run.token,
                 script=run.script_path, script_sha256=run.script_sha256, differences=fresh,

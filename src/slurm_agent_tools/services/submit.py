@@ -14,7 +14,7 @@ from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, Slurm
 from slurm_agent_tools.insights import capacity
 from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker, DecisionShown, RuleResult
+from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.policy.decide import format_refusal
 from slurm_agent_tools.scripts import sbatch_crosscheck
@@ -65,12 +65,12 @@ def request(case: SubmissionRequest) -> JobRequest:
     return replace(read, components=case.request.components)
 
 
-def _denied(decision: DecisionShown, found: list[str]) -> DecisionShown:
+def _denied(decision: Decision, found: list[str]) -> Decision:
     """The decision with rule `directives` against the request."""
     message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(found)}."
-    denied = RuleResult(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
-    rules = [denied if rule.id == _RULE else rule for rule in decision.rules]
-    return decision.model_copy(update={"verdict": "deny", "rules": rules})
+    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
+    rules = tuple(denied if rule.id == _RULE else rule for rule in decision.rules)
+    return replace(decision, verdict="deny", rules=rules)
 
 
 # --- read, judge, and on a verdict of allow send it to Slurm; everything else is answered without sending -------------

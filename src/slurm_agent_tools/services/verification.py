@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.evaluate import evaluate
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.submission_request import SubmissionRequest, context_of
 from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
-
-if TYPE_CHECKING:
-    from slurm_agent_tools.services.submission_request import SubmissionRequest
-
 
 Kind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
 
@@ -135,19 +132,9 @@ def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
 
 def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Granted) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
-    from slurm_agent_tools.policy.decide import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
-
-    plan = PlannedRequest(
-        tool="submit_job",
-        project=context.there.root,
-        reading=replace(case.reading, request=case.request),
-        resources=granted.resources,
-        justification=case.ask.justification,
-        user=context.owner.user,
-        today=context.clock.now().date(),
-    )
+    context = context_of(context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval)
     before = {rule.id: rule.outcome for rule in case.verdict.rules}
-    after = decide(plan, context.policy, decision_id=case.verdict.id, grant=case.verdict.approval).rules
+    after = evaluate(case.reading, context).rules
     return [
         rule.message
         for rule in after
