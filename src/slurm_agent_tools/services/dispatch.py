@@ -8,8 +8,6 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import anyio
-
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.advice import ExpectedWait
 from slurm_agent_tools.models.answers import LogPaths, SubmitReply
@@ -22,8 +20,6 @@ from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
-
-_PATIENCE = 1.0  # seconds for what is only good to know
 
 
 def options(case: SubmissionRequest) -> list[str]:
@@ -139,7 +135,7 @@ async def proceed(context: ClusterContext, case: SubmissionRequest, submission: 
         return await _gone(context, case, submission, error)
     except SlurmError as error:
         return await unconfirmed(context, case, submission, error.message)
-    return await _dated(context, case, submission, await _released(context, case, submission, granted))
+    return await _released(context, case, submission, granted)
 
 
 async def _released(
@@ -149,26 +145,6 @@ async def _released(
     answer = _submitted(context, case, submission, granted)
     await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
     await context.db(context.store.update, submission, phase="released", reply_json=answer.model_dump_json())
-    return answer
-
-
-async def _dated(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, answer: SubmitReply
-) -> SubmitReply:
-    """The answer with the start that the scheduler expects of the released job, where it has thought of one by now."""
-    if context.slurm.verdict.kind != "calm" or (case.advised is not None and case.advised.awaits is not None):
-        return answer
-    start = None
-    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
-        start = await context.slurm.expected_start(JobId(submission.job_id or 0))
-    if start is None:
-        return answer
-    answer = submission_advice.at(answer, start, context.clock.now())
-    hint = "" if case.advised is None else case.advised.hint
-    told = _told(case, submission, answer.expected_wait) + hint
-    answer = answer.model_copy(update={"summary": told})
-    with contextlib.suppress(StorageError):  # the answer without it is on disk
-        await context.db(context.store.update, submission, reply_json=answer.model_dump_json())
     return answer
 
 

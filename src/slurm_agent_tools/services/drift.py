@@ -86,6 +86,13 @@ class DriftWatch:
             managed = await self.context.db(self.context.store.managed_ids, self.context.owner)
         return await self.at([*seen, *self.context.slurm.mine(queue).jobs(sorted(managed - bases))])
 
+    async def remembered(self, jobs: Iterable[Job]) -> list[Alert]:
+        """The same of these jobs as it was found when they were last compared; Slurm is not asked."""
+        active = {job.job_id.base for job in jobs if job.active}
+        known = await self.context.db(self.context.store.released, self.context.owner, sorted(active)) if active else []
+        found = [_alert(run, Comparison.parse(run.drift_json)) for _, run in known]
+        return [alert for alert in found if alert is not None]
+
     async def at(self, jobs: Iterable[Job]) -> list[Alert]:
         """One alert for each of these jobs that drifted, and for each that could not be compared in time.
 
