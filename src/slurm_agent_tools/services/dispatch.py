@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.advice import ExpectedWait
+from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.answers import LogPaths, SubmitReply
+from slurm_agent_tools.models.decision import PinShown, decision_shown
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services import jobs, present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
@@ -18,7 +18,7 @@ from slurm_agent_tools.services.submission_request import SubmissionRequest, blo
 from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.slurm.commands.scontrol import Granted
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId
 
 
@@ -54,12 +54,12 @@ async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply 
         token=f"{job_comment.PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
         script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
         job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
-        run_id=case.ask.run_id, request_json=present.resources(case.resources).model_dump_json(),
+        run_id=case.ask.run_id, requested=case.resources, files=case.reading.files,
         approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
-        files_json=json.dumps(dict(case.reading.files), sort_keys=True),
+        estimated_start=None if case.advised is None else case.advised.estimated_start,
     )  # fmt: skip
     await _log_folders(context, case)
-    if not await context.db(context.store.add, context.owner, submission):
+    if not await context.db(context.store.add, context.owner, submission, Decided(case.verdict, case.advised)):
         return None
     try:
         sent = await context.slurm.submit(
@@ -142,10 +142,34 @@ async def _released(
     context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
 ) -> SubmitReply:
     """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
-    answer = _submitted(context, case, submission, granted)
     await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
-    await context.db(context.store.update, submission, phase="released", reply_json=answer.model_dump_json())
-    return answer
+    known: dict[str, object] = {"phase": "released", "released": context.clock.now()}
+    if granted is not None:
+        known |= {"granted": granted.resources, "stdout": granted.stdout, "stderr": granted.stderr}
+    submission = await context.db(context.store.update, submission, **known)
+    return answer(submission, Decided(case.verdict, case.advised))
+
+
+def answer(run: Submission, decided: Decided) -> SubmitReply:
+    """The answer for a job that was released, from what the ledger has of it: the same whenever it is asked for."""
+    advised = decided.advised or Advised()
+    what = f"Job {run.job_id} ({run.job_name}) is submitted{present.brief(run.requested)}."
+    starts = f" {advised.awaits}" if advised.awaits else submission_advice.starts(advised.expected_wait)
+    return SubmitReply(
+        status="submitted",
+        summary=f"{what}{starts} Wait for it with wait_for_job.{advised.hint}",
+        as_of=run.released or run.updated,
+        job_id=str(run.job_id),
+        token=run.token,
+        idempotency_key=run.idempotency_key,
+        run_id=run.run_id,
+        pinned=[PinShown(option=pin.option, why=pin.why) for pin in decided.decision.pinned],
+        requested=present.resources(run.requested),
+        granted=None if run.granted is None else present.resources(run.granted),
+        log_paths=None if run.granted is None else LogPaths(stdout=run.stdout, stderr=run.stderr),
+        decision=decision_shown(decided.decision),
+        **advised.fields,
+    )
 
 
 def _capped(case: SubmissionRequest) -> bool:
@@ -165,28 +189,6 @@ async def report(context: ClusterContext, case: SubmissionRequest, submission: S
     except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
         granted = None
     return await _released(context, case, submission, granted)
-
-
-def _submitted(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
-) -> SubmitReply:
-    wait = None if case.advised is None else case.advised.expected_wait
-    return reply(context, case, "submitted", _told(case, submission, wait)).model_copy(
-        update={
-            "job_id": str(submission.job_id),
-            "token": submission.token,
-            "granted": None if granted is None else present.resources(granted.resources),
-            "log_paths": None if granted is None else LogPaths(stdout=granted.stdout, stderr=granted.stderr),
-        }
-    )
-
-
-def _told(case: SubmissionRequest, submission: Submission, wait: ExpectedWait | None) -> str:
-    """What was submitted, what it asks for, and when it starts as far as Slurm tells."""
-    what = f"Job {submission.job_id} ({case.name}) is submitted{present.brief(case.resources)}."
-    awaits = None if case.advised is None else case.advised.awaits
-    starts = submission_advice.starts(wait) if awaits is None else f" {awaits}"
-    return f"{what}{starts} Wait for it with wait_for_job."
 
 
 async def _withdraw(

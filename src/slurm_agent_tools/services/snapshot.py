@@ -12,7 +12,6 @@ from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import ScriptReading
-from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services import jobs
@@ -118,7 +117,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
 
 def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
     """Hours that a submission may still use, or that it used when it is over; tasks of an array as they were asked."""
-    asked = ResourcesShown.model_validate_json(item.request_json)
+    asked = item.requested
     seconds = asked.time_limit_seconds or 0
     if item.run_seconds is not None and asked.array_tasks is None:
         seconds = item.run_seconds

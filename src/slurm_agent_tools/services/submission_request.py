@@ -56,6 +56,13 @@ class SubmissionRequest:
         parts = [self.reading.sha256, *self.options, *priority, "--", *(self.ask.args or ())]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
+    def as_decided(self, decision: Decision, advised: Advised | None = None) -> SubmissionRequest:
+        """The same with what was decided on it."""
+        return replace(
+            self, decision=decision, pinned=decision.pinned, request=decision.request, resources=decision.resources,
+            advised=advised or self.advised,
+        )  # fmt: skip
+
     @property
     def verdict(self) -> Decision:
         """The decision; only asked for after the case was judged."""
@@ -120,10 +127,7 @@ async def judge(
 ) -> SubmissionRequest:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     context = context_of(context, case, live=known, partitions=partitions, grant=grant, decision_id=new_id())
-    decision = evaluate(case.reading, context)
-    judged = replace(
-        case, decision=decision, pinned=decision.pinned, request=decision.request, resources=decision.resources
-    )
+    judged = case.as_decided(evaluate(case.reading, context))
     await log_decision(context, judged, "decided")
     return judged
 
