@@ -18,7 +18,7 @@ import anyio
 from benchmarks.table import Row
 
 from slurm_agent_tools.cli.commands.policy_check import check_bytes
-from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.scripts import reader
 
@@ -81,10 +81,10 @@ def plain(lines: int) -> bytes:
     return (HEAD + "".join(f"echo step {number}\n" for number in range(lines - HEAD.count("\n")))).encode()
 
 
-def check(data: bytes, loaded: LoadedPolicy) -> tuple[float, DecisionShown]:
+def check(data: bytes, loaded: LoadedPolicy) -> tuple[float, Decision]:
     """Seconds, and the decision."""
 
-    async def timed() -> tuple[float, DecisionShown]:
+    async def timed() -> tuple[float, Decision]:
         start = time.perf_counter()
         decision = await check_bytes(data, "job.sh", loaded, project="/")
         return time.perf_counter() - start, decision

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from tests.unit.scripts.project import ROOT, MemoryFiles
 from tests.watchdog import ends
 
-from slurm_agent_tools.policy.decide import check_text
+from slurm_agent_tools.models.decision import decision_shown
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.python_program import read_python
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.scripts.reading_state import scan
-from slurm_agent_tools.services.submission_request import resolved
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "15"))
 LOADED = load(shipped())
@@ -190,9 +189,7 @@ def test_no_script_makes_the_reader_or_the_decision_fail():
         assert isinstance(data, bytes)
         with ends():
             reading = anyio.run(lambda: read_script(data, "job.sh", project=ROOT, files=files))
-            pinned = pins(reading.request, LOADED.policy, None)
-            _, resources = resolved(reading.request, pinned, None)
-            decision = check_text(reading, None, LOADED, project=ROOT, resources=resources, pinned=pinned)
+            decision = decision_shown(evaluate(reading, EvaluationContext(LOADED, ROOT)))
         decision.model_dump_json()
 
     assert soak(check, scripts(), SECONDS * 0.7) > 0

@@ -15,6 +15,7 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.slurm.merge import JobView
@@ -22,7 +23,7 @@ from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 
 NOW = datetime.now(UTC)
-ASKED = '{"gpus": 1, "memory_bytes": 17179869184, "time_limit_seconds": 3600, "partition": "gpu"}'
+ASKED = Resources(gpus=1, memory_bytes=17179869184, time_limit_seconds=3600, partition="gpu")
 
 
 class Rows(list[Job]):
@@ -92,7 +93,7 @@ class Scene:
             Submission(
                 token=f"t{number}", idempotency_key=f"k{number}", phase="released", created=NOW + timedelta(seconds=number),
                 updated=NOW, script_path=f"{name}.sh", script_sha256="0" * 64, request_sha256="1" * 64, job_name=name,
-                slots=1, decision_id="d", job_id=number, request_json=ASKED, **more,
+                slots=1, decision_id="d", job_id=number, requested=ASKED, **more,
             ),
         )  # fmt: skip
 

@@ -29,13 +29,13 @@ HEAVY = {
 }  # fmt: skip
 STATUS = """
 import sys
-from slurm_agent_tools import cli
-code = cli.main(["get_status", "--json"])
+from slurm_agent_tools.cli import main
+code = main.main(["get_status", "--json"])
 sys.stderr.write(" ".join(sys.modules))
 sys.exit(code)
 """
 SERVERS = {
-    "ours": "from slurm_agent_tools import cli\nrun = lambda: cli.main(['serve'])",
+    "ours": "from slurm_agent_tools.cli import main\nrun = lambda: main.main(['serve'])",
     "bare": "from benchmarks.bare_server import server\nrun = server.run",
 }
 SERVED = "\nimport sys\ntry:\n    run()\nfinally:\n    sys.stderr.write('\\n' + ' '.join(sys.modules))"

@@ -10,8 +10,8 @@ from benchmarks import cli
 
 COUNTS = """
 import json, sys
-from slurm_agent_tools import cli
-code = cli.main(["get_status", *sys.argv[1:]])
+from slurm_agent_tools.cli import main
+code = main.main(["get_status", *sys.argv[1:]])
 from pydantic import BaseModel
 def below(kind):
     for one in kind.__subclasses__():

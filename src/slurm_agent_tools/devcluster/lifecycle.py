@@ -26,73 +26,6 @@ from slurm_agent_tools.devcluster import (
 )
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, Status
 
-_FIT = {"idle", "mixed", "allocated"}
-
-
-async def fit(cluster: Cluster) -> None:
-    """Wait until every node takes jobs; DevclusterError with the last words of one that does not."""
-    end = time.monotonic() + 30
-    while True:
-        found = await node_states(cluster)
-        waiting = [node for node in cluster.nodes if found.get(node) not in _FIT]
-        if not waiting:
-            return
-        dead = [node for node in waiting if processes.running(cluster, f"slurmd.{node}") is None]
-        if dead or time.monotonic() > end:
-            node = (dead or waiting)[0]
-            words = slurm_daemons.last_words(cluster, f"slurmd.{node}")
-            raise DevclusterError(f"node {node} did not come up ({found.get(node, 'unknown')})\n{words}")
-        await anyio.sleep(0.1)
-
-
-async def heard_of(cluster: Cluster) -> None:
-    """A slurmctld that starts again gives jobs only to nodes that have answered it; waits for those that run."""
-    running = [node for node in cluster.nodes if processes.running(cluster, f"slurmd.{node}")]
-    with anyio.move_on_after(10):
-        found = await node_states(cluster)
-        while any(found.get(node) == "unknown" for node in running):
-            await anyio.sleep(0.1)
-            found = await node_states(cluster)
-
-
-async def node_states(cluster: Cluster) -> dict[str, str]:
-    """Slurm's word for each node; empty when slurmctld does not answer."""
-    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-N", "-o", "%N %T"])
-    rows = [line.split() for line in ended.stdout.decode(errors="replace").splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
-
-
-async def partitions(cluster: Cluster, state: str) -> None:
-    """Set every partition UP or DOWN."""
-    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-o", "%R"])
-    for name in sorted(set(ended.stdout.decode(errors="replace").split())):
-        await slurm_daemons.call(cluster, ["scontrol", "update", f"PartitionName={name}", f"State={state}"])
-
-
-async def end_jobs(cluster: Cluster) -> None:
-    """Cancel what runs. Partitions go DOWN first: else every cancelled job lets a pending one start."""
-    if (await slurm_daemons.call(cluster, ["scontrol", "ping"], 3)).exit_code != 0:
-        return
-    await partitions(cluster, "DOWN")
-    end = time.monotonic() + 10
-    asked = False
-    while jobs := await _jobs(cluster):
-        if not asked:
-            await slurm_daemons.call(cluster, ["scancel", "--quiet", *jobs], 60)
-            asked = True
-        if time.monotonic() > end:
-            return
-        await anyio.sleep(0.1)
-
-
-async def _jobs(cluster: Cluster) -> list[str]:
-    ended = await slurm_daemons.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
-    return sorted(set(ended.stdout.decode(errors="replace").split()))
-
-
-# --- Bring the private cluster up, take it down, look at it -----------------------------------------------------------
-
-
 Say = Callable[[str], None]
 
 
@@ -169,7 +102,7 @@ async def status(folder: Path | None = None) -> Status:
     if cluster is None:
         return Status(up=False, daemons={}, nodes={})
     pids = {name: processes.running(cluster, name) for name in cluster.daemons}
-    states = await node_states(cluster) if pids["slurmctld"] else {}
+    states = await workers.node_states(cluster) if pids["slurmctld"] else {}
     begun = _stamp(cluster).exists()
     memory = cgroups.recorded(cluster) if begun else None
     return Status(up=begun and None not in pids.values(), daemons=pids, nodes=states, memory=memory)
@@ -188,7 +121,7 @@ async def start_daemon(cluster: Cluster, name: str) -> None:
     await slurm_daemons.start(cluster, slurm_daemons.known(cluster, name))
     await slurm_daemons.ready(cluster, name)
     if name == "slurmctld" and _stamp(cluster).exists():
-        await heard_of(cluster)
+        await workers.heard_of(cluster)
 
 
 async def stop_daemon(cluster: Cluster, name: str) -> None:
@@ -272,7 +205,7 @@ async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) ->
         await accounting_database.members(cluster)
     limits = await workers.up(cluster, settings, ways, say)
     cgroups.record(cluster, limits)
-    await partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
+    await workers.partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
     _stamp(cluster).touch()
     say(f"memory limits: {cgroups.told(limits)}")
     say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
@@ -282,13 +215,13 @@ async def _take(cluster: Cluster) -> list[str]:
     """Stop everything in order; returns the left-over processes that had to be killed."""
     _stamp(cluster).unlink(missing_ok=True)
     if processes.send(cluster, "slurmctld", signals.SIGCONT):
-        await end_jobs(cluster)
+        await workers.end_jobs(cluster)
     await login_node.stop(cluster)
-    workers = [f"slurmd.{node}" for node in cluster.nodes]
-    for name in workers:
+    slurmds = [f"slurmd.{node}" for node in cluster.nodes]
+    for name in slurmds:
         processes.send(cluster, name, signals.SIGCONT)
         processes.send(cluster, name, signals.SIGTERM)
-    for name in (*workers, "slurmctld", "slurmdbd", "mariadbd", "munged"):
+    for name in (*slurmds, "slurmctld", "slurmdbd", "mariadbd", "munged"):
         await slurm_daemons.stop(cluster, name)
     ended = await processes.end_leftovers(cluster)
     for socket in ("run/munge/munge.sock", "run/munge/munge.sock.lock", "db/mysqld.sock"):

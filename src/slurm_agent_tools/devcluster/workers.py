@@ -1,16 +1,20 @@
-"""Start slurmctld and the nodes, in the strongest way to limit memory with which they come up."""
+"""The workers: started in the strongest way to limit memory with which they come up, asked, and emptied of jobs."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from slurm_agent_tools.devcluster import cgroups, folders, lifecycle, slurm_daemons
+import anyio
+
+from slurm_agent_tools.devcluster import cgroups, folders, processes, slurm_daemons
 from slurm_agent_tools.devcluster.cgroups import Way
 from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, MemoryLimits
 
+_FIT = {"idle", "mixed", "allocated"}
 _COMPLAINT = re.compile(r"\b(?:fatal|error): (.+)")
 
 
@@ -55,7 +59,7 @@ async def _attempt(cluster: Cluster, settings: Settings, way: Way) -> None:
     await slurm_daemons.ready(cluster, "slurmctld")
     for node in cluster.nodes:
         await slurm_daemons.start(cluster, f"slurmd.{node}")
-    await lifecycle.fit(cluster)
+    await fit(cluster)
     cgroups.check(way, cluster, machine)
 
 
@@ -74,3 +78,64 @@ def _cause(text: str) -> str:
     complaints = [str(found) for found in _COMPLAINT.findall(text)]
     about = [found for found in complaints if "cgroup" in found]
     return next(iter([*about, *complaints[-1:], text.partition("\n")[0]]))
+
+
+async def fit(cluster: Cluster) -> None:
+    """Wait until every node takes jobs; DevclusterError with the last words of one that does not."""
+    end = time.monotonic() + 30
+    while True:
+        found = await node_states(cluster)
+        waiting = [node for node in cluster.nodes if found.get(node) not in _FIT]
+        if not waiting:
+            return
+        dead = [node for node in waiting if processes.running(cluster, f"slurmd.{node}") is None]
+        if dead or time.monotonic() > end:
+            node = (dead or waiting)[0]
+            words = slurm_daemons.last_words(cluster, f"slurmd.{node}")
+            raise DevclusterError(f"node {node} did not come up ({found.get(node, 'unknown')})\n{words}")
+        await anyio.sleep(0.1)
+
+
+async def heard_of(cluster: Cluster) -> None:
+    """A slurmctld that starts again gives jobs only to nodes that have answered it; waits for those that run."""
+    running = [node for node in cluster.nodes if processes.running(cluster, f"slurmd.{node}")]
+    with anyio.move_on_after(10):
+        found = await node_states(cluster)
+        while any(found.get(node) == "unknown" for node in running):
+            await anyio.sleep(0.1)
+            found = await node_states(cluster)
+
+
+async def node_states(cluster: Cluster) -> dict[str, str]:
+    """Slurm's word for each node; empty when slurmctld does not answer."""
+    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-N", "-o", "%N %T"])
+    rows = [line.split() for line in ended.stdout.decode(errors="replace").splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2}
+
+
+async def partitions(cluster: Cluster, state: str) -> None:
+    """Set every partition UP or DOWN."""
+    ended = await slurm_daemons.call(cluster, ["sinfo", "-h", "-o", "%R"])
+    for name in sorted(set(ended.stdout.decode(errors="replace").split())):
+        await slurm_daemons.call(cluster, ["scontrol", "update", f"PartitionName={name}", f"State={state}"])
+
+
+async def end_jobs(cluster: Cluster) -> None:
+    """Cancel what runs. Partitions go DOWN first: else every cancelled job lets a pending one start."""
+    if (await slurm_daemons.call(cluster, ["scontrol", "ping"], 3)).exit_code != 0:
+        return
+    await partitions(cluster, "DOWN")
+    end = time.monotonic() + 10
+    asked = False
+    while jobs := await _jobs(cluster):
+        if not asked:
+            await slurm_daemons.call(cluster, ["scancel", "--quiet", *jobs], 60)
+            asked = True
+        if time.monotonic() > end:
+            return
+        await anyio.sleep(0.1)
+
+
+async def _jobs(cluster: Cluster) -> list[str]:
+    ended = await slurm_daemons.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
+    return sorted(set(ended.stdout.decode(errors="replace").split()))

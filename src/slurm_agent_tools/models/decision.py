@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.models.request import Evidence, JobRequest, Pin, Resources
 from slurm_agent_tools.models.shapes import EvidenceLine, Shape
 
 Verdict = Literal["allow", "justify", "approve", "deny"]
 
 Outcome = Literal["pass", "warn", "justify", "approve", "deny", "not_evaluated"]
+
+Channel = Literal["elicitation", "terminal", "signed"]
 
 Blocker = Literal["policy", "approval", "tool_unavailable", "cluster_unreachable"]
 
@@ -40,7 +44,7 @@ class GrantShown(Shape):
     """A person's yes to one exact plan: the approval's id, through which channel, who, when."""
 
     id: str
-    channel: Literal["elicitation", "terminal", "signed"]
+    channel: Channel
     by: str
     at: datetime
 
@@ -72,3 +76,81 @@ class Blocked(Shape):
     artifacts: list[str] = Field(default_factory=list)
     manual_commands: list[str] = Field(default_factory=list)
     decision: DecisionShown | None = None
+
+
+# --- What a decision is: the verdict, what every rule said, and the exact request that was judged. Frozen records -----
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDecision:
+    """What one rule said. `message`: one sentence what, one why; `remedy` holds exact lines."""
+
+    id: str
+    outcome: Outcome
+    message: str
+    observed: str | int | float | None = None
+    limit: str | int | float | None = None
+    remedy: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyUsed:
+    """Which policy decided: its hash over all its files, and the files, lowest first."""
+
+    version: str
+    sha256: str
+    layers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A person's yes to one exact plan: the approval's id, through which channel, who, when."""
+
+    id: str
+    channel: Channel
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict of the most severe rule, with the request and the numbers that it counts for."""
+
+    id: str
+    verdict: Verdict
+    policy: PolicyUsed
+    rules: tuple[RuleDecision, ...] = ()
+    pinned: tuple[Pin, ...] = ()
+    approval: Consent | None = None
+    request: JobRequest = JobRequest()
+    resources: Resources = Resources()
+
+
+# --- A decision as answers show it ------------------------------------------------------------------------------------
+
+
+def decision_shown(made: Decision) -> DecisionShown:
+    """The part of an answer that says what was decided and why."""
+    return DecisionShown(
+        id=made.id,
+        verdict=made.verdict,
+        policy=PolicyRef(version=made.policy.version, sha256=made.policy.sha256, layers=list(made.policy.layers)),
+        rules=[rule_shown(rule) for rule in made.rules],
+        pinned=[PinShown(option=pin.option, why=pin.why) for pin in made.pinned],
+        approval=None if made.approval is None else grant_shown(made.approval),
+    )
+
+
+def grant_shown(yes: Consent) -> GrantShown:
+    """A person's yes."""
+    return GrantShown(id=yes.id, channel=yes.channel, by=yes.by, at=yes.at)
+
+
+def rule_shown(rule: RuleDecision) -> RuleResult:
+    """What one rule said."""
+    return RuleResult(
+        id=rule.id, outcome=rule.outcome, message=rule.message, observed=rule.observed, limit=rule.limit,
+        remedy=rule.remedy,
+        evidence=[EvidenceLine(file=line.file, line=line.line, text=line.text) for line in rule.evidence],
+    )  # fmt: skip

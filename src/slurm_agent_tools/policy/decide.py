@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from slurm_agent_tools.models.decision import (
-    DecisionShown,
-    GrantShown,
-    Outcome,
-    PinShown,
-    PolicyRef,
-    RuleResult,
-    Verdict,
-)
-from slurm_agent_tools.models.request import Pin, Resources, ScriptReading
+from slurm_agent_tools.models.decision import Consent, Decision, Outcome, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.plan import PlannedRequest
@@ -36,11 +25,10 @@ def decide(
     plan: PlannedRequest,
     loaded: LoadedPolicy,
     *,
-    decision_id: str,
-    pinned: Sequence[Pin] = (),
+    decision_id: str = "",
     complete: bool = False,
-    grant: GrantShown | None = None,
-) -> DecisionShown:
+    grant: Consent | None = None,
+) -> Decision:
     """The verdict of the most severe rule and what every rule said.
 
     `complete`: the plan is about to be carried out, so a rule that lacks a fact denies. `grant`: a person's yes to
@@ -50,17 +38,21 @@ def decide(
     results += [_site(rule, plan, loaded, complete=complete) for rule in loaded.expressions]
     results = [_granted(result, grant) for result in results]
     verdicts: list[Verdict] = [_VERDICTS.get(result.outcome, "allow") for result in results]
-    return DecisionShown(
+    return Decision(
         id=decision_id,
         verdict=max(verdicts, key=_SEVERITY.index),
-        policy=PolicyRef(version=loaded.version, sha256=loaded.sha256, layers=list(loaded.layers)),
-        rules=results,
-        pinned=[PinShown(option=pin.option, why=pin.why) for pin in pinned],
+        policy=policy_used(loaded),
+        rules=tuple(results),
         approval=grant,
     )
 
 
-def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleResult:
+def policy_used(loaded: LoadedPolicy) -> PolicyUsed:
+    """The policy in force, as a decision names it."""
+    return PolicyUsed(loaded.version, loaded.sha256, tuple(loaded.layers))
+
+
+def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
     level, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
     judged = _unexcused(plan) if {level, floor} & {"approve", "deny"} else plan
     result = rule.check(judged, loaded.policy)
@@ -69,11 +61,9 @@ def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bo
     return _excepted(_levelled(result, level, floor, plan, loaded.policy), plan, loaded.policy)
 
 
-def _lacking(result: RuleResult) -> RuleResult:
+def _lacking(result: RuleDecision) -> RuleDecision:
     message = f"This rule could not be evaluated, so the request is denied. {result.message}"
-    return result.model_copy(
-        update={"outcome": "deny", "message": message, "remedy": "Call get_status, then try again."}
-    )
+    return replace(result, outcome="deny", message=message, remedy="Call get_status, then try again.")
 
 
 def _unexcused(plan: PlannedRequest) -> PlannedRequest:
@@ -85,42 +75,42 @@ def _unexcused(plan: PlannedRequest) -> PlannedRequest:
 
 
 def _levelled(
-    result: RuleResult, level: Level | None, floor: Level | None, plan: PlannedRequest, policy: Policy
-) -> RuleResult:
+    result: RuleDecision, level: Level | None, floor: Level | None, plan: PlannedRequest, policy: Policy
+) -> RuleDecision:
     """A violation at the level that the policy gives to it; a layer's level is a floor under the rule's own."""
     if result.outcome not in VIOLATIONS or (level is None and floor is None):
         return result
     own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
     now = own if floor is None else harsher(own, floor)
     if now in {"approve", "deny"} and result.remedy:
-        result = result.model_copy(update={"remedy": without_reasons(result.remedy)})
+        result = replace(result, remedy=without_reasons(result.remedy))
     if now == result.outcome:
         return result
     if now == "off":
-        return result.model_copy(update={"outcome": "pass", "message": f"Switched off by the policy. {result.message}"})
+        return replace(result, outcome="pass", message=f"Switched off by the policy. {result.message}")
     reason = reason_for(plan, policy) if now == "justify" else None
     if reason is not None:
-        return result.model_copy(update={"outcome": "pass", "message": f"{result.message} Justified by: {reason}"})
-    return result.model_copy(update={"outcome": now})
+        return replace(result, outcome="pass", message=f"{result.message} Justified by: {reason}")
+    return replace(result, outcome=now)
 
 
-def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleResult:
+def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
     """A site's own rule; an error in its expression is a violation."""
     rule, known = expression.rule, facts(plan)
     missing = [name for name in expression.names if name not in known]
     if missing or plan.reading is None:
-        lacking = RuleResult(id=rule.id, outcome="not_evaluated", message=f"Not known: {', '.join(missing)}.")
+        lacking = RuleDecision(id=rule.id, outcome="not_evaluated", message=f"Not known: {', '.join(missing)}.")
         return _lacking(lacking) if complete and plan.tool == "submit_job" and plan.reading else lacking
     answer = expression.ask(known)
     if answer is False:
-        return RuleResult(id=rule.id, outcome="pass", message=f"Does not hold: {rule.when}")
+        return RuleDecision(id=rule.id, outcome="pass", message=f"Does not hold: {rule.when}")
     message = rule.message if answer is True else f"{rule.message} (The condition could not be evaluated: {answer})"
     observed = ", ".join(f"{name}={_brief(known[name])}" for name in expression.names)
-    result = RuleResult(
+    result = RuleDecision(
         id=rule.id, outcome=rule.level, message=message, observed=observed, limit=rule.when, remedy=rule.remedy
     )
     if rule.level == "justify":
-        result = _levelled(result.model_copy(update={"outcome": "deny"}), "justify", None, plan, loaded.policy)
+        result = _levelled(replace(result, outcome="deny"), "justify", None, plan, loaded.policy)
     return _excepted(result, plan, loaded.policy)
 
 
@@ -129,14 +119,14 @@ def _brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _excepted(result: RuleResult, plan: PlannedRequest, policy: Policy) -> RuleResult:
+def _excepted(result: RuleDecision, plan: PlannedRequest, policy: Policy) -> RuleDecision:
     if result.outcome not in VIOLATIONS:
         return result
     found = next((item for item in policy.exceptions if item.rule == result.id and _covers(item, plan)), None)
     if found is None:
         return result
     message = f"{result.message} Excepted until {found.until:%Y-%m-%d}: {found.reason}"
-    return result.model_copy(update={"outcome": "warn", "message": message})
+    return replace(result, outcome="warn", message=message)
 
 
 def _covers(item: Exemption, plan: PlannedRequest) -> bool:
@@ -158,53 +148,22 @@ def _covers(item: Exemption, plan: PlannedRequest) -> bool:
     return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
 
 
-def _granted(result: RuleResult, grant: GrantShown | None) -> RuleResult:
+def _granted(result: RuleDecision, grant: Consent | None) -> RuleDecision:
     if grant is None or result.outcome != "approve":
         return result
     message = f"{result.message} Approved by {grant.by} ({grant.channel}, {grant.id})."
-    return result.model_copy(update={"outcome": "pass", "message": message})
+    return replace(result, outcome="pass", message=message)
 
 
-def format_refusal(decision: DecisionShown) -> str:
+def format_refusal(decision: Decision) -> str:
     """What stands against a request, most severe first, each with its remedy; empty for a verdict of allow."""
     spoken = [result for result in decision.rules if result.outcome in _VERDICTS]
     spoken.sort(key=lambda result: -_SEVERITY.index(_VERDICTS[result.outcome]))
     return "\n".join(format_result(result) for result in spoken)
 
 
-def format_result(result: RuleResult) -> str:
+def format_result(result: RuleDecision) -> str:
     """One rule's answer with its remedy, as a person reads it."""
     action = _ACTION.get(result.outcome, result.outcome)
     text = f"{result.id} ({action}): {result.message}"
     return f"{text}\n{result.remedy}" if result.remedy else text
-
-
-# --- Judging a script without a cluster, as `policy check` does -------------------------------------------------------
-
-
-def check_text(
-    reading: ScriptReading | None,
-    problem: str | None,
-    loaded: LoadedPolicy,
-    *,
-    project: str,
-    resources: Resources,
-    pinned: Sequence[Pin] = (),
-    justification: str | None = None,
-) -> DecisionShown:
-    """The decision on one script as far as it can be told without a cluster.
-
-    `reading` with the pins in its request, `resources` resolved from it; `problem` where it could not be read.
-    The id is the same for the same script and policy, since nothing is remembered.
-    """
-    plan = PlannedRequest(
-        tool="submit_job",
-        project=project,
-        reading=reading,
-        resources=resources,
-        justification=justification,
-        problem=problem,
-    )
-    about = reading.sha256 if reading is not None else str(problem)
-    digest = hashlib.sha256(f"{loaded.sha256} {about}".encode()).hexdigest()
-    return decide(plan, loaded, decision_id=f"check-{digest[:12]}", pinned=pinned)

@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.models.request import ScriptReading
@@ -17,7 +17,10 @@ from slurm_agent_tools.scripts.analyse import analyse
 from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell
 from slurm_agent_tools.scripts.shell_tree import load
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.base import Files
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.transport.base import Files
+
 
 MAX_FILE = 2**20
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Literal
 
 from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.models.decision import GrantShown
+from slurm_agent_tools.models.decision import Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services import present, signature
 from slurm_agent_tools.services.context import ClusterContext
@@ -46,7 +46,7 @@ class Grant:
     """A yes that was given to one plan. `approval` where it is in the ledger and has to be used up."""
 
     sha256: str
-    shown: GrantShown
+    shown: Consent
     approval: Approval
 
 
@@ -85,18 +85,18 @@ def _shows(context: ClusterContext, case: SubmissionRequest, item: Approval) -> 
     return item.plan.startswith(_head(item) + _facts(context, case)) and item.plan.endswith(_script(case))
 
 
-async def _counts(context: ClusterContext, item: Approval) -> GrantShown | None:
+async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
     if item.granted is None or item.channel not in context.policy.policy.approval_channels:
         return None
     if item.channel == "terminal":
-        return GrantShown(id=item.id, channel="terminal", by=item.granted_by or "unknown", at=item.granted)
+        return Consent(id=item.id, channel="terminal", by=item.granted_by or "unknown", at=item.granted)
     if item.channel != "signed":
         return None
     try:
         by = await signature.verify(item.plan, item.signature or "", context.policy.policy.allowed_signers)
     except AgentToolsError:
         return None
-    return GrantShown(id=item.id, channel="signed", by=by, at=item.granted)
+    return Consent(id=item.id, channel="signed", by=by, at=item.granted)
 
 
 async def question(context: ClusterContext, case: SubmissionRequest) -> Approval:
@@ -151,7 +151,7 @@ async def consult(
         await context.db(context.store.approvals.update, item, declined=now, channel="elicitation")
     if answer != "yes":
         return answer
-    shown = GrantShown(id=item.id, channel="elicitation", by=f"the person at {case.caller.client}", at=now)
+    shown = Consent(id=item.id, channel="elicitation", by=f"the person at {case.caller.client}", at=now)
     return Grant(item.plan_sha256, shown, item)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_agent_tools.models.arguments import CancelJob
-from slurm_agent_tools.models.decision import RuleResult
+from slurm_agent_tools.models.decision import RuleDecision, decision_shown
 from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import decisions, job_outcome, jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -31,7 +31,9 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
     decision = decisions.single(context, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
     await decisions.log(context, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
-        return _blocked(context, view, refusal).model_copy(update={"decision": decision, "alerts": drifted})
+        return _blocked(context, view, refusal).model_copy(
+            update={"decision": decision_shown(decision), "alerts": drifted}
+        )
     await jobs.cancel(context, job_id)
     if run is not None:
         run = await context.db(context.store.update, run, cancel_json=job_outcome.cancelled(job_id, reason))
@@ -43,14 +45,14 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         summary=summary,
         as_of=context.clock.now(),
         job=present.job(view.job, managed=True, why=job_outcome.cause(context, run, view.job)),
-        decision=decision,
+        decision=decision_shown(decision),
         alerts=drifted,
     )
 
 
-async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | None) -> RuleResult | None:
+async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | None) -> RuleDecision | None:
     if run is None:
-        return RuleResult(
+        return RuleDecision(
             id="direct-submission",
             outcome="approve",
             message=f"Job {job_id} was not submitted by submit_job from this project.",
@@ -58,7 +60,7 @@ async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | Non
         )
     read = await context.db(context.store.last_read, context.owner, f"job:{job_id.base}")
     if read is None or read < run.created:
-        return RuleResult(
+        return RuleDecision(
             id="status-first",
             outcome="deny",
             message=f"Nobody has looked at job {job_id} yet.",
@@ -67,7 +69,7 @@ async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | Non
     return None
 
 
-def _blocked(context: ClusterContext, view: JobView, refusal: RuleResult) -> CancelReply:
+def _blocked(context: ClusterContext, view: JobView, refusal: RuleDecision) -> CancelReply:
     human = refusal.outcome == "approve"
     return CancelReply(
         status="blocked",

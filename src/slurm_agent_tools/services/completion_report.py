@@ -12,7 +12,6 @@ from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.report import CompletionReport, QueueSeen, ReportReply
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services import job_outcome, jobs, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
@@ -69,7 +68,7 @@ async def report(
 def _requested(job: Job, run: Submission | None) -> ResourcesShown:
     """As it was submitted through the guard, else as Slurm tells."""
     if run is not None:
-        return ResourcesShown.model_validate_json(run.request_json)
+        return present.resources(run.requested)
     asked = job.requested
     if asked is None:
         return present.resources(job.resources)
@@ -115,10 +114,9 @@ async def _queue(context: ClusterContext, run: Submission | None, *, ask: bool) 
 
 def _expected(run: Submission | None) -> int | None:
     """Seconds from the submission to the start that Slurm expected then."""
-    if run is None or run.reply_json is None:
+    if run is None or run.estimated_start is None:
         return None
-    told = SubmitReply.model_validate_json(run.reply_json).estimated_start
-    return None if told is None else max(0, round((told - run.created).total_seconds()))
+    return max(0, round((run.estimated_start - run.created).total_seconds()))
 
 
 async def of_job(context: ClusterContext, text: str) -> ReportReply:

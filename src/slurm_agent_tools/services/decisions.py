@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from slurm_agent_tools.models.decision import DecisionShown, PolicyRef, RuleResult, Verdict
+from slurm_agent_tools.models.decision import Decision, RuleDecision, Verdict, grant_shown
+from slurm_agent_tools.policy.decide import policy_used
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.text import sanitize
 
@@ -14,7 +16,7 @@ _QUIET = {"pass", "not_evaluated"}
 
 
 async def log(
-    context: ClusterContext, caller: Caller, decision: DecisionShown, tool: str, event: str, **facts: object
+    context: ClusterContext, caller: Caller, decision: Decision, tool: str, event: str, **facts: object
 ) -> None:
     """Append one line; on disk before this returns."""
     approval = decision.approval
@@ -24,9 +26,9 @@ async def log(
         "decision": decision.id,
         "tool": tool,
         "verdict": decision.verdict,
-        "policy": decision.policy.model_dump(),
+        "policy": asdict(decision.policy),
         "rules": [
-            rule.model_dump(include={"id", "outcome", "message"})
+            {"id": rule.id, "outcome": rule.outcome, "message": rule.message}
             for rule in decision.rules
             if rule.outcome not in _QUIET
         ],
@@ -39,16 +41,16 @@ async def log(
         "client_version": caller.version,
         "face": caller.face,
         "principal": caller.principal or None,
-        "approval": None if approval is None else approval.model_dump(mode="json"),
+        "approval": None if approval is None else grant_shown(approval).model_dump(mode="json"),
     }
     await context.db(context.store.log_decision, sanitize.document(entry | facts))
 
 
-def single(context: ClusterContext, verdict: Verdict, rules: Sequence[RuleResult] = ()) -> DecisionShown:
+def single(context: ClusterContext, verdict: Verdict, rules: Sequence[RuleDecision] = ()) -> Decision:
     """A decision that a tool takes by itself, in the policy's name."""
-    return DecisionShown(
+    return Decision(
         id=new_id(),
         verdict=verdict,
-        policy=PolicyRef(version=context.policy.version, sha256=context.policy.sha256),
-        rules=list(rules),
+        policy=policy_used(context.policy),
+        rules=tuple(rules),
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import anyio
-
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.advice import ExpectedWait
+from slurm_agent_tools.models.advice import Advised
+from slurm_agent_tools.models.decision import PinShown, decision_shown
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import jobs, present, snapshot, submission_advice, verification
@@ -20,10 +18,8 @@ from slurm_agent_tools.services.submission_request import SubmissionRequest, blo
 from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.slurm.commands.scontrol import Granted
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId
-
-_PATIENCE = 1.0  # seconds for what is only good to know
 
 
 def options(case: SubmissionRequest) -> list[str]:
@@ -58,12 +54,12 @@ async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply 
         token=f"{job_comment.PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
         script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
         job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
-        run_id=case.ask.run_id, request_json=present.resources(case.resources).model_dump_json(),
+        run_id=case.ask.run_id, requested=case.resources, files=case.reading.files,
         approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
-        files_json=json.dumps(dict(case.reading.files), sort_keys=True),
+        estimated_start=None if case.advised is None else case.advised.estimated_start,
     )  # fmt: skip
     await _log_folders(context, case)
-    if not await context.db(context.store.add, context.owner, submission):
+    if not await context.db(context.store.add, context.owner, submission, Decided(case.verdict, case.advised)):
         return None
     try:
         sent = await context.slurm.submit(
@@ -139,37 +135,41 @@ async def proceed(context: ClusterContext, case: SubmissionRequest, submission: 
         return await _gone(context, case, submission, error)
     except SlurmError as error:
         return await unconfirmed(context, case, submission, error.message)
-    return await _dated(context, case, submission, await _released(context, case, submission, granted))
+    return await _released(context, case, submission, granted)
 
 
 async def _released(
     context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
 ) -> SubmitReply:
     """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
-    answer = _submitted(context, case, submission, granted)
     await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
-    await context.db(context.store.update, submission, phase="released", reply_json=answer.model_dump_json())
-    return answer
+    known: dict[str, object] = {"phase": "released", "released": context.clock.now()}
+    if granted is not None:
+        known |= {"granted": granted.resources, "stdout": granted.stdout, "stderr": granted.stderr}
+    submission = await context.db(context.store.update, submission, **known)
+    return answer(submission, Decided(case.verdict, case.advised))
 
 
-async def _dated(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, answer: SubmitReply
-) -> SubmitReply:
-    """The answer with the start that the scheduler expects of the released job, where it has thought of one by now."""
-    if context.slurm.verdict.kind != "calm" or (case.advised is not None and case.advised.awaits is not None):
-        return answer
-    start = None
-    with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
-        start = await context.slurm.expected_start(JobId(submission.job_id or 0))
-    if start is None:
-        return answer
-    answer = submission_advice.at(answer, start, context.clock.now())
-    hint = "" if case.advised is None else case.advised.hint
-    told = _told(case, submission, answer.expected_wait) + hint
-    answer = answer.model_copy(update={"summary": told})
-    with contextlib.suppress(StorageError):  # the answer without it is on disk
-        await context.db(context.store.update, submission, reply_json=answer.model_dump_json())
-    return answer
+def answer(run: Submission, decided: Decided) -> SubmitReply:
+    """The answer for a job that was released, from what the ledger has of it: the same whenever it is asked for."""
+    advised = decided.advised or Advised()
+    what = f"Job {run.job_id} ({run.job_name}) is submitted{present.brief(run.requested)}."
+    starts = f" {advised.awaits}" if advised.awaits else submission_advice.starts(advised.expected_wait)
+    return SubmitReply(
+        status="submitted",
+        summary=f"{what}{starts} Wait for it with wait_for_job.{advised.hint}",
+        as_of=run.released or run.updated,
+        job_id=str(run.job_id),
+        token=run.token,
+        idempotency_key=run.idempotency_key,
+        run_id=run.run_id,
+        pinned=[PinShown(option=pin.option, why=pin.why) for pin in decided.decision.pinned],
+        requested=present.resources(run.requested),
+        granted=None if run.granted is None else present.resources(run.granted),
+        log_paths=None if run.granted is None else LogPaths(stdout=run.stdout, stderr=run.stderr),
+        decision=decision_shown(decided.decision),
+        **advised.fields,
+    )
 
 
 def _capped(case: SubmissionRequest) -> bool:
@@ -189,28 +189,6 @@ async def report(context: ClusterContext, case: SubmissionRequest, submission: S
     except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
         granted = None
     return await _released(context, case, submission, granted)
-
-
-def _submitted(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
-) -> SubmitReply:
-    wait = None if case.advised is None else case.advised.expected_wait
-    return reply(context, case, "submitted", _told(case, submission, wait)).model_copy(
-        update={
-            "job_id": str(submission.job_id),
-            "token": submission.token,
-            "granted": None if granted is None else present.resources(granted.resources),
-            "log_paths": None if granted is None else LogPaths(stdout=granted.stdout, stderr=granted.stderr),
-        }
-    )
-
-
-def _told(case: SubmissionRequest, submission: Submission, wait: ExpectedWait | None) -> str:
-    """What was submitted, what it asks for, and when it starts as far as Slurm tells."""
-    what = f"Job {submission.job_id} ({case.name}) is submitted{present.brief(case.resources)}."
-    awaits = None if case.advised is None else case.advised.awaits
-    starts = submission_advice.starts(wait) if awaits is None else f" {awaits}"
-    return f"{what}{starts} Wait for it with wait_for_job."
 
 
 async def _withdraw(

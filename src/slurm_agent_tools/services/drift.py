@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import posixpath
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
-from slurm_agent_tools.models.shapes import Alert, ResourcesShown
+from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.document import VIOLATIONS
-from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.services import decisions
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.verification import Growth, Kind, grown_since
+from slurm_agent_tools.services.verification import Growth, grown_since
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import Comparison, Drifted, Submission
 
 _AT_ONCE = 4
 
 _QUEUE_AGE = 60.0
 
 _RULES = {"memory": "memory-per-gpu", "gpus": "gpus", "time": "time-limit"}
-
-
-@dataclass(frozen=True, slots=True)
-class DriftFact:
-    """One difference and how grave it is, as the ledger keeps it."""
-
-    kind: Kind
-    what: str
-    severity: Literal["high", "medium"]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The last comparison of a job: the queue's rows at that time, whether all of it had begun, what differed."""
-
-    row: str
-    begun: bool = False
-    told: tuple[DriftFact, ...] = ()
-
-    def json(self) -> str:
-        """As the ledger keeps it."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def parse(cls, text: str | None) -> Comparison:
-        """The other way; no text is a job that was never compared."""
-        if text is None:
-            return cls("")
-        kept = json.loads(text)
-        return cls(kept["row"], kept["begun"], tuple(DriftFact(**one) for one in kept["told"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +54,13 @@ class DriftWatch:
         if managed is None:
             managed = await self.context.db(self.context.store.managed_ids, self.context.owner)
         return await self.at([*seen, *self.context.slurm.mine(queue).jobs(sorted(managed - bases))])
+
+    async def remembered(self, jobs: Iterable[Job]) -> list[Alert]:
+        """The same of these jobs as it was found when they were last compared; Slurm is not asked."""
+        active = {job.job_id.base for job in jobs if job.active}
+        known = await self.context.db(self.context.store.released, self.context.owner, sorted(active)) if active else []
+        found = [_alert(run, _last(run)) for _, run in known]
+        return [alert for alert in found if alert is not None]
 
     async def at(self, jobs: Iterable[Job]) -> list[Alert]:
         """One alert for each of these jobs that drifted, and for each that could not be compared in time.
@@ -118,7 +93,7 @@ class DriftWatch:
         return [alert for alert in answers if alert is not None]
 
     async def _compare(self, project: str, run: Submission, rows: Sequence[Job]) -> Alert | None:
-        before, row = Comparison.parse(run.drift_json), _row(rows)
+        before, row = _last(run), _row(rows)
         started = not any(job.state == "PENDING" for job in rows)
         # A started job can hardly be changed without a trace in its rows; one that waits can (its memory, its GPUs).
         if self.fresh or not started or before.row != row:
@@ -131,37 +106,39 @@ class DriftWatch:
             found = before
         return _alert(run, found)
 
-    async def _differences(self, project: str, run: Submission, before: Comparison, row: str) -> list[DriftFact]:
+    async def _differences(self, project: str, run: Submission, before: Comparison, row: str) -> list[Drifted]:
         age = 0 if self.fresh or row != before.row else self.context.settings.slurm.cache_seconds
         records = [job for job in await self.context.slurm.details(run.job_id or 0, max_age=age) if job.active]
-        found: dict[DriftFact, None] = {}
+        found: dict[Drifted, None] = {}
         for now, change in _changes(_allowed(run), records):
-            found[DriftFact(change.kind, change.what, self._severity(run, change, now))] = None
+            found[Drifted(change.kind, change.what, self._severity(run, change, now))] = None
         return [*found, *(await self._files(project, run, before, records) if records else [])]
 
-    async def _files(
-        self, project: str, run: Submission, before: Comparison, records: Sequence[Job]
-    ) -> list[DriftFact]:
+    async def _files(self, project: str, run: Submission, before: Comparison, records: Sequence[Job]) -> list[Drifted]:
         """Files that changed between check and start; once the job has begun nothing new can be found."""
         begun = all(job.state != "PENDING" for job in records)
         if begun and before.begun:
             return [told for told in before.told if told.kind == "file"]
         started = min((job.started for job in records if job.started is not None), default=None) if begun else None
         root = _root(self.context, project)
-        changed = [] if root is None else await _changed_files(self.context, root, json.loads(run.files_json), started)
-        return [DriftFact("file", what, "medium") for what in changed]
+        changed = [] if root is None else await _changed_files(self.context, root, run.files, started)
+        return [Drifted("file", what, "medium") for what in changed]
 
     def _severity(self, run: Submission, change: Growth, now: Resources) -> Literal["high", "medium"]:
         """High where the policy would not simply allow the number that the job has now."""
         if change.kind in _RULES:
-            from slurm_agent_tools.policy.decide import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
+            from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate  # noqa: PLC0415 - the rules are loaded where something has to be judged
 
             reading = ScriptReading(run.script_path, run.script_sha256, "", JobRequest(gpus=now.gpus or None))
-            plan = PlannedRequest(
-                "submit_job", self.context.project, reading, now,
-                user=self.context.owner.user, today=self.context.clock.now().date(),
-            )  # fmt: skip
-            rules = decide(plan, self.context.policy, decision_id=run.decision_id).rules
+            evaluation = EvaluationContext(
+                self.context.policy,
+                self.context.project,
+                user=self.context.owner.user,
+                today=self.context.clock.now().date(),
+                numbers=now,
+                pinned=(),
+            )
+            rules = evaluate(reading, evaluation).rules
             grave = any(rule.outcome in VIOLATIONS for rule in rules if rule.id == _RULES[change.kind])
         elif change.kind == "array":
             grave = (now.array_concurrency or 0) > self.context.policy.policy.limits.max_concurrent_jobs
@@ -171,12 +148,12 @@ class DriftWatch:
 
     async def _note(self, run: Submission, before: Comparison, found: Comparison) -> None:
         """Remember it, and log what is new; whoever notes it first logs it."""
-        if found == before or not await self.context.db(self.context.store.note_drift, run, found.json()):
+        if found == before or not await self.context.db(self.context.store.note_drift, run, found):
             return
         known = {told.what for told in before.told}
         fresh = [told.what for told in found.told if told.what not in known]
         if fresh:
-            decision = decisions.single(self.context, "allow").model_copy(update={"id": run.decision_id})
+            decision = replace(decisions.single(self.context, "allow"), id=run.decision_id)
             await decisions.log(
                 self.context, self.caller, decision, self.tool, "drift", job_id=run.job_id, token=run.token,
                 script=run.script_path, script_sha256=run.script_sha256, differences=fresh,
@@ -198,14 +175,17 @@ def _row(rows: Sequence[Job]) -> str:
     return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _allowed(run: Submission) -> list[ResourcesShown]:
+def _last(run: Submission) -> Comparison:
+    """How it was found when it was last compared; it may never have been."""
+    return run.drift or Comparison("")
+
+
+def _allowed(run: Submission) -> list[Resources]:
     """What the policy allowed, in the worst placement, and what Slurm made of it before it was released."""
-    granted: dict[str, Any] | None = json.loads(run.reply_json).get("granted") if run.reply_json else None
-    asked = ResourcesShown.model_validate_json(run.request_json)
-    return [asked] if granted is None else [asked, ResourcesShown.model_validate(granted)]
+    return [run.requested] if run.granted is None else [run.requested, run.granted]
 
 
-def _changes(allowed: Sequence[ResourcesShown], records: Sequence[Job]) -> Iterator[tuple[Resources, Growth]]:
+def _changes(allowed: Sequence[Resources], records: Sequence[Job]) -> Iterator[tuple[Resources, Growth]]:
     """Each difference with the numbers that it was found in; an array's tasks at once are those of all its parts."""
     for record in records:
         now = replace(record.resources, array_concurrency=None)

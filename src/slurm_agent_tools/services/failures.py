@@ -18,9 +18,8 @@ from slurm_agent_tools.diagnosis.failure_record import (
 )
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.answers import Diagnosis
-from slurm_agent_tools.models.decision import DecisionShown
-from slurm_agent_tools.policy.decide import decide
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.services import decisions, log_analysis, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.slurm.merge import JobView
@@ -93,11 +92,18 @@ async def _added(context: ClusterContext, path: str, line: bytes) -> bool:
 
 async def judged(
     context: ClusterContext, path: str, size: int, *, adds: bool = False
-) -> tuple[PlannedRequest, DecisionShown]:
+) -> tuple[EvaluationContext, Decision]:
     """What the policy says of writing a file into the project."""
     real = await project_paths.resolve(context.here, "output_dir", path)
     exists = await context.files.stat(real) is not None
-    plan = PlannedRequest(
-        tool="save_result", project=context.project, path=real, path_exists=exists, size=size, adds=adds
+    plan = EvaluationContext(
+        context.policy,
+        context.project,
+        tool="save_result",
+        decision_id=new_id(),
+        path=real,
+        path_exists=exists,
+        size=size,
+        adds=adds,
     )
-    return plan, decide(plan, context.policy, decision_id=new_id())
+    return plan, evaluate(None, plan)

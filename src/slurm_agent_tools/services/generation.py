@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import posixpath
 import secrets
-from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GenerateScript
-from slurm_agent_tools.models.decision import DecisionShown, RuleResult
+from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleResult, decision_shown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
-from slurm_agent_tools.policy.decide import decide, format_refusal
-from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.services import decisions, project_paths, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.services.script_writing import Draft, check, compose
-from slurm_agent_tools.services.submission_request import resolved
 
 
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
@@ -50,11 +47,11 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
         path=path,
         script=draft.script,
         reasons=draft.reasons,
-        decision=decision,
+        decision=decision_shown(decision),
     )
 
 
-def _blocked(context: ClusterContext, draft: Draft, decision: DecisionShown) -> GenerateReply:
+def _blocked(context: ClusterContext, draft: Draft, decision: Decision) -> GenerateReply:
     reason = format_refusal(decision)
     human = decision.verdict == "approve"
     return GenerateReply(
@@ -66,7 +63,7 @@ def _blocked(context: ClusterContext, draft: Draft, decision: DecisionShown) -> 
         blocker="approval" if human else "policy",
         reason=reason,
         human_action_required=human,
-        decision=decision,
+        decision=decision_shown(decision),
     )
 
 
@@ -77,27 +74,24 @@ def _refused(decision: DecisionShown) -> list[RuleResult]:
 # --- the guard without a submission ------------------------------------------------------------------------------
 
 
-async def _judge_script(context: ClusterContext, data: bytes, path: str, *, writes: bool = False) -> DecisionShown:
+async def _judge_script(context: ClusterContext, data: bytes, path: str, *, writes: bool = False) -> Decision:
     """The rules that need no more of the cluster than its partitions, over a script's text.
 
     With `writes`, the file to be written too.
     """
     reading, _ = await read(context, data, path)
-    partitions = await _partitions(context)
-    pinned = pins(reading.request, context.policy.policy, partitions)
-    request, resources = resolved(reading.request, pinned, partitions)
     real = await project_paths.resolve(context.here, "path", path) if writes else None
-    plan = PlannedRequest(
+    evaluation = EvaluationContext(
+        context.policy,
+        context.project,
         tool="generate_script" if writes else "validate_config",
-        project=context.project,
-        reading=replace(reading, request=request),
-        resources=resources,
-        partitions=partitions,
+        decision_id=new_id(),
+        partitions=await _partitions(context),
         path=real,
         path_exists=real is not None and await context.files.stat(real) is not None,
         size=len(data) if writes else None,
     )
-    return decide(plan, context.policy, decision_id=new_id(), pinned=pinned)
+    return evaluate(reading, evaluation)
 
 
 async def _partitions(context: ClusterContext) -> dict[str, Partition] | None:

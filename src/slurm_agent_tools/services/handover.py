@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import Blocker, DecisionShown
+from slurm_agent_tools.models.decision import Blocker, Decision
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.script_writing import fallback as compose
@@ -42,7 +42,7 @@ async def hand_over(
     *,
     name: str,
     script: bytes,
-    decision: DecisionShown,
+    decision: Decision,
     blocker: Blocker,
     options: Sequence[str],
     args: Sequence[str],

@@ -6,7 +6,6 @@ Nothing here fails a call: what does not answer in time is "not measured".
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -230,10 +229,9 @@ async def _progress(context: ClusterContext, facts: AlertFacts) -> float | None:
 
 def _promised(run: Submission | None) -> WaitEstimate | None:
     """How long Slurm expected it to wait when it was submitted."""
-    told = json.loads(run.reply_json).get("estimated_start") if run is not None and run.reply_json else None
-    if run is None or not told:
+    if run is None or run.estimated_start is None:
         return None
-    seconds = (datetime.fromisoformat(told) - run.created).total_seconds()
+    seconds = (run.estimated_start - run.created).total_seconds()
     return WaitEstimate(max(0.0, seconds), "by Slurm at its submission")
 
 

@@ -15,7 +15,6 @@ from slurm_agent_tools.models import answers
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.store.job_records import usage_text
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, parse_job_id
 
@@ -144,7 +143,7 @@ def _end(run: Submission, view: JobView) -> dict[str, object]:
     from slurm_agent_tools.insights.usage import usage  # noqa: PLC0415 - for a job that ended only
 
     job = view.job
-    found = {
+    found: dict[str, object] = {
         "seen": job.state,
         "partition": job.partition,
         "started": job.started,
@@ -153,8 +152,8 @@ def _end(run: Submission, view: JobView) -> dict[str, object]:
         "signal": job.signal,
         "tasks": len(view.tasks) or 1,
     }
-    if run.usage_json is None or any(part.steps for part in (job, *view.tasks)):
-        found["usage_json"] = usage_text(usage(job, view.tasks))
+    if run.usage is None or any(part.steps for part in (job, *view.tasks)):
+        found["usage"] = usage(job, view.tasks)
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.slurm import log_patterns
 
@@ -80,10 +79,7 @@ async def _is_there(context: ClusterContext, path: str) -> bool:
 
 async def _remembered(context: ClusterContext, job: Job) -> Found:
     run = await context.db(context.store.by_job, context.owner, job.job_id.base)
-    if run is None or run.reply_json is None:
-        return []
-    logs = SubmitReply.model_validate_json(run.reply_json).log_paths
-    return await _told(context, logs.stdout, logs.stderr, job) if logs is not None else []
+    return [] if run is None else await _told(context, run.stdout, run.stderr, job)
 
 
 async def _by_name(context: ClusterContext, job: Job) -> Found:

@@ -17,8 +17,13 @@ from slurm_agent_tools.services.context import ClusterContext
 _PATIENCE = 3.0  # seconds
 
 
-async def recent_waits(context: ClusterContext, *, ask: bool = True) -> PastWaits:
-    """What ran here lately; empty with a note where it was not asked or the accounting does not answer in time."""
+async def recent_waits(
+    context: ClusterContext, *, ask: bool = True, otherwise: str = "ask for the section queue by its name"
+) -> PastWaits:
+    """What ran here lately; empty with a note where it was not asked or the accounting does not answer in time.
+
+    `otherwise`: who asks it, for the note.
+    """
     with anyio.move_on_after(_PATIENCE):
         try:
             found = await context.slurm.past(ask=ask)
@@ -26,7 +31,7 @@ async def recent_waits(context: ClusterContext, *, ask: bool = True) -> PastWait
             return PastWaits(note=f"the accounting could not be asked: {error.message}")
         if found is not None:
             return found
-        why = "Slurm is slow, or it gave no answer a moment ago" if ask else "ask for the section queue by its name"
+        why = "Slurm is slow, or it gave no answer a moment ago" if ask else otherwise
         return PastWaits(note=f"the accounting was not asked: {why}")
     return PastWaits(note=f"the accounting did not answer within {_PATIENCE:.0f} s")
 

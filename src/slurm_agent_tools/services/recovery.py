@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models import submission_answer
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
@@ -54,17 +54,18 @@ async def answer(
 ) -> submission_answer.SubmitReply | None:
     """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
-    from slurm_agent_tools.services.submission_request import judge  # noqa: PLC0415
 
-    if before.phase == "released" and before.reply_json is not None:
-        return submission_answer.SubmitReply.model_validate_json(before.reply_json)
     if before.phase in {*GIVEN_UP, "cancelled"}:
         return None
+    decided = await context.db(context.store.decided, before.token)
+    if decided is None:  # it is written with the intent
+        raise StorageError("the ledger does not hold what was decided on this request", hint="Use a new key.")
+    if before.phase == "released" and before.released is not None:
+        return dispatch.answer(before, decided)
+    case = case.as_decided(decided.decision, decided.advised)
     try:
-        case = await judge(context, case, None, partitions=await context.slurm.partitions())
         found = await find(context, before)
     except SlurmError as error:
-        case = case if case.decision is not None else await judge(context, case, None)
         return await dispatch.unconfirmed(context, case, before, error.message)
     return await (_go_on(context, case, before, found) if found else _missing(context, case, before))
 

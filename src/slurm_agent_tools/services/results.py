@@ -12,7 +12,7 @@ from slurm_agent_tools.diagnosis.phrases import outcome
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
 from slurm_agent_tools.models.arguments import CompareResults, SaveResult
-from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.decision import Decision, decision_shown
 from slurm_agent_tools.models.result import CompareReply, Environment, GitState, ResultRecord, SaveReply, SlurmJobRecord
 from slurm_agent_tools.models.shapes import ResultBrief
 from slurm_agent_tools.policy.decide import format_refusal
@@ -75,7 +75,9 @@ async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) 
         if decision.verdict != "allow":
             return _blocked(context, decision)
         summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{_told(record)}"
-        return SaveReply(status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision)
+        return SaveReply(
+            status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision_shown(decision)
+        )
     for attempt in range(1, 1000):
         path = _path(ask, record.timestamp, attempt)
         plan, decision = await failures.judged(context, path, len(data))
@@ -100,7 +102,7 @@ async def _saved(
     record: ResultRecord,
     path: str,
     view: JobView | None,
-    decision: DecisionShown,
+    decision: Decision,
 ) -> SaveReply:
     await _noted(context, ask, record, path)
     failure = await failures.keep(context, caller, view) if view is not None and ask.status == "failed" else None
@@ -108,7 +110,7 @@ async def _saved(
     summary += baseline_of(ask, view) + _told(record)
     return SaveReply(
         status="saved", summary=summary, as_of=record.timestamp, file_path=path, result=record,
-        failure_record=failure, decision=decision,
+        failure_record=failure, decision=decision_shown(decision),
     )  # fmt: skip
 
 
@@ -139,11 +141,11 @@ def _told(record: ResultRecord) -> str:
     return f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
 
 
-def _blocked(context: ClusterContext, decision: DecisionShown) -> SaveReply:
+def _blocked(context: ClusterContext, decision: Decision) -> SaveReply:
     reason = format_refusal(decision)
     return SaveReply(
         status="blocked", summary=f"Nothing was saved: {reason}", as_of=context.clock.now(), blocker="policy",
-        reason=reason, human_action_required=decision.verdict == "approve", decision=decision,
+        reason=reason, human_action_required=decision.verdict == "approve", decision=decision_shown(decision),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.sizing import Size, readable, size
 from slurm_agent_tools.models.arguments import GenerateScript
-from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.policy.document import Limits
@@ -164,7 +164,7 @@ def _more_reasons(ask: GenerateScript, mail_user: str | None) -> list[str]:
 _CODING = re.compile(r"#.*coding[:=]")  # Python reads a source's encoding in its first two lines (PEP 263)
 
 
-def fallback(script: str, decision: DecisionShown, *, blocker: str, now: datetime) -> str:
+def fallback(script: str, decision: Decision, *, blocker: str, now: datetime) -> str:
     """The whole script, the verdict as comments behind its first line; directives and commands stay as they are."""
     first, _, rest = script.partition("\n")
     second, newline, after = rest.partition("\n")
@@ -173,7 +173,7 @@ def fallback(script: str, decision: DecisionShown, *, blocker: str, now: datetim
     return "\n".join([first, *(_comment(line) for line in _verdict(decision, blocker, now)), rest])
 
 
-def _verdict(decision: DecisionShown, blocker: str, now: datetime) -> list[str]:
+def _verdict(decision: Decision, blocker: str, now: datetime) -> list[str]:
     policy = f"policy version {decision.policy.version}, sha256 {decision.policy.sha256}"
     lines = [
         f"slurm-agent-tools did not submit this script ({blocker}), {now.isoformat(timespec='seconds')}.",

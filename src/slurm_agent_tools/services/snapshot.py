@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Literal
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services import jobs
@@ -22,6 +22,9 @@ from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 
 _CANDIDATE = 10**11  # above every id that Slurm can give
+
+PARTITIONS_AGE = 60.0
+"""Seconds: what a partition allows seldom changes, and the held job is compared all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,8 @@ async def reserved_slots(context: ClusterContext, mine: Sequence[Job]) -> tuple[
 
 async def take_snapshot(context: ClusterContext, *, fresh: bool) -> Snapshot:
     """Ask Slurm for queue and partitions at once. Raises SlurmError."""
-    partitions, queue = (
-        ConcurrentQuestion(context.slurm.partitions),
-        ConcurrentQuestion(lambda: context.slurm.queue(fresh=fresh)),
-    )
+    partitions = ConcurrentQuestion(partial(context.slurm.partitions, max_age=PARTITIONS_AGE))
+    queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
     return Snapshot(dict(partitions.value()), mine, await unsettled(context, mine))
@@ -84,14 +85,17 @@ async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submi
     return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 
-async def live_facts(context: ClusterContext, snapshot: Snapshot, request: JobRequest, width: int) -> LiveFacts:
-    """Everything that the policy wants to know, with this request counted in."""
+async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: ScriptReading) -> LiveFacts:
+    """Everything that the policy wants to know, with this script's request counted in."""
+    request = reading.request
+    width = request.array.concurrency if request.array is not None else 1
     now_claimed = snapshot.claims()
     after = slots.waits_for(request.dependency)
     candidate = slots.Claim(_CANDIDATE, width, after)
     active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
     waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
     known, ended = await _named(context, slots.named(request.dependency))
+    before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
         now=context.clock.now(),
@@ -103,7 +107,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, request: JobRe
         ended_jobs=ended,
         takes_over=_taken_over(after, active_now, active_then, width),
         slots_after=active_then,
-        history=await history(context, snapshot.active),
+        history=before,
         pending_after=slots.count((*waiting, *snapshot.reserved(), candidate)),
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
@@ -113,18 +117,27 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, request: JobRe
 
 def _hours(item: Submission, count: Literal["gpus", "cpus"]) -> float:
     """Hours that a submission may still use, or that it used when it is over; tasks of an array as they were asked."""
-    asked = ResourcesShown.model_validate_json(item.request_json)
+    asked = item.requested
     seconds = asked.time_limit_seconds or 0
     if item.run_seconds is not None and asked.array_tasks is None:
         seconds = item.run_seconds
     return max(0, seconds) / 3600 * ((asked.gpus if count == "gpus" else asked.cpus) or 0) * (asked.array_tasks or 1)
 
 
-async def history(context: ClusterContext, active: Sequence[Job]) -> tuple[PastRun, ...]:
-    """This caller's earlier submissions, newest first, brought up to date with what Slurm says of their end."""
+async def history(context: ClusterContext, active: Sequence[Job], reading: ScriptReading) -> tuple[PastRun, ...]:
+    """This caller's earlier submissions, newest first; those that bear on this script with their end as Slurm tells it.
+
+    Of the others the end is asked for only where the policy counts the hours of a day.
+    """
     running = {job.job_id.base for job in active}
     runs = await context.db(context.store.accepted, context.owner)
-    runs = await _settle(context, runs, running)
+    wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
+    limits = context.policy.policy.limits
+    if limits.gpu_hours_per_day is None and limits.cpu_hours_per_day is None:
+        wanted = [run for run in wanted if _related(run, reading)]
+    if wanted:
+        await jobs.settle_all(context, wanted)
+        runs = await context.db(context.store.accepted, context.owner)
     return tuple(
         PastRun(
             job_id=str(run.job_id),
@@ -143,13 +156,10 @@ async def history(context: ClusterContext, active: Sequence[Job]) -> tuple[PastR
     )
 
 
-async def _settle(context: ClusterContext, runs: list[Submission], running: set[int]) -> list[Submission]:
-    """Ask Slurm once for the end of every released job whose outcome is not known yet."""
-    wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
-    if not wanted:
-        return runs
-    await jobs.settle_all(context, wanted)
-    return await context.db(context.store.accepted, context.owner)
+def _related(run: Submission, reading: ScriptReading) -> bool:
+    """Whether a rule looks at how this run ended: it ran this script, or has the name that this job will have."""
+    name = reading.request.name or reading.path.rsplit("/", 1)[-1]
+    return run.script_path == reading.path or run.script_sha256 == reading.sha256 or run.job_name == name
 
 
 async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[frozenset[str], dict[str, str]]:

@@ -17,7 +17,6 @@ from slurm_agent_tools.insights.size_amounts import budget_seconds
 from slurm_agent_tools.models.advice import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import PastWaits
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
-from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.accounting_history import is_answered
@@ -82,10 +81,15 @@ class _Wait:
     note: str
 
 
-async def give(context: ClusterContext, case: SubmissionRequest, trial: TestOnly) -> SubmissionRequest:
-    """The case with all that is known of its wait, its size and its time."""
-    past = await recent_waits(context)
-    runs = advise(await records(context, case.name, case.reading.sha256), case.resources, _pinned(case))
+async def give(
+    context: ClusterContext, case: SubmissionRequest, trial: TestOnly, *, ask: bool = True
+) -> SubmissionRequest:
+    """The case with all that is known of its wait, its size and its time.
+
+    `ask` False: the accounting is not asked, and what is known without it has to do.
+    """
+    past = await recent_waits(context, ask=ask, otherwise="a dry run asks it")
+    runs = advise(await records(context, case.name, case.reading.sha256, ask=ask), case.resources, _pinned(case))
     awaits = await awaited_jobs(context, case.request.dependency)
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     wait = _wait(past, case, _seconds(start, context.clock.now()))
@@ -105,7 +109,9 @@ def _pinned(case: SubmissionRequest) -> frozenset[str]:
     return frozenset(what for pin in case.pinned for sign, what in signs.items() if pin.option.startswith(sign))
 
 
-async def records(context: ClusterContext, name: str, sha256: str | None = None) -> list[JobRecord]:
+async def records(
+    context: ClusterContext, name: str, sha256: str | None = None, *, ask: bool = True
+) -> list[JobRecord]:
     """What is known of this caller's jobs of this name, and remembered of this script under other names."""
     named = await context.db(context.store.history, context.owner, name=name, limit=_RUNS)
     same = (
@@ -114,14 +120,7 @@ async def records(context: ClusterContext, name: str, sha256: str | None = None)
         else await context.db(context.store.history, context.owner, script_sha256=sha256, limit=_RUNS)
     )
     kept = {record.job_id: record for record in [*named, *same]}
-    return merged(kept.values(), await is_answered(context, name))
-
-
-def at(answer: SubmitReply, start: datetime, now: datetime) -> SubmitReply:
-    """The same with the start that the scheduler itself expects."""
-    wait = answer.expected_wait or ExpectedWait()
-    wait = wait.model_copy(update={"from_slurm_seconds": _seconds(start, now)})
-    return answer.model_copy(update={"estimated_start": start, "expected_wait": wait})
+    return merged(kept.values(), await is_answered(context, name) if ask else [])
 
 
 def starts(wait: ExpectedWait | None) -> str:

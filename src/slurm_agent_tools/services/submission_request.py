@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.insights.size_amounts import budget_seconds
 from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker, DecisionShown, GrantShown, PinShown
+from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinShown, decision_shown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.policy.decide import decide, format_refusal
-from slurm_agent_tools.policy.pins import offered, pins
-from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
-from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.pins import offered
+from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import decisions, handover, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
@@ -40,7 +40,7 @@ class SubmissionRequest:
     pinned: tuple[Pin, ...] = ()
     request: JobRequest = JobRequest()
     resources: Resources = Resources()
-    decision: DecisionShown | None = None
+    decision: Decision | None = None
     advised: Advised | None = None  # what is known of its wait, size and time
     away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
 
@@ -56,8 +56,15 @@ class SubmissionRequest:
         parts = [self.reading.sha256, *self.options, *priority, "--", *(self.ask.args or ())]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
+    def as_decided(self, decision: Decision, advised: Advised | None = None) -> SubmissionRequest:
+        """The same with what was decided on it."""
+        return replace(
+            self, decision=decision, pinned=decision.pinned, request=decision.request, resources=decision.resources,
+            advised=advised or self.advised,
+        )  # fmt: skip
+
     @property
-    def verdict(self) -> DecisionShown:
+    def verdict(self) -> Decision:
         """The decision; only asked for after the case was judged."""
         if self.decision is None:
             raise RuntimeError("the case was not judged")
@@ -116,44 +123,22 @@ async def judge(
     known: LiveFacts | None,
     *,
     partitions: Mapping[str, Partition] | None = None,
-    grant: GrantShown | None = None,
+    grant: Consent | None = None,
 ) -> SubmissionRequest:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
-    partitions = known.partitions if known is not None else partitions
-    pinned = pins(case.reading.request, context.policy.policy, partitions, case.ask.priority)
-    request, resources = resolved(case.reading.request, pinned, partitions)
-    judged = replace(case, pinned=pinned, request=request, resources=resources)
-    plan = PlannedRequest(
-        tool="submit_job",
-        project=context.project,
-        reading=replace(judged.reading, request=request),
-        resources=resources,
-        request_sha256=judged.request_sha256,
-        justification=judged.ask.justification,
-        live=known,
-        user=context.owner.user,
-        today=context.clock.now().date(),
-    )
-    decision = decide(
-        plan, context.policy, decision_id=new_id(), pinned=pinned, complete=known is not None, grant=grant
-    )
-    judged = replace(judged, decision=decision)
+    evaluation = context_of(context, case, live=known, partitions=partitions, grant=grant, decision_id=new_id())
+    judged = case.as_decided(evaluate(case.reading, evaluation))
     await log_decision(context, judged, "decided")
     return judged
 
 
-def resolved(
-    request: JobRequest, pinned: Sequence[Pin], partitions: Mapping[str, Partition] | None
-) -> tuple[JobRequest, Resources]:
-    """The request with its pins, and in numbers."""
-    whole = replace(
-        effective([*request.directives, *pins_to_directives(pinned)]),
-        problems=request.problems,
-        components=request.components,
-        interpreter=request.interpreter,
-        justification=request.justification,
-    )
-    return whole, resolve(whole, partitions)
+def context_of(context: ClusterContext, case: SubmissionRequest, **facts: Any) -> EvaluationContext:
+    """What a decision on this case rests on, with facts of the moment."""
+    return EvaluationContext(
+        policy=context.policy, project=context.project, user=context.owner.user, today=context.clock.now().date(),
+        justification=case.ask.justification, priority=case.ask.priority, request_sha256=case.request_sha256,
+        **facts,
+    )  # fmt: skip
 
 
 async def log_decision(context: ClusterContext, case: SubmissionRequest, event: str, **more: object) -> None:
@@ -220,7 +205,7 @@ def reply(context: ClusterContext, case: SubmissionRequest, status: str, summary
         as_of=context.clock.now(),
         pinned=[PinShown(option=pin.option, why=pin.why) for pin in case.pinned],
         requested=present.resources(case.resources),
-        decision=case.decision,
+        decision=None if case.decision is None else decision_shown(case.decision),
         idempotency_key=case.key,
         run_id=case.ask.run_id,
     )

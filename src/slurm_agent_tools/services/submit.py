@@ -6,14 +6,15 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
 from slurm_agent_tools.insights import capacity
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker, DecisionShown, RuleResult
+from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.decide import format_refusal
@@ -65,12 +66,12 @@ def request(case: SubmissionRequest) -> JobRequest:
     return replace(read, components=case.request.components)
 
 
-def _denied(decision: DecisionShown, found: list[str]) -> DecisionShown:
+def _denied(decision: Decision, found: list[str]) -> Decision:
     """The decision with rule `directives` against the request."""
     message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(found)}."
-    denied = RuleResult(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
-    rules = [denied if rule.id == _RULE else rule for rule in decision.rules]
-    return decision.model_copy(update={"verdict": "deny", "rules": rules})
+    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
+    rules = tuple(denied if rule.id == _RULE else rule for rule in decision.rules)
+    return replace(decision, verdict="deny", rules=rules)
 
 
 # --- read, judge, and on a verdict of allow send it to Slurm; everything else is answered without sending -------------
@@ -100,20 +101,32 @@ async def _locked(
 
     Such a caller is noticed behind that: its answer does not count as delivered, so that it can ask again.
     """
-    answers: list[SubmitReply | SubmissionRequest] = []
+    ends: list[_End] = []
     async with _only_one(context):
         with anyio.CancelScope(shield=True):
-            answers.append(await _submit(context, case, given))
-        answer = answers[0]
+            ends.append(await _submit(context, case, given))
+        answer = ends[0].answer
         if isinstance(answer, SubmitReply) and answer.status == "submitted":
             with contextlib.suppress(StorageError):  # the record and the answer are on disk
-                answer = await _with_alerts(context, case.caller, answer)
+                answer = await _with_alerts(context, case.caller, answer, ends[0].seen)
                 await context.db(context.store.deliver, answer.token or "")
     return answer
 
 
-async def _with_alerts(context: ClusterContext, caller: Caller, answer: SubmitReply) -> SubmitReply:
-    drifted = await DriftWatch(context, caller, "submit_job").all_of_mine()
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The answer, or the judged case where a person has to agree first; `seen`: the jobs that a new one came to."""
+
+    answer: SubmitReply | SubmissionRequest
+    seen: tuple[Job, ...] | None = None
+
+
+async def _with_alerts(
+    context: ClusterContext, caller: Caller, answer: SubmitReply, seen: tuple[Job, ...] | None = None
+) -> SubmitReply:
+    """The answer with what drifted: of jobs that were `seen` what is known of it, else by a look at all of them."""
+    look = DriftWatch(context, caller, "submit_job")
+    drifted = await (look.all_of_mine() if seen is None else look.remembered(seen))
     return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
 
 
@@ -136,10 +149,8 @@ async def _with_a_person(context: ClusterContext, case: SubmissionRequest, consu
     return await hand_over(context, case, "approval", refusal, approval_id=approval.later(context, item))
 
 
-async def _submit(
-    context: ClusterContext, case: SubmissionRequest, given: Grant | None
-) -> SubmitReply | SubmissionRequest:
-    """The answer, or the judged case where a person has to agree first."""
+async def _submit(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
+    """What this call repeats is answered as it was, or gone on with; everything else is judged and sent."""
     earlier = await recovery.earlier(context, case)
     if earlier is not None and earlier.request_sha256 != case.request_sha256:
         raise InputError(
@@ -149,28 +160,34 @@ async def _submit(
         case = replace(case, key=earlier.idempotency_key)
         answer = await recovery.answer(context, case, earlier)
         if answer is not None:
-            return answer
+            return _End(answer)
     try:
-        _reached(case)
-        await recovery.settle(context, keep=case.key)
-        snapshot = await take_snapshot(context, fresh=True)
-        known = await live_facts(context, snapshot, case.request, _width(case.request))
-        case = await judge(context, case, known)
-        grant = await approval.granted(context, case, given) if case.verdict.verdict == "approve" else None
-        if grant is not None:
-            case = await judge(context, case, known, grant=grant.shown)
-        if case.verdict.verdict != "allow":
-            return case if case.verdict.verdict == "approve" else blocked(context, case, "policy", human=False)
-        trial = await dispatch.trial(context, case)
-        answer = await differing(context, case, trial)
+        return await _judged(context, case, given)
     except (SlurmMissing, SlurmUnreachable) as error:
-        return await _without_slurm(context, case, error)
+        return _End(await _without_slurm(context, case, error))
+
+
+async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
+    """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
+    _reached(case)
+    await recovery.settle(context, keep=case.key)
+    snapshot = await take_snapshot(context, fresh=True)
+    known = await live_facts(context, snapshot, case.reading)
+    case = await judge(context, case, known)
+    grant = await approval.granted(context, case, given) if case.verdict.verdict == "approve" else None
+    if grant is not None:
+        case = await judge(context, case, known, grant=grant.shown)
+    if case.verdict.verdict != "allow":
+        return _End(case if case.verdict.verdict == "approve" else blocked(context, case, "policy", human=False))
+    trial = await dispatch.trial(context, case)
+    answer = await differing(context, case, trial)
     if answer is not None:
-        return answer
+        return _End(answer)
     if not trial.accepted:
         hint = capacity.beside(case.resources, snapshot.partitions)
         raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint=hint)
-    return await _send(context, await submission_advice.give(context, case, trial), grant)
+    case = await submission_advice.give(context, case, trial, ask=case.ask.time_budget is not None)
+    return _End(await _send(context, case, grant), snapshot.active)
 
 
 async def _send(
@@ -179,19 +196,17 @@ async def _send(
     """Send it. A yes is used up with that, and given back when surely nothing was sent."""
     try:
         return await dispatch.send(context, case) or case
-    except (SlurmUnreachable, SlurmRefused) as error:
+    except (SlurmUnreachable, SlurmRefused):
         if grant is not None:
             await context.db(context.store.approvals.give_back, grant.approval.id)
-        if isinstance(error, SlurmRefused):
-            raise
-        return await _without_slurm(context, case, error)
+        raise
 
 
 async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitReply:
     try:
         _reached(case)
         snapshot = await take_snapshot(context, fresh=False)
-        known = await live_facts(context, snapshot, case.request, _width(case.request))
+        known = await live_facts(context, snapshot, case.reading)
         case = await judge(context, case, known)
         if case.verdict.verdict != "allow":
             return blocked(context, case, "approval" if case.verdict.verdict == "approve" else "policy", human=False)
@@ -213,10 +228,6 @@ def _reached(case: SubmissionRequest) -> None:
     """What was not read where it runs is not sent, even if the cluster is back by now. Raises SlurmUnreachable."""
     if case.away is not None:
         raise case.away
-
-
-def _width(request: JobRequest) -> int:
-    return request.array.concurrency if request.array is not None else 1
 
 
 async def _without_slurm(context: ClusterContext, case: SubmissionRequest, error: SlurmError) -> SubmitReply:

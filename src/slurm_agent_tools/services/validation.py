@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from slurm_agent_tools.configs import config_checks, experiment_config, isolated_check, schema_check
 from slurm_agent_tools.models.arguments import ValidateConfig
-from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
@@ -50,7 +50,7 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     shown = project_paths.relative(project_files, real)
     if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
         _, data = await project_paths.read_script(project_files, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
-        decision = await _judge_script(context, data, shown)
+        decision = decision_shown(await _judge_script(context, data, shown))
         return _validated(context, ask, _against(decision), [], {"kind": "batch script"}, decision)
     schema = await _schema(project_files)
     if shown == schema_check.FILE:
@@ -65,7 +65,7 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     section = config_checks.slurm_section(config)
     if section is None:
         return _validated(context, ask, errors, warnings, summary, None)
-    judged = await _judge_script(context, config_checks.slurm_script(section).encode(), shown)
+    judged = decision_shown(await _judge_script(context, config_checks.slurm_script(section).encode(), shown))
     judged = judged.model_copy(update={"rules": config_checks.in_section_terms(config, judged.rules)})
     errors += [config_checks.rule_complaint(config, rule) for rule in _refused(judged)]
     return _validated(context, ask, errors, warnings, summary, judged)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
 
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.evaluate import evaluate
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.submission_request import SubmissionRequest, context_of
 from slurm_agent_tools.slurm.commands.scontrol import Granted
+from slurm_agent_tools.store.submissions import DriftKind
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
-
-if TYPE_CHECKING:
-    from slurm_agent_tools.services.submission_request import SubmissionRequest
-
-
-Kind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
 
 _NUMBERS = ("memory-per-gpu", "gpus", "time-limit")
 
@@ -34,27 +28,27 @@ _THREADS = 2
 class Growth:
     """One thing in which a job is more than, or other than, what was allowed."""
 
-    kind: Kind
+    kind: DriftKind
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    kind: Kind
+    kind: DriftKind
     name: str
-    value: Callable[[Resources | ResourcesShown], float | None]
+    value: Callable[[Resources], float | None]
     show: Callable[[int], str]
     slack: float = 1.0
     per_node: bool = False  # grows with the nodes that a started job was spread over
 
 
-def _per_node(numbers: Resources | ResourcesShown) -> float | None:
+def _per_node(numbers: Resources) -> float | None:
     if numbers.gpus or numbers.memory_bytes is None or not numbers.nodes:
         return None  # with GPUs, memory counts by GPU
     return numbers.memory_bytes / numbers.nodes
 
 
-def _seconds(numbers: Resources | ResourcesShown) -> float | None:
+def _seconds(numbers: Resources) -> float | None:
     return float("inf") if numbers.time_limit_seconds == UNLIMITED else numbers.time_limit_seconds
 
 
@@ -85,7 +79,7 @@ _PENDING = (
 )
 
 
-def grown_since(allowed: Sequence[Resources | ResourcesShown], now: Resources, *, started: bool) -> list[Growth]:
+def grown_since(allowed: Sequence[Resources], now: Resources, *, started: bool) -> list[Growth]:
     """Every number that is now larger than in all of `allowed`, and a partition that is none of theirs."""
     found = []
     for number in _STARTED if started else _PENDING:
@@ -102,7 +96,7 @@ def grown_since(allowed: Sequence[Resources | ResourcesShown], now: Resources, *
     return found
 
 
-def _spread(allowed: Sequence[Resources | ResourcesShown], now: Resources) -> float:
+def _spread(allowed: Sequence[Resources], now: Resources) -> float:
     """How many times as many nodes as were counted."""
     counted = max((one.nodes or 0 for one in allowed), default=0)
     return max(1.0, (now.nodes or 0) / counted) if counted else 1.0
@@ -135,19 +129,9 @@ def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
 
 def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Granted) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
-    from slurm_agent_tools.policy.decide import decide  # noqa: PLC0415 - the rules are loaded where something has to be judged
-
-    plan = PlannedRequest(
-        tool="submit_job",
-        project=context.there.root,
-        reading=replace(case.reading, request=case.request),
-        resources=granted.resources,
-        justification=case.ask.justification,
-        user=context.owner.user,
-        today=context.clock.now().date(),
-    )
+    evaluation = context_of(context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval)
     before = {rule.id: rule.outcome for rule in case.verdict.rules}
-    after = decide(plan, context.policy, decision_id=case.verdict.id, grant=case.verdict.approval).rules
+    after = evaluate(case.reading, evaluation).rules
     return [
         rule.message
         for rule in after

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import controller_load
-from slurm_agent_tools.slurm.commands import sbatch, scontrol, squeue
+from slurm_agent_tools.slurm.commands import sbatch, scontrol
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.transport.base import Completed, Runner
@@ -95,10 +94,6 @@ class JobActions:
         if done.exit_code != 0:
             scontrol.check_change(done)
         return done.stdout
-
-    async def expected_start(self, job_id: JobId) -> datetime | None:
-        """When Slurm expects a pending job to start; None where it has not thought about it yet. Raises SlurmError."""
-        return squeue.parse_start(await self._asker.run(squeue.start_argv(job_id)))
 
     async def release(self, job_id: JobId) -> None:
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""

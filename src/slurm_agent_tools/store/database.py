@@ -1,4 +1,4 @@
-"""The ledger's SQLite file: opening, migrating, one change at a time."""
+"""The ledger's SQLite file: opening it, one change at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import safe_open
 
-MIGRATIONS: tuple[str, ...] = (
+VERSION = 1
+
+TABLES = (
     """
     CREATE TABLE submissions (
         token TEXT PRIMARY KEY,
@@ -24,76 +26,53 @@ MIGRATIONS: tuple[str, ...] = (
         created REAL NOT NULL, updated REAL NOT NULL,
         script_path TEXT NOT NULL, script_sha256 TEXT NOT NULL, request_sha256 TEXT NOT NULL,
         job_name TEXT NOT NULL, slots INTEGER NOT NULL, decision_id TEXT NOT NULL,
-        run_id TEXT, job_id INTEGER, request_json TEXT NOT NULL, reply_json TEXT,
-        outcome TEXT, failed INTEGER, analysed REAL, category TEXT
-    ) STRICT;
-    CREATE INDEX submissions_owner ON submissions (user, project, cluster, created);
-    CREATE INDEX submissions_key ON submissions (idempotency_key);
-    CREATE INDEX submissions_job ON submissions (job_id);
-    CREATE TABLE reads (
-        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
-        what TEXT NOT NULL, at REAL NOT NULL,
-        PRIMARY KEY (user, project, cluster, what)
-    ) STRICT;
-    CREATE TABLE results (
-        path TEXT PRIMARY KEY,
-        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
-        name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL
-    ) STRICT;
+        run_id TEXT, job_id INTEGER, approval_id TEXT,
+        requested TEXT NOT NULL, granted TEXT, stdout TEXT, stderr TEXT,
+        estimated_start REAL, released REAL, delivered REAL,
+        files TEXT NOT NULL, drift TEXT,
+        seen TEXT, partition TEXT, started REAL, ended REAL, outcome TEXT, failed INTEGER,
+        exit_code INTEGER, signal INTEGER, run_seconds INTEGER, tasks INTEGER, usage TEXT,
+        analysed REAL, category TEXT, diagnosis_json TEXT, cancel_json TEXT,
+        told TEXT
+    ) STRICT
     """,
+    "CREATE INDEX submissions_owner ON submissions (user, project, cluster, created)",
+    "CREATE INDEX submissions_key ON submissions (idempotency_key)",
+    "CREATE INDEX submissions_job ON submissions (job_id)",
+    "CREATE INDEX submissions_request ON submissions (request_sha256)",
+    # What a repeated call is answered with; nobody else reads it.
+    "CREATE TABLE decided (token TEXT PRIMARY KEY, decision TEXT NOT NULL, advised TEXT) STRICT",
     """
-    ALTER TABLE submissions ADD COLUMN files_json TEXT NOT NULL DEFAULT '{}';
-    ALTER TABLE submissions ADD COLUMN drift_json TEXT;
-    ALTER TABLE submissions ADD COLUMN run_seconds INTEGER;
-    ALTER TABLE submissions ADD COLUMN approval_id TEXT;
     CREATE TABLE approvals (
         id TEXT PRIMARY KEY,
         user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
         plan_sha256 TEXT NOT NULL, plan TEXT NOT NULL, job_name TEXT NOT NULL,
         created REAL NOT NULL, updated REAL NOT NULL, expires REAL NOT NULL,
         channel TEXT, granted REAL, granted_by TEXT, signature TEXT, used REAL, declined REAL
-    ) STRICT;
-    CREATE INDEX approvals_plan ON approvals (plan_sha256);
+    ) STRICT
     """,
+    "CREATE INDEX approvals_plan ON approvals (plan_sha256)",
     """
-    ALTER TABLE submissions ADD COLUMN delivered REAL;
-    CREATE INDEX submissions_request ON submissions (request_sha256);
-    """,
-    """
-    ALTER TABLE submissions ADD COLUMN partition TEXT;
-    ALTER TABLE submissions ADD COLUMN seen TEXT;
-    ALTER TABLE submissions ADD COLUMN started REAL;
-    ALTER TABLE submissions ADD COLUMN ended REAL;
-    ALTER TABLE submissions ADD COLUMN exit_code INTEGER;
-    ALTER TABLE submissions ADD COLUMN signal INTEGER;
-    ALTER TABLE submissions ADD COLUMN tasks INTEGER;
-    ALTER TABLE submissions ADD COLUMN usage_json TEXT;
-    CREATE INDEX results_owner ON results (user, project, cluster);
-    """,
-    """
-    ALTER TABLE submissions ADD COLUMN told TEXT;
-    """,
-    """
-    ALTER TABLE submissions ADD COLUMN diagnosis_json TEXT;
-    ALTER TABLE submissions ADD COLUMN cancel_json TEXT;
+    CREATE TABLE reads (
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
+        what TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (user, project, cluster, what)
+    ) STRICT
     """,
     # A path is one in its project: two projects may have the same.
     """
-    CREATE TABLE results_by_project (
+    CREATE TABLE results (
         path TEXT NOT NULL,
         user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
         name TEXT NOT NULL, status TEXT NOT NULL, job_id TEXT, at REAL NOT NULL,
         PRIMARY KEY (user, project, path)
-    ) STRICT;
-    INSERT INTO results_by_project SELECT path, user, project, cluster, name, status, job_id, at FROM results;
-    DROP TABLE results;
-    ALTER TABLE results_by_project RENAME TO results;
-    CREATE INDEX results_owner ON results (user, project, cluster);
+    ) STRICT
     """,
+    "CREATE INDEX results_owner ON results (user, project, cluster)",
 )
 
 
-# --- The ledger's SQLite file: opening, migrating, one change at a time -----------------------------------------------
+# --- The ledger's SQLite file: opening it, one change at a time -------------------------------------------------------
 
 
 _LITTLE = 2**16
@@ -138,7 +117,7 @@ class Database:
         self._db, self._file = self._opened()
 
     def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
-        """The file, brought to this version, and which one it is."""
+        """The file with its tables, and which one it is."""
         with storage(self.path.parent):
             safe_open.make_private(str(self.path.parent))
         with storage(self.path):
@@ -150,7 +129,7 @@ class Database:
                 db.row_factory = sqlite3.Row
                 _use_wal(db)
                 db.execute("PRAGMA synchronous = FULL")
-                self._migrate(db)
+                self._make_tables(db)
                 found = self.path.stat()
             except BaseException:
                 db.close()
@@ -187,17 +166,17 @@ class Database:
         with self.guard:
             self._db.close()
 
-    def _migrate(self, db: sqlite3.Connection) -> None:
+    def _make_tables(self, db: sqlite3.Connection) -> None:
         with _transaction(db):
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > len(MIGRATIONS):
+            if version == 0:
+                for statement in TABLES:
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {VERSION:d}")
+            elif version != VERSION:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
                 )
-            for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
-                for statement in filter(str.strip, statements.split(";")):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number:d}")
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:

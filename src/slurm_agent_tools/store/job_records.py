@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, TypeVar
 
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.store.column_text import from_text
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.submissions import Owner
-
-_Kind = TypeVar("_Kind", Resources, Usage)
 
 # A result may be saved for a task of the job.
 _RESULT = """
@@ -53,13 +49,8 @@ def untold(db: Database, owner: Owner, *, since: datetime, limit: int) -> list[t
     return [(row["token"], _record(row)) for row in rows]
 
 
-def usage_text(usage: Usage) -> str:
-    """How a usage is kept in its column."""
-    return json.dumps(asdict(usage))
-
-
 def _record(row: sqlite3.Row) -> JobRecord:
-    usage = row["usage_json"]
+    usage = row["usage"]
     return JobRecord(
         job_id=str(row["job_id"]),
         cluster=row["cluster"],
@@ -68,7 +59,7 @@ def _record(row: sqlite3.Row) -> JobRecord:
         name=row["job_name"],
         script_path=row["script_path"],
         script_sha256=row["script_sha256"],
-        requested=_filled(Resources, row["request_json"]),
+        requested=from_text(Resources, row["requested"]),
         submitted=datetime.fromtimestamp(row["created"], UTC),
         state=_state(row),
         partition=row["partition"],
@@ -78,7 +69,7 @@ def _record(row: sqlite3.Row) -> JobRecord:
         exit_code=row["exit_code"],
         signal=row["signal"],
         category=None if row["category"] == row["outcome"] else row["category"],  # not diagnosed, or nothing to tell
-        usage=None if usage is None else _filled(Usage, usage),
+        usage=None if usage is None else from_text(Usage, usage),
         result_path=row["result_path"],
         tasks=row["tasks"] or 1,
     )
@@ -92,9 +83,3 @@ def _state(row: sqlite3.Row) -> str:
 
 def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-def _filled(kind: type[_Kind], text: str) -> _Kind:
-    """The record of a JSON object; what another version wrote beside its fields is left out."""
-    told: dict[str, Any] = json.loads(text)
-    return kind(**{item.name: told[item.name] for item in fields(kind) if item.name in told})

@@ -5,49 +5,57 @@ from __future__ import annotations
 import sqlite3
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from slurm_agent_tools.models.advice import Advised
+from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.store import decision_log, job_records
+from slurm_agent_tools.store.column_text import from_text, to_text
 from slurm_agent_tools.store.database import Database
-from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Owner, Submission
+from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Comparison, Decided, Owner, Submission
 
 _Record = TypeVar("_Record")
 
 
 def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
     """A column for each field, or for those in `only`."""
-    row: dict[str, object] = {}
-    for item in fields(record):
-        if only is None or item.name in only:
-            value = getattr(record, item.name)
-            row[item.name] = value.timestamp() if isinstance(value, datetime) else value
-    return row
+    names = [item.name for item in fields(record) if only is None or item.name in only]
+    return {name: _column(getattr(record, name)) for name in names}
+
+
+def _column(value: Any) -> object:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return to_text(value) if is_dataclass(value) or isinstance(value, Mapping) else value
 
 
 def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
     """The record of a row; other columns are left out."""
-    hints = _hints(kind)  # type: ignore[arg-type]  # every class is hashable
-    return kind(**{item.name: _value(row[item.name], hints[item.name]) for item in fields(kind)})  # type: ignore[arg-type]
+    readers = _readers(kind)  # type: ignore[arg-type]  # every class is hashable
+    return kind(**{name: row[name] if read is None or row[name] is None else read(row[name]) for name, read in readers})
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _readers(kind: type) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    """Each field with what makes its value of a column's; None where that is the value."""
+    hints = typing.get_type_hints(kind)
+    return tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
 
 
-def _value(value: Any, hint: Any) -> Any:
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if value is None:
-        return None
     if datetime in kinds:
-        return datetime.fromtimestamp(value, UTC)
-    return bool(value) if bool in kinds else value
+        return lambda seconds: datetime.fromtimestamp(seconds, UTC)
+    if bool in kinds:
+        return bool
+    record = next((one for one in kinds if is_dataclass(one) or typing.get_origin(one) is Mapping), None)
+    return None if record is None else partial(from_text, record)
 
 
 # --- Questions to a person and the answers: each counts for one exact plan, for a while, and once ---------------------
@@ -154,7 +162,7 @@ class Store:
 
     # --- submissions ---------------------------------------------------------------------------------------
 
-    def add(self, owner: Owner, submission: Submission) -> bool:
+    def add(self, owner: Owner, submission: Submission, decided: Decided | None = None) -> bool:
         """Write the intent, before sbatch runs, and use up its approval; False where that is not there to be used."""
         record = to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
         names = ", ".join(record)
@@ -163,7 +171,19 @@ class Store:
             if submission.approval_id is not None and not use(db, submission.approval_id):
                 return False
             db.execute(f"INSERT INTO submissions ({names}) VALUES ({marks})", record)  # noqa: S608 - our own column names
+            if decided is not None:
+                advised = None if decided.advised is None else to_text(decided.advised)
+                kept = (submission.token, to_text(decided.decision), advised)
+                db.execute("INSERT INTO decided VALUES (?, ?, ?)", kept)
             return True
+
+    def decided(self, token: str) -> Decided | None:
+        """What was decided on a submission."""
+        rows = self._db.rows("SELECT decision, advised FROM decided WHERE token = ?", (token,))
+        if not rows:
+            return None
+        decision, advised = rows[0]
+        return Decided(from_text(Decision, decision), None if advised is None else from_text(Advised, advised))
 
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
@@ -222,12 +242,13 @@ class Store:
         )
         return [(row["project"], from_row(Submission, row)) for row in rows]
 
-    def note_drift(self, submission: Submission, found: str) -> bool:
+    def note_drift(self, submission: Submission, found: Comparison) -> bool:
         """Remember what a job was found to be; False when somebody else noted something meanwhile."""
+        before = None if submission.drift is None else to_text(submission.drift)
         with self._db.change() as db:
             changed = db.execute(
-                "UPDATE submissions SET drift_json = ? WHERE token = ? AND drift_json IS ?",
-                (found, submission.token, submission.drift_json),
+                "UPDATE submissions SET drift = ? WHERE token = ? AND drift IS ?",
+                (to_text(found), submission.token, before),
             )
             return changed.rowcount == 1
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
+
+from slurm_agent_tools.models.advice import Advised
+from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.job import Usage
+from slurm_agent_tools.models.request import Resources
 
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
 
@@ -24,9 +30,30 @@ class Owner:
     cluster: str
 
 
+DriftKind = Literal["memory", "gpus", "cpus", "nodes", "time", "array", "partition", "requeue", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drifted:
+    """One difference from what was allowed, and how grave it is."""
+
+    kind: DriftKind
+    what: str
+    severity: Literal["high", "medium"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The last comparison of a job: the queue's rows at that time, whether all of it had begun, what differed."""
+
+    row: str
+    begun: bool = False
+    told: tuple[Drifted, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One submission from its intent on. `token` is in the job's comment; JSON columns are text.
+    """One submission from its intent on, as facts. `token` is in the job's comment.
 
     intent: written before sbatch; unconfirmed: sbatch's answer was lost; held: Slurm has it, not released;
     released: Slurm may run it; refused: Slurm said no; lost: Slurm never had it; cancelled: before it ran.
@@ -45,14 +72,18 @@ class Submission:
     decision_id: str
     run_id: str | None = None
     job_id: int | None = None
-    request_json: str = "{}"
-    reply_json: str | None = None
+    requested: Resources = Resources()  # what was allowed, in numbers
+    granted: Resources | None = None  # what Slurm made of it before it was released
+    stdout: str | None = None
+    stderr: str | None = None
+    estimated_start: datetime | None = None  # when Slurm expected it to start, at the submission
+    released: datetime | None = None
     outcome: str | None = None
     failed: bool | None = None
     analysed: datetime | None = None
     category: str | None = None
-    files_json: str = "{}"  # project files that the script runs, path -> sha256, as they were checked
-    drift_json: str | None = None  # what was last found to differ from what was allowed
+    files: Mapping[str, str] = field(default_factory=dict)  # what the script runs, path -> sha256, as it was checked
+    drift: Comparison | None = None
     run_seconds: int | None = None  # known once it ended
     approval_id: str | None = None
     delivered: datetime | None = None  # when "submitted" was handed to the caller that asked
@@ -63,9 +94,17 @@ class Submission:
     exit_code: int | None = None
     signal: int | None = None
     tasks: int | None = None  # parts that its usage rests on
-    usage_json: str | None = None  # model.Usage, once it ended
+    usage: Usage | None = None  # once it ended
     diagnosis_json: str | None = None  # what analyze_log found last, and of which part
     cancel_json: str | None = None  # what cancel_job ended last, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided on a submission, and what was known of its wait, its size and its time then."""
+
+    decision: Decision
+    advised: Advised | None = None
 
 
 @dataclass(frozen=True, slots=True)

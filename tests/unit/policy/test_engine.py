@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
-from slurm_agent_tools.policy.decide import check_text, decide, format_refusal
+from slurm_agent_tools.policy.decide import decide, format_refusal
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
@@ -40,7 +41,12 @@ def answer(plan: PlannedRequest, rule: str, *, complete: bool = False):
 
 
 def test_an_ordinary_request_is_allowed_and_shows_policy_and_pins():
-    decision = decide(plain(now=live()), LOADED, decision_id="d1", pinned=[Pin("--nodes=1", "one node")], complete=True)
+    added = (Pin("--nodes=1", "one node"),)
+    plan = plain()
+    context = EvaluationContext(
+        LOADED, PROJECT, live=live(), decision_id="d1", pinned=added, numbers=plan.resources, request_sha256="r"
+    )
+    decision = evaluate(plan.reading, context)
 
     assert decision.verdict == "allow"
     assert decision.id == "d1"
@@ -281,7 +287,7 @@ def test_saving_a_result_is_no_concern_of_the_rules_about_scripts():
 
 
 def test_a_script_that_could_not_be_read_is_refused_by_script_exists():
-    decision = check_text(None, "it is a directory", LOADED, project=PROJECT, resources=Resources())
+    decision = evaluate(None, EvaluationContext(LOADED, PROJECT, problem="it is a directory"))
 
     assert decision.verdict == "deny"
     assert [result.id for result in decision.rules if result.outcome == "deny"] == ["script-exists"]
@@ -290,7 +296,8 @@ def test_a_script_that_could_not_be_read_is_refused_by_script_exists():
 
 def test_checking_the_same_script_twice_gives_the_same_decision():
     plan = plain()
-    decisions = [check_text(plan.reading, None, LOADED, project=PROJECT, resources=plan.resources) for _ in range(2)]
+    context = EvaluationContext(LOADED, PROJECT, numbers=plan.resources, pinned=())
+    decisions = [evaluate(plan.reading, context) for _ in range(2)]
 
     assert decisions[0] == decisions[1]
     assert decisions[0].verdict == "allow"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 
-from slurm_agent_tools.models.decision import DecisionShown, GrantShown, RuleResult
+from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
 from slurm_agent_tools.policy.decide import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
@@ -35,7 +35,7 @@ from slurm_agent_tools.units import parse_memory
 LOADED = load(shipped())
 REFUSED = ("justify", "approve", "deny")
 FAILING = [(rule, example) for rule in RULES for example in rule.failing]
-YES = GrantShown(id="a1", channel="terminal", by="ada", at=datetime(2026, 1, 15, tzinfo=UTC))
+YES = Consent(id="a1", channel="terminal", by="ada", at=datetime(2026, 1, 15, tzinfo=UTC))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Stat:
 # --- one example after the other ------------------------------------------------------------------------------------
 
 
-def answer(rule: Rule, example: Example) -> RuleResult:
+def answer(rule: Rule, example: Example) -> RuleDecision:
     return rule.check(example.plan, example.under(LOADED.policy))
 
 
@@ -80,7 +80,7 @@ def request_of(example: Example) -> Request:
     return Request(files, FILE, justification=example.plan.justification, live=live)
 
 
-async def judged(request: Request, example: Example, rule: Rule) -> DecisionShown:
+async def judged(request: Request, example: Example, rule: Rule) -> Decision:
     """The decision on what is there now, read like any script."""
     plan, loaded = example.plan, replace(LOADED, policy=example.under(LOADED.policy))
     if request.approved:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.counting import counted
 from tests.unit.policy.applying import Request, apply, ways
 
-from slurm_agent_tools.models.decision import RuleResult
+from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import directives
@@ -30,7 +30,7 @@ def plan(text: str, arguments: dict[str, str] | None = None) -> PlannedRequest:
     return replace(made, reading=replace(made.reading, text=text, request=request))
 
 
-def answer(text: str, arguments: dict[str, str] | None = None) -> RuleResult:
+def answer(text: str, arguments: dict[str, str] | None = None) -> RuleDecision:
     return directives.RULE.check(plan(text, arguments), POLICY)
 
 

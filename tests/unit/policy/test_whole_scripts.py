@@ -10,16 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from slurm_agent_tools.policy.decide import check_text, decide
+from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT
 from slurm_agent_tools.policy.rules.rule import Example, Rule
-from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.scripts.resources_asked import resolve
 
 LOADED = load(shipped())
 CASES = Path(__file__).parents[3] / "policies" / "tests"
@@ -46,18 +43,10 @@ class NoFiles:
         return path
 
 
-async def read(text: str, partitions: Any = None):
-    """The reading with its pins in the request, the pins, and the resources."""
+async def judged(text: str, loaded: LoadedPolicy = LOADED, **facts: Any) -> Decision:
+    """The decision on a text as it is really read."""
     reading = await read_script(text.encode(), FILE, project=PROJECT, files=NoFiles())
-    pinned = pins(reading.request, LOADED.policy, partitions)
-    request = replace(
-        effective([*reading.request.directives, *pins_to_directives(pinned)]),
-        problems=reading.request.problems,
-        components=reading.request.components,
-        interpreter=reading.request.interpreter,
-        justification=reading.request.justification,
-    )
-    return replace(reading, request=request), pinned, resolve(request, partitions)
+    return evaluate(reading, EvaluationContext(loaded, PROJECT, **facts))
 
 
 def cases() -> list[Mapping[str, Any]]:
@@ -68,9 +57,7 @@ def cases() -> list[Mapping[str, Any]]:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 async def test_the_shipped_policy_decides_its_cases_as_they_say(case: Mapping[str, Any]):
-    reading, pinned, resources = await read(case["script"])
-
-    decision = check_text(reading, None, LOADED, project=PROJECT, resources=resources, pinned=pinned)
+    decision = await judged(case["script"])
 
     spoken = {result.id: result.message for result in decision.rules if result.outcome not in SILENT}
     assert sorted(spoken) == sorted(case["expect"]["rules"]), spoken
@@ -85,28 +72,20 @@ SCRIPTS = [
 ]
 
 
-async def judged(example: Example, text: str):
-    """The decision on an example's script as it is really read, with the example's facts of the moment."""
-    live = example.plan.live
+async def of_example(example: Example, text: str) -> Decision:
+    """The decision on an example's script, with the example's facts of the moment."""
     loaded: LoadedPolicy = replace(LOADED, policy=example.under(LOADED.policy))
-    reading, pinned, resources = await read(text, live.partitions if live is not None else None)
-    plan = PlannedRequest(
-        "submit_job",
-        PROJECT,
-        reading=reading,
-        resources=resources,
-        request_sha256=example.plan.request_sha256,
-        justification=example.plan.justification,
-        live=live,
+    plan = example.plan
+    return await judged(
+        text, loaded, request_sha256=plan.request_sha256 or "new", justification=plan.justification, live=plan.live
     )
-    return decide(plan, loaded, decision_id="d1", pinned=pinned)
 
 
 @pytest.mark.parametrize(("rule", "example"), SCRIPTS, ids=[f"{rule.id}: {e.name}" for rule, e in SCRIPTS])
 async def test_an_examples_text_means_what_the_example_says(rule: Rule, example: Example):
     assert example.plan.reading is not None
 
-    decision = await judged(example, example.plan.reading.text)
+    decision = await of_example(example, example.plan.reading.text)
 
     result = next(result for result in decision.rules if result.id == rule.id)
     assert result.outcome == example.outcome, result.message

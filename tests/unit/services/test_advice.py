@@ -18,7 +18,6 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services import present, queue_history, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
@@ -211,17 +210,6 @@ async def test_runs_are_found_by_name_and_by_script(context: ClusterContext, mon
 
     assert sorted(record.job_id for record in found) == ["1", "2", "3"]
     assert [set(stated) - {"limit"} for stated in asked] == [{"name"}, {"script_sha256"}]
-
-
-def test_the_schedulers_own_start_takes_the_place_of_the_trials():
-    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    answer = SubmitReply(status="submitted", summary="", as_of=now, estimated_start=now)
-
-    found = submission_advice.at(answer, now + timedelta(seconds=75), now)
-
-    assert found.estimated_start == now + timedelta(seconds=75)
-    assert found.expected_wait is not None
-    assert found.expected_wait.from_slurm_seconds == 75
 
 
 @pytest.mark.parametrize(

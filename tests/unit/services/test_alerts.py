@@ -120,9 +120,9 @@ async def test_a_wait_is_compared_with_what_was_estimated_at_its_submission(
     start = NOW + 900
     cluster = Cluster(tmp_path, state="PENDING", reason="Resources", start=start, elapsed="0:00", nodes="")
     sent = datetime.fromtimestamp(cluster.begun, UTC)
-    then = None if estimate is None else f'"{(sent + timedelta(seconds=estimate)).isoformat()}"'
+    then = None if estimate is None else sent + timedelta(seconds=estimate)
     context = cluster.box.context
-    context.store.add(context.owner, submitted(sent, reply_json=f'{{"estimated_start": {then or "null"}}}'))
+    context.store.add(context.owner, submitted(sent, estimated_start=then))
     reply = await cluster.wait()
     assert ("long-wait" in {alert.code for alert in reply.alerts}) is told
     assert not told or "by Slurm at its submission" in reply.alerts[0].message

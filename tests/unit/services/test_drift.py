@@ -19,7 +19,6 @@ from tests.watchdog import SECONDS
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.arguments import GetStatus
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services import status
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.services.drift import DriftWatch
@@ -113,7 +112,7 @@ class Scene:
         answers = {"squeue": lambda _: self.rows, "scontrol": lambda _: self.shown}
         self.runner = Prepared(answers)
         self.context = toolbox(self.folder, self.runner).context
-        asked = ResourcesShown(
+        asked = Resources(
             partition="cpu",
             nodes=1,
             cpus=2,
@@ -128,8 +127,8 @@ class Scene:
         now = datetime.fromtimestamp(START, UTC)
         run = Submission(
             "sat-1", "k", "released", now, now, "train.sh", "s" * 64, "r" * 64, "train", 1, "d1", job_id=5,
-            request_json=asked.model_dump_json(),
-            files_json=json.dumps({"helper.sh": hashlib.sha256(b"echo checked\n").hexdigest()}),
+            requested=asked,
+            files={"helper.sh": hashlib.sha256(b"echo checked\n").hexdigest()},
         )  # fmt: skip
         self.context.store.add(self.context.owner, run)
 

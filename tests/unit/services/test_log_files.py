@@ -45,7 +45,7 @@ def hole(path: str | Path, size: int, then: bytes) -> None:
 def box(tmp_path):
     made = toolbox(tmp_path, NothingReachesSlurm())
     place = Here(LocalRunner(made.context.settings), tmp_path / "project")
-    made.context = replace(made.context, place=place)
+    made.context = replace(made.context, transport=place)
     return made
 
 
@@ -350,7 +350,7 @@ async def test_a_large_log_on_the_cluster_is_searched_there_and_little_is_copied
     async with running(Node(folder)) as node:
         place = SshTransport("far", node.settings(remote_root=str(project(box))))
         try:
-            context = replace(box.context, place=place, environment=await place.login_environment())
+            context = replace(box.context, transport=place, environment=await place.login_environment())
             log = await log_files.read(context, str(project(box) / "far.out"), "stderr", whole=whole)
         finally:
             await place.close()

@@ -79,7 +79,7 @@ def sent(context: ClusterContext, number: int = 7, **facts: object) -> Submissio
     made = Submission(
         token=f"sat-{number}", idempotency_key=f"k{number}", phase="released", created=NOW - timedelta(hours=1),
         updated=NOW - timedelta(hours=1), script_path="a.sh", script_sha256="s", request_sha256="r", job_name="train",
-        slots=1, decision_id="d", job_id=number, request_json='{"cpus": 2}',
+        slots=1, decision_id="d", job_id=number, requested=Resources(cpus=2),
     )  # fmt: skip
     made = replace(made, **facts)  # type: ignore[arg-type]
     context.store.add(context.owner, made)

@@ -20,13 +20,14 @@ from tests.watchdog import answer, eventually
 from slurm_agent_tools.errors import MemoryUnreachable
 from slurm_agent_tools.insights import memory_server
 from slurm_agent_tools.models.arguments import ValidateConfig
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services import memory_sync
 from slurm_agent_tools.services.memory_sync import MemorySync
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.store.submissions import Submission
 
 SERVER = str(Path(__file__).with_name("memories.py"))
-ASKED = '{"gpus": 1, "memory_bytes": 17179869184, "time_limit_seconds": 3600, "partition": "gpu"}'
+ASKED = Resources(gpus=1, memory_bytes=17179869184, time_limit_seconds=3600, partition="gpu")
 NOW = datetime.now(UTC)
 pytestmark = pytest.mark.proves("memory-server-is-told")
 
@@ -44,7 +45,7 @@ def submitted(box: Any, number: int, **more: Any) -> Submission:
     made = Submission(
         token=f"t{number}", idempotency_key=f"k{number}", phase=more.pop("phase", "released"), created=created,
         updated=NOW, script_path="train.sh", script_sha256="0" * 64, request_sha256="1" * 64, job_name="train",
-        slots=1, decision_id="d", job_id=number, request_json=ASKED, **more,
+        slots=1, decision_id="d", job_id=number, requested=ASKED, **more,
     )  # fmt: skip
     context.store.add(context.owner, made)
     return made

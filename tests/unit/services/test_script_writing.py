@@ -1,26 +1,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import GenerateScript
-from slurm_agent_tools.models.decision import DecisionShown, PolicyRef, RuleResult
+from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.policy.decide import decide, format_refusal
+from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.services.script_writing import Draft, compose, fallback
-from slurm_agent_tools.services.submission_request import resolved
 from slurm_agent_tools.transport.local import LocalFiles
 
 GIB = 2**30
@@ -225,27 +223,26 @@ async def test_the_guard_lets_ordinary_generated_scripts_pass(facts):
     script = draft(**facts).script
     path = "/tmp/project/scripts/slurm/generated/x.sh"
     reading = await read_script(script.encode(), path, project="/tmp/project", files=LocalFiles())
-    request, resources = resolved(reading.request, (), CLUSTER)
-    plan = PlannedRequest(
-        "generate_script", "/tmp/project", replace(reading, request=request), resources, path=path, size=len(script)
+    context = EvaluationContext(
+        POLICY, "/tmp/project", tool="generate_script", partitions=CLUSTER, path=path, size=len(script)
     )
 
-    decision = decide(plan, POLICY, decision_id="d1")
+    decision = evaluate(reading, context)
 
     assert pins(reading.request, POLICY.policy, CLUSTER) == ()
     assert decision.verdict == "allow", format_refusal(decision)
 
 
-DECISION = DecisionShown(
+DECISION = Decision(
     id="d1",
     verdict="approve",
-    policy=PolicyRef(version="1", sha256="ab"),
-    rules=[
-        RuleResult(id="gpus", outcome="pass", message="fine"),
-        RuleResult(
+    policy=PolicyUsed(version="1", sha256="ab"),
+    rules=(
+        RuleDecision(id="gpus", outcome="pass", message="fine"),
+        RuleDecision(
             id="memory-per-gpu", outcome="approve", message="Too much.\nrm -rf \x1b[31m\udce9", remedy="Write:\n#SBATCH --mem=16G"
         ),
-    ],
+    ),
 )  # fmt: skip
 
 

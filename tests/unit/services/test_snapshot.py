@@ -10,7 +10,7 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import snapshot
 from slurm_agent_tools.slurm.client import SlurmClient
@@ -39,9 +39,8 @@ async def facts(folder: Path, dependency: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(SlurmClient, "job", view)
     made = toolbox(folder, NothingReachesSlurm())
     try:
-        return await snapshot.live_facts(
-            made.context, snapshot.Snapshot({}, (), ()), JobRequest(dependency=dependency), 1
-        )
+        reading = ScriptReading("a.sh", "s", "", JobRequest(dependency=dependency))
+        return await snapshot.live_facts(made.context, snapshot.Snapshot({}, (), ()), reading)
     finally:
         await made.close()
 

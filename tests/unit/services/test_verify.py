@@ -8,7 +8,6 @@ import pytest
 
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources, ScriptReading
-from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 from slurm_agent_tools.services.verification import grown_since, priority
@@ -67,7 +66,7 @@ def test_a_range_of_nodes_may_multiply_memory_and_cpus():
 
 
 def test_the_largest_of_what_was_asked_and_granted_counts_and_nothing_known_is_no_limit():
-    granted = ResourcesShown(partition="gpu", cpus=8, gpus=2)
+    granted = Resources(partition="gpu", cpus=8, gpus=2)
     assert grown_since([ALLOWED, granted], replace(ALLOWED, cpus=8), started=False) == []
     assert grown_since([Resources()], ALLOWED, started=False) == []
 

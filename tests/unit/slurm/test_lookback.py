@@ -16,9 +16,8 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import job_comment, occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.commands import sacct_waits, squeue
+from slurm_agent_tools.slurm.commands import sacct_waits
 from slurm_agent_tools.transport.base import Completed
-from slurm_agent_tools.units import JobId
 
 CONFIG = b"ClusterName = test\nSLURM_VERSION = 22.05.8\nAccountingStorageType = %s\n"
 TRES = "billing=2,cpu=2,gres/gpu=1,mem=4G,node=1"
@@ -148,20 +147,7 @@ def test_an_accounting_that_is_away_is_an_error_and_no_empty_answer():
         sacct_waits.parse(done(b"", b"sacct: error: slurm_persist_conn_open: failed to open", 0, sacct_waits.argv(2)))
 
 
-# --- the expected start, and the comment ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("said", "seconds"), [(b"N/A\n", None), (b"", None), (b"%d\n" % START, START), (b"N/A\n%d\n" % START, START)]
-)
-def test_the_earliest_start_that_slurm_expects_is_told(said: bytes, seconds: int | None):
-    found = squeue.parse_start(done(said, argv=squeue.start_argv(JobId(7))))
-    assert (None if found is None else found.timestamp()) == seconds
-
-
-def test_a_start_that_cannot_be_read_is_an_error():
-    with pytest.raises(SlurmGarbled):
-        squeue.parse_start(done(b"soon\n", argv=squeue.start_argv(JobId(7))))
+# --- the comment ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("run_id", [None, "exp-7", "a:b", "mlflow/12@node.3+x_y"])

@@ -1,8 +1,7 @@
-"""The ledger's submissions as records of jobs; ledgers of earlier versions have them too."""
+"""The ledger's submissions as records of jobs."""
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.store.database import MIGRATIONS
-from slurm_agent_tools.store.job_records import usage_text
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner, Submission
 
@@ -26,7 +23,7 @@ def submission(number: int = 1, **changes: object) -> Submission:
     plain = Submission(
         token=f"sat-{number}", idempotency_key=f"k{number}", phase="released", created=NOW + timedelta(minutes=number),
         updated=NOW, script_path="train.sh", script_sha256="s", request_sha256="r", job_name="train", slots=1,
-        decision_id="d", job_id=number, request_json='{"cpus": 4, "memory_bytes": 8, "memory": "8B"}',
+        decision_id="d", job_id=number, requested=Resources(cpus=4, memory_bytes=8),
     )  # fmt: skip
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -44,7 +41,7 @@ def test_a_job_is_remembered_with_its_request_its_end_its_use_and_its_result(sto
     store.add(ADA, submission(7, run_id="sweep-7"))
     store.update(
         submission(7), outcome="FAILED", category="missing-module", exit_code=1, partition="gpu", tasks=3,
-        usage_json=usage_text(USED), **ends,
+        usage=USED, **ends,
     )  # fmt: skip
     store.add_result(ADA, "results/a.json", name="a", status="failed", job_id="7_2", at=NOW)
     (found,) = store.history(ADA)
@@ -118,28 +115,3 @@ def test_jobs_without_an_end_are_asked_for_until_slurm_has_forgotten_them(store)
     store.add(ADA, submission(5, seen="RUNNING"))
     store.add(ADA, submission(6, updated=NOW + timedelta(seconds=9)))
     assert [run.job_id for run in store.unended(ADA, before=NOW + timedelta(seconds=1))] == [5, 1]
-
-
-@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
-def test_a_ledger_of_each_earlier_version_is_brought_to_this_one_with_its_jobs(tmp_path, version):
-    with sqlite3.connect(tmp_path / "ledger.sqlite3") as db:
-        for statements in MIGRATIONS[:version]:
-            for statement in filter(str.strip, statements.split(";")):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {version}")
-        db.execute(
-            "INSERT INTO submissions (token, user, project, cluster, idempotency_key, phase, created, updated,"
-            " script_path, script_sha256, request_sha256, job_name, slots, decision_id, job_id, request_json, outcome)"
-            " VALUES ('t', 'ada', '/home/ada/p', 'lab', 'k', 'released', 1, 1, 'a.sh', 's', 'r', 'a', 1, 'd', 7,"
-            " '{\"cpus\": 2}', 'COMPLETED')"
-        )
-        db.execute("INSERT INTO results VALUES ('results/a.json', 'ada', '/home/ada/p', 'lab', 'a', 'success', '7', 1)")
-    db.close()
-    opened = Store(tmp_path)
-    (found,) = opened.history(ADA)
-    assert (found.job_id, found.state, found.requested, found.usage) == ("7", "COMPLETED", Resources(cpus=2), None)
-    assert found.result_path == "results/a.json"
-    (run,) = opened.accepted(ADA)
-    opened.update(run, usage_json=usage_text(USED), partition="gpu")
-    assert [(one.usage, one.partition) for one in opened.history(ADA)] == [(USED, "gpu")]
-    opened.close()

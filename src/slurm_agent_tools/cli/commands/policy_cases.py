@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.cli.commands.policy_check import check, check_bytes
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.models.decision import DecisionShown
+from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.policy.document import SETTABLE, VIOLATIONS
 from slurm_agent_tools.policy.field_types import Part
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
@@ -102,14 +102,14 @@ def read(path: Path) -> Iterator[PolicyCase]:
             ) from error
 
 
-def judge_case(case: PolicyCase, path: Path, loaded: LoadedPolicy, settings: Settings) -> DecisionShown:
+def judge_case(case: PolicyCase, path: Path, loaded: LoadedPolicy, settings: Settings) -> Decision:
     """What the policy says about one case."""
     project = str(settings.project_root.resolve())
     if case.script is not None and "\n" not in case.script:
         return anyio.run(check, str(path.parent / case.script), loaded, settings)
     text = case.script if case.script is not None else _script(case.request or {})
 
-    async def inline() -> DecisionShown:
+    async def inline() -> Decision:
         data = text.encode()
         return await check_bytes(data, "case.sh", loaded, project=project, justification=case.justification)
 
@@ -122,12 +122,12 @@ def _script(request: Mapping[str, Any]) -> str:
     return "\n".join(["#!/bin/bash", *lines, "hostname", ""])
 
 
-def decision_text(decision: DecisionShown) -> set[str]:
+def decision_text(decision: Decision) -> set[str]:
     """The rules that have something against it."""
     return {rule.id for rule in decision.rules if rule.outcome in VIOLATIONS}
 
 
-def difference(case: PolicyCase, decision: DecisionShown) -> str | None:
+def difference(case: PolicyCase, decision: Decision) -> str | None:
     """How the decision differs from what is expected, or None."""
     if decision.verdict != case.expect.verdict:
         why = "; ".join(f"{rule.id}: {rule.message}" for rule in decision.rules if rule.outcome in VIOLATIONS)
@@ -136,5 +136,5 @@ def difference(case: PolicyCase, decision: DecisionShown) -> str | None:
     return f"{', '.join(sorted(silent))} did not speak" if silent else None
 
 
-def _warned(decision: DecisionShown) -> set[str]:
+def _warned(decision: Decision) -> set[str]:
     return {rule.id for rule in decision.rules if rule.outcome == "warn"}

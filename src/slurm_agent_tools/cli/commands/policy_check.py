@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 
 from slurm_agent_tools.api import printing, render, serialize
-from slurm_agent_tools.models.decision import DecisionShown
-from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.policy.decide import check_text
+from slurm_agent_tools.models.decision import Decision, decision_shown
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy
-from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services.submission_request import resolved
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.transport.local import LocalFiles
 
@@ -27,7 +23,7 @@ def judge(names: list[str], loaded: LoadedPolicy, settings: Settings, *, as_json
     for name in names:
         decision = anyio.run(check, name, loaded, settings)
         verdicts.append(decision.verdict)
-        body = {"script": name, **decision.model_dump(mode="json")}
+        body = {"script": name, **decision_shown(decision).model_dump(mode="json")}
         if as_json:
             printing.lines([serialize.text(body)])
         else:
@@ -35,26 +31,21 @@ def judge(names: list[str], loaded: LoadedPolicy, settings: Settings, *, as_json
     return DONE if set(verdicts) <= {"allow"} else BLOCKED
 
 
-async def check(name: str, loaded: LoadedPolicy, settings: Settings) -> DecisionShown:
+async def check(name: str, loaded: LoadedPolicy, settings: Settings) -> Decision:
     """The decision on one script, as far as it can be told without a cluster."""
     project = str(settings.project_root.resolve())
     data, problem = _read(Path(name), loaded.policy.sizes.script_bytes)
     if data is None:
-        return check_text(None, problem, loaded, project=project, resources=Resources())
+        return evaluate(None, EvaluationContext(loaded, project, problem=problem))
     return await check_bytes(data, _shown(name, project), loaded, project=project)
 
 
 async def check_bytes(
     data: bytes, shown: str, loaded: LoadedPolicy, *, project: str, justification: str | None = None
-) -> DecisionShown:
+) -> Decision:
     """The decision on a script's bytes; `shown` is the path that it has in the project."""
     reading = await read_script(data, shown, project=project, files=LocalFiles())
-    pinned = pins(reading.request, loaded.policy, None)
-    request, resources = resolved(reading.request, pinned, None)
-    reading = replace(reading, request=request)
-    return check_text(
-        reading, None, loaded, project=project, resources=resources, pinned=pinned, justification=justification
-    )
+    return evaluate(reading, EvaluationContext(loaded, project, justification=justification))
 
 
 def _shown(name: str, project: str) -> str:

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Callable
 
 from slurm_agent_tools.cli.commands import policy_cases, policy_check, policy_log, policy_show, policy_trust
-from slurm_agent_tools.services.context import load_policy_for
-from slurm_agent_tools.services.context_registry import ledger_folder
-from slurm_agent_tools.settings import load
+from slurm_agent_tools.policy import policy_files
+from slurm_agent_tools.settings import Settings, load
 
 _METAVAR = "check|test|show|explain|schema|trust|export|log"
 
@@ -40,12 +39,12 @@ def run(args: argparse.Namespace) -> int:
     settings = load()
     without_policy: dict[str, Callable[[], int]] = {
         "schema": policy_show.schema,
-        "log": lambda: policy_log.show(ledger_folder(settings).folder / "decisions.jsonl", args),
+        "log": lambda: _log(args, settings),
         "trust": lambda: policy_trust.run(args),
     }
     if args.what in without_policy:
         return without_policy[args.what]()
-    loaded = load_policy_for(settings)
+    loaded = policy_files.load_for(settings.project_root, settings.policy)
     with_policy: dict[str, Callable[[], int]] = {
         "check": lambda: policy_check.judge(args.files, loaded, settings, as_json=args.json),
         "test": lambda: policy_cases.run(args, loaded, settings),
@@ -54,3 +53,10 @@ def run(args: argparse.Namespace) -> int:
         "show": lambda: policy_show.show(loaded, as_json=args.json),
     }
     return with_policy[args.what]()
+
+
+def _log(args: argparse.Namespace, settings: Settings) -> int:
+    """What was decided here."""
+    from slurm_agent_tools.services.context_registry import ledger_folder  # noqa: PLC0415 - checking a script loads no ledger
+
+    return policy_log.show(ledger_folder(settings).folder / "decisions.jsonl", args)

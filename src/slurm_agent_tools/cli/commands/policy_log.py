@@ -7,11 +7,15 @@ import json
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.store import decision_log
 from slurm_agent_tools.units import parse_time_limit
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.store.decision_log import Entry
+
 
 DONE = 0
 
@@ -51,7 +55,7 @@ def show(path: Path, args: argparse.Namespace) -> int:
     return DONE
 
 
-def _newest(kept: list[decision_log.Entry], args: argparse.Namespace) -> list[decision_log.Entry]:
+def _newest(kept: list[Entry], args: argparse.Namespace) -> list[Entry]:
     """Those that are asked for; what is left out without having been asked for is told."""
     if args.last is None and args.since is None and len(kept) > _LAST:
         printing.note(f"the newest {_LAST} of {len(kept)}; --last N or --since TIME shows more")
@@ -61,14 +65,14 @@ def _newest(kept: list[decision_log.Entry], args: argparse.Namespace) -> list[de
     return kept[-args.last :] if args.last > 0 else []
 
 
-def _print(entries: list[decision_log.Entry], *, as_json: bool) -> None:
+def _print(entries: list[Entry], *, as_json: bool) -> None:
     if as_json:
         printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
     else:
         printing.show([render.Line(render.plain(_line(entry)), str(entry["verdict"])) for entry in entries])
 
 
-def _line(entry: decision_log.Entry) -> str:
+def _line(entry: Entry) -> str:
     about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
     rules = entry.get("rules")
     spoken = [str(rule["id"]) for rule in rules] if isinstance(rules, list) else []
@@ -95,7 +99,7 @@ def _duration(text: str) -> int:
         raise InputError("since", text, "is no time and no duration", hint=hint) from error
 
 
-def _wanted(entry: decision_log.Entry, args: argparse.Namespace, since: datetime | None) -> bool:
+def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> bool:
     rules = entry.get("rules")
     ids = {str(rule["id"]) for rule in rules} if isinstance(rules, list) else set()
     return (
@@ -107,8 +111,10 @@ def _wanted(entry: decision_log.Entry, args: argparse.Namespace, since: datetime
     )
 
 
-def _entries(path: Path, start: int) -> tuple[list[decision_log.Entry], int]:
+def _entries(path: Path, start: int) -> tuple[list[Entry], int]:
     """The whole lines from a place on, and the place behind them; damaged ones are told. Raises StorageError."""
+    from slurm_agent_tools.store import decision_log  # noqa: PLC0415 - the other policy commands load no ledger
+
     found = decision_log.read(path, start)
     if found.damaged:
         printing.note(f"{found.damaged} lines of {path} were cut off, by a full disk or a crash, and are left out")

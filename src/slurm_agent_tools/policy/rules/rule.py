@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from slurm_agent_tools.models.decision import Outcome, RuleResult
+from slurm_agent_tools.models.decision import Outcome, RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
-from slurm_agent_tools.models.shapes import EvidenceLine
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
@@ -76,7 +75,7 @@ class Rule:
         """True where this rule has something to judge; an absent script is script-exists' business."""
         return plan.tool in self.tools and (plan.reading is not None or not self.script)
 
-    def check(self, plan: PlannedRequest, policy: Policy) -> RuleResult:
+    def check(self, plan: PlannedRequest, policy: Policy) -> RuleDecision:
         """What this rule says about the plan."""
         if plan.tool not in self.tools:
             return self._silent(f"Does not concern {plan.tool}.")
@@ -85,18 +84,18 @@ class Rule:
         if self.live and plan.live is None:
             return self._silent("Needs the cluster's facts of the moment, which were not asked for.")
         verdict = self.judge(plan, policy)
-        return RuleResult(
+        return RuleDecision(
             id=self.id,
             outcome=verdict.outcome,
             message=verdict.message,
             observed=verdict.observed,
             limit=verdict.limit,
             remedy=verdict.remedy,
-            evidence=[EvidenceLine(file=e.file, line=e.line, text=e.text) for e in verdict.evidence],
+            evidence=tuple(verdict.evidence),
         )
 
-    def _silent(self, message: str) -> RuleResult:
-        return RuleResult(id=self.id, outcome="not_evaluated", message=message)
+    def _silent(self, message: str) -> RuleDecision:
+        return RuleDecision(id=self.id, outcome="not_evaluated", message=message)
 
 
 def passed(message: str, observed: str | float | None = None, limit: str | float | None = None) -> Judgement:

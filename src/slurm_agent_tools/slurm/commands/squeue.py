@@ -14,7 +14,7 @@ from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.slurm.commands.columns import SEPARATOR, garbled
 from slurm_agent_tools.slurm.queue import Columns, Queue
 from slurm_agent_tools.transport.base import Completed
-from slurm_agent_tools.units import JobId, parse_elapsed, parse_job_id, parse_time
+from slurm_agent_tools.units import parse_elapsed, parse_job_id, parse_time
 
 # squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
 # %l limit, %M elapsed, %N nodes, %n nodes of --nodelist, %D node count, %C CPUs, %E dependency, %k comment, %j name.
@@ -51,21 +51,6 @@ def argv(mark: str = "") -> list[str]:
     """
     columns = f"{SEPARATOR}{mark}".join([INNER.join(_HEAD.values()), *_TAIL.values()])
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
-
-
-def start_argv(job_id: JobId) -> list[str]:
-    """When Slurm expects a pending job, or each part of it, to start."""
-    return ["squeue", "--start", "--noheader", f"--jobs={job_id}", "--format=%S"]
-
-
-def parse_start(done: Completed) -> datetime | None:
-    """The earliest expected start; None where Slurm expects nothing yet. Raises SlurmUnreachable and SlurmGarbled."""
-    columns.check(done)
-    try:
-        starts = [parse_time(line) for line in columns.text(done.stdout).splitlines()]
-    except ValueError as error:
-        raise garbled(done, str(error)) from error
-    return min((start for start in starts if start is not None), default=None)
 
 
 def parse(done: Completed) -> Queue:

@@ -1,0 +1,148 @@
+"""Draws the rooms of `src`: how large each is, which rooms it looks into, and what the house does not want.
+
+    python scripts/rooms.py          the table, and 1 when a rule of docs/decisions/rooms.md is broken
+
+A room is a folder of `src/slurm_agent_tools`, or one of the three files beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import grimp
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "slurm_agent_tools"
+REASONS = ROOT / "docs" / "decisions" / "rooms.md"
+TOP = "slurm_agent_tools"
+REGISTRIES = ("services", "policy.rules", "slurm.commands", "cli.commands")
+"""Folders of which each module is one more of its kind: that one place lists it is no sign of a wrong cut."""
+MOST_ROOMS, MOST_LINES, MOST_SINGLE = 20, 7000, 25
+MEDIAN = (80, 200)
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Lines by module, and who imports whom; names without the package's own."""
+
+    lines: Mapping[str, int]
+    importers: Mapping[str, frozenset[str]]
+    arrows: Mapping[str, frozenset[str]]
+
+    @property
+    def rooms(self) -> dict[str, int]:
+        """Lines by room, largest first."""
+        sizes: Counter[str] = Counter()
+        for name, count in self.lines.items():
+            sizes[room(name)] += count
+        return dict(sizes.most_common())
+
+    def single(self) -> dict[str, str]:
+        """Modules that one other imports, outside the registries: module -> its importer."""
+        found = {}
+        for name in self.lines:
+            if not name.startswith(tuple(f"{one}." for one in REGISTRIES)) and len(self.importers[name]) == 1:
+                found[name] = next(iter(self.importers[name]))
+        return found
+
+
+def room(module: str) -> str:
+    """The room of a module."""
+    return module.split(".", 1)[0]
+
+
+def read() -> House:
+    """The house as it stands. A package counts by what is in its `__init__`, and not where that is its docstring."""
+    graph = grimp.build_graph(TOP, exclude_type_checking_imports=False)
+    lines, importers, arrows = {}, {}, defaultdict(set)
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        count = len(path.read_text(encoding="utf-8").splitlines())
+        full = f"{TOP}.{name}" if name else TOP
+        if full not in graph.modules or (parts[-1] == "__init__" and count < 10):
+            continue
+        lines[name] = count
+        by = {one.removeprefix(f"{TOP}.") for one in graph.find_modules_that_directly_import(full)}
+        importers[name] = frozenset(by - {name})
+        for one in by:
+            if room(one) != room(name):
+                arrows[room(one)].add(room(name))
+    return House(lines, importers, {one: frozenset(others) for one, others in arrows.items()})
+
+
+def circles(arrows: Mapping[str, frozenset[str]]) -> list[str]:
+    """Rooms from which a way leads back to themselves."""
+    return sorted(start for start in arrows if start in _reached(arrows, arrows[start]))
+
+
+def _reached(arrows: Mapping[str, frozenset[str]], first: Iterable[str]) -> set[str]:
+    found, waiting = set(), list(first)
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += arrows.get(one, frozenset())
+    return found
+
+
+def reasons(text: str) -> set[str]:
+    """Modules with a reason to have one importer: the first column of the table in the decision."""
+    return set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE))
+
+
+def complaints(house: House, given: set[str]) -> list[str]:
+    """What breaks a rule of the house, a sentence each."""
+    found = [f"{name} can be reached from itself" for name in circles(house.arrows)]
+    if len(house.rooms) > MOST_ROOMS:
+        found.append(f"there are {len(house.rooms)} rooms, at most {MOST_ROOMS} are wanted")
+    found += [
+        f"{name} has {size} lines, at most {MOST_LINES}" for name, size in house.rooms.items() if size > MOST_LINES
+    ]
+    middle = median(house.lines.values())
+    if not MEDIAN[0] <= middle <= MEDIAN[1]:
+        found.append(f"the median module has {middle:.0f} lines")
+    single = house.single()
+    if len(single) > MOST_SINGLE:
+        found.append(f"{len(single)} modules have one importer, at most {MOST_SINGLE} may")
+    found += [
+        f"{name} is imported by {by} alone and has no reason in {REASONS.name}"
+        for name, by in single.items()
+        if name not in given
+    ]
+    found += [f"{name} has a reason in {REASONS.name} and needs none" for name in sorted(given - single.keys())]
+    return found + shared(house)
+
+
+def shared(house: House) -> list[str]:
+    """Modules, rooms among them, that share a name."""
+    places = defaultdict(set)
+    for name in house.lines:
+        places[name.rsplit(".", 1)[-1]].add(name)
+    for name in house.rooms:
+        places[name].add(name)
+    return [f"{' and '.join(sorted(names))} share a name" for _, names in sorted(places.items()) if len(names) > 1]
+
+
+def main() -> int:
+    """Print the drawing; 1 when a rule is broken."""
+    house = read()
+    modules = Counter(room(name) for name in house.lines)
+    print(f"{'room':<12} {'modules':>7} {'lines':>6}  looks into")
+    for name, size in house.rooms.items():
+        print(f"{name:<12} {modules[name]:>7} {size:>6}  {', '.join(sorted(house.arrows.get(name, ())))}")
+    print(f"{len(house.rooms)} rooms, {len(house.lines)} modules, {sum(house.lines.values())} lines", end="")
+    print(f", median {median(house.lines.values()):.0f}, {len(house.single())} with one importer")
+    found = complaints(house, reasons(REASONS.read_text(encoding="utf-8")))
+    for one in found:
+        print(one)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
