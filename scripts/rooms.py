@@ -1,13 +1,16 @@
 """Draws the rooms of `src`: how large each is, which rooms it looks into, and what the house does not want.
 
     python scripts/rooms.py          the table, and 1 when a rule of docs/decisions/rooms.md is broken
+    python scripts/rooms.py --page   the page docs/reference/modules.md, to be written there
 
 A room is a folder of `src/slurm_agent_tools`, or one of the three files beside them.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +27,10 @@ REGISTRIES = ("services", "policy.rules", "slurm.commands", "cli.commands")
 """Folders of which each module is one more of its kind: that one place lists it is no sign of a wrong cut."""
 MOST_ROOMS, MOST_LINES, MOST_SINGLE = 20, 7000, 25
 MEDIAN = (80, 200)
+HEAD = """# Modules
+
+Every module by its room, as it says of itself. [The map](../concepts/rooms.md) tells what the rooms are for and where
+a change goes. `python scripts/rooms.py --page` prints this page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +108,65 @@ def complaints(house: House, given: set[str]) -> list[str]:
     found = [f"{name} can be reached from itself" for name in circles(house.arrows)]
     if len(house.rooms) > MOST_ROOMS:
         found.append(f"there are {len(house.rooms)} rooms, at most {MOST_ROOMS} are wanted")
-    found += [
-        f"{name} has {size} lines, at most {MOST_LINES}" for name, size in house.rooms.items() if size > MOST_LINES
-    ]
+    large = [(name, size) for name, size in house.rooms.items() if size > MOST_LINES]
+    found += [f"{name} has {size} lines, at most {MOST_LINES} are wanted" for name, size in large]
     middle = median(house.lines.values())
     if not MEDIAN[0] <= middle <= MEDIAN[1]:
         found.append(f"the median module has {middle:.0f} lines")
     single = house.single()
     if len(single) > MOST_SINGLE:
         found.append(f"{len(single)} modules have one importer, at most {MOST_SINGLE} may")
-    found += [
-        f"{name} is imported by {by} alone and has no reason in {REASONS.name}"
-        for name, by in single.items()
-        if name not in given
-    ]
+    alone = [(name, by) for name, by in single.items() if name not in given]
+    found += [f"{name} is imported by {by} alone and has no reason in {REASONS.name}" for name, by in alone]
     found += [f"{name} has a reason in {REASONS.name} and needs none" for name in sorted(given - single.keys())]
-    return found + shared(house)
+    return found + shared(house.lines)
 
 
-def shared(house: House) -> list[str]:
-    """Modules, rooms among them, that share a name."""
+def shared(modules: Iterable[str]) -> list[str]:
+    """Modules that share a name with another or with a room, and public types that do."""
     places = defaultdict(set)
-    for name in house.lines:
+    for name in modules:
         places[name.rsplit(".", 1)[-1]].add(name)
-    for name in house.rooms:
-        places[name].add(name)
+        places[room(name)].add(room(name))
+        for part in ast.parse(source(name).read_text(encoding="utf-8")).body:
+            if isinstance(part, ast.ClassDef) and not part.name.startswith("_"):
+                places[part.name].add(f"{name}.{part.name}")
     return [f"{' and '.join(sorted(names))} share a name" for _, names in sorted(places.items()) if len(names) > 1]
+
+
+def source(module: str) -> Path:
+    """The file of a module."""
+    folder = SOURCE.joinpath(*module.split("."))
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+
+
+def page(house: House) -> str:
+    """The reference page: every module by its room, with the first line of what it says of itself."""
+    blocks = [HEAD]
+    for name in sorted({room(module) for module in house.lines if "." in module}):
+        about = ast.get_docstring(ast.parse((SOURCE / name / "__init__.py").read_text(encoding="utf-8"))) or ""
+        rows = [
+            f"| `{one.removeprefix(f'{name}.')}` | {_first_line(one)} |"
+            for one in sorted(house.lines)
+            if one.startswith(f"{name}.")
+        ]
+        blocks.append(
+            "\n".join([f"## {name}\n", about.split("\n", 1)[0] + "\n", "| module | what |", "|---|---|", *rows])
+        )
+    return "\n\n".join(blocks) + "\n"
+
+
+def _first_line(module: str) -> str:
+    text = ast.get_docstring(ast.parse(source(module).read_text(encoding="utf-8"))) or ""
+    return text.split("\n", 1)[0].replace("|", "\\|")
 
 
 def main() -> int:
     """Print the drawing; 1 when a rule is broken."""
     house = read()
+    if sys.argv[1:] == ["--page"]:
+        print(page(house), end="")
+        return 0
     modules = Counter(room(name) for name in house.lines)
     print(f"{'room':<12} {'modules':>7} {'lines':>6}  looks into")
     for name, size in house.rooms.items():
