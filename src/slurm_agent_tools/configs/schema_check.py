@@ -16,7 +16,9 @@ from slurm_agent_tools.models.submission_answer import Complaint
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
+import sys
 
+from slurm_agent_tools.configs.experiment_config import parse_config
 
 FILE = "configs/schema.json"
 
@@ -173,3 +175,42 @@ def _types(wanted: object) -> str:
 def _short(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 120 else f"{text[:100]}..."
+
+
+# --- The check against a schema in a process of its own, which can be ended: a regular expression or a form m----------
+
+
+SECONDS = 10
+
+MEMORY = 2 * 2**30
+"""Bytes of address space, where the system knows such a limit."""
+
+
+def checked_apart(suffix: str, config: bytes, schema: bytes) -> dict[str, Any]:
+    """What is printed. A configuration that nobody can read was refused before."""
+    try:
+        found = complaints_against(parse_config(config, suffix, "config_path"), schema)
+    except UnusableSchema as error:
+        return {"problem": error.problem, "hint": error.hint}
+    return {"complaints": [complaint.model_dump() for complaint in found]}
+
+
+def main() -> None:
+    """Answer the one question on standard input."""
+    _bound()
+    suffix, size = sys.argv[1], int(sys.argv[2])
+    data = sys.stdin.buffer.read()
+    sys.stdout.write(json.dumps(checked_apart(suffix, data[:size], data[size:])))
+
+
+def _bound() -> None:
+    try:
+        import resource  # noqa: PLC0415 - not everywhere
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))  # should nobody be left to end it
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ import posixpath
 import sys
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.configs import config_checks, experiment_config, isolated_check, schema_check
+from slurm_agent_tools.configs import config_checks, experiment_config, schema_check
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
@@ -26,12 +26,12 @@ _SIMPLER = "Simplify its patterns and its nested forms."
 
 async def complaints_of_schema(data: bytes, suffix: str, schema: bytes) -> list[Complaint]:
     """What the schema says against the configuration. Raises configs.Unusable."""
-    argv = [sys.executable, "-P", "-m", isolated_check.__name__, suffix, str(len(data))]
+    argv = [sys.executable, "-P", "-m", schema_check.__name__, suffix, str(len(data))]
     env = {name: os.environ[name] for name in _NEEDED if name in os.environ}
-    seconds = isolated_check.SECONDS  # nothing in the working folder, which may be the project, is a module: -P
+    seconds = schema_check.SECONDS  # nothing in the working folder, which may be the project, is a module: -P
     done = await process.run(argv, stdin=data + schema, env=env, cwd=os.sep, timeout=seconds, max_output=_LARGEST)
     if done.exit_code is None:
-        raise schema_check.UnusableSchema(f"takes longer than {isolated_check.SECONDS} s to check against", _SIMPLER)
+        raise schema_check.UnusableSchema(f"takes longer than {schema_check.SECONDS} s to check against", _SIMPLER)
     if done.exit_code != 0 or done.truncated:
         raise schema_check.UnusableSchema("cannot be checked against: the check of it broke off", _SIMPLER)
     told = json.loads(done.stdout)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.api import render
-from slurm_agent_tools.configs import isolated_check
+from slurm_agent_tools.configs import schema_check
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.node import Partition
@@ -58,7 +58,7 @@ async def test_a_schema_that_is_broken_is_an_error_and_not_a_config_without_faul
 
 
 async def test_a_schema_that_takes_for_ever_is_an_error_and_holds_nobody_up(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(isolated_check, "SECONDS", 1)
+    monkeypatch.setattr(schema_check, "SECONDS", 1)
     schema = {"properties": {"name": {"pattern": "^(a+)+$"}}}
     folder = project(tmp_path, json.dumps(schema), f"name: {'a' * 50}!\n")
 

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import cast
 
+import anyio
 import anyio.to_thread
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
@@ -16,16 +17,17 @@ from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.server.http import health, refusals, request_limits
+from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError, StorageError
+from slurm_agent_tools.server.http import refusals, request_limits
 from slurm_agent_tools.server.http.host_check import AllowedHosts
 from slurm_agent_tools.server.http.open_sessions import Sessions
 from slurm_agent_tools.server.http.refusals import RequestRefused, unauthorized
 from slurm_agent_tools.server.http.scope_check import HttpVisit, ScopedToolbox, allowed, missing, visit
 from slurm_agent_tools.server.http.tokens import Token, Tokens
-from slurm_agent_tools.services.context import Caller
+from slurm_agent_tools.services.context import LOCAL, Caller, ClusterContext
 from slurm_agent_tools.settings import HttpSettings
 from slurm_agent_tools.text import log_events, sanitize
 
@@ -78,7 +80,7 @@ class Authenticator:
         self._app, self._gate, self._tokens = AuthContextMiddleware(app), gate, tokens
         self._bearer = BearerAuthBackend(Verifier(tokens))
         self._doors, self._settings, self._prefix = doors, settings, prefix
-        self._limits, self._health = request_limits.RequestLimits(settings), health.Health(gate)
+        self._limits, self._health = request_limits.RequestLimits(settings), Health(gate)
         self._sessions, self._visits = Sessions(), set[HttpVisit]()
         self._told = 0.0
 
@@ -114,7 +116,7 @@ class Authenticator:
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         refusals.check_length(headers)
         self._doors.check(headers)
-        if scope["path"] in health.PATHS:
+        if scope["path"] in PATHS:
             await self._report(scope, headers, receive, send)
             return
         if scope["path"] != PATH:
@@ -215,3 +217,63 @@ def _called(body: bytes) -> tuple[str | None, object]:
     params, number = found.get("params"), found.get("id")
     tool = params.get("name") if isinstance(params, dict) else None
     return str(tool), number if isinstance(number, int | str) else None
+
+
+# --- `/healthz` says that the process lives, `/readyz` that it can do its work ----------------------------------------
+
+
+LIVES, READY = "/healthz", "/readyz"
+
+PATHS = frozenset({LIVES, READY})
+
+_KEPT = 5.0
+
+_LONGEST = 8.0
+
+
+class Health:
+    """Looks at most every five seconds, however often it is asked."""
+
+    def __init__(self, gate: ScopedToolbox) -> None:
+        self._gate, self._lock = gate, anyio.Lock()
+        self._seen: dict[str, str] = {}
+        self._at = -_KEPT
+
+    async def answer(self, path: str, *, known: bool) -> JSONResponse:
+        """The answer; what exactly is wrong is told to the `known` alone."""
+        found = {} if path == LIVES else await self._look()
+        if path == READY and self._gate.stopping.is_set():
+            found = {**found, "server": "stopping"}
+        good = all(value.startswith("ok") for value in found.values())
+        body = {"status": "ok" if good else "unavailable"} | (found if known else {})
+        return JSONResponse(body, 200 if good else 503, {"Cache-Control": "no-store"})
+
+    async def _look(self) -> dict[str, str]:
+        async with self._lock:
+            if time.monotonic() - self._at >= _KEPT:
+                self._seen = await self._probe()
+                self._at = time.monotonic()
+            return self._seen
+
+    async def _probe(self) -> dict[str, str]:
+        found = {"ledger": "not reached", "slurm": "no answer"}
+        with anyio.move_on_after(_LONGEST):
+            try:
+                context, usual = await self._context()
+                await context.db(context.store.probe)
+                found["ledger"] = "ok"
+                if usual:
+                    await context.slurm.partitions()
+                found["slurm"] = "ok" if usual else "ok, as no cluster is the usual one"
+            except AgentToolsError as error:
+                found["slurm" if found["ledger"] == "ok" else "ledger"] = error.message
+        return found
+
+    async def _context(self) -> tuple[ClusterContext, bool]:
+        """The context to look at, and whether its cluster is the usual one. With several clusters there may be none."""
+        try:
+            return await self._gate.registry.at(None), True
+        except ConfigError:
+            raise
+        except InputError:
+            return await self._gate.registry.at(LOCAL), False

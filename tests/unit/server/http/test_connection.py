@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from slurm_agent_tools.server.http import held_connections
-from slurm_agent_tools.server.http.held_connections import HELD_BY, Connection, Crowd
-from slurm_agent_tools.server.http.request_limits import ADMITTED
+from slurm_agent_tools.server.http import request_limits
+from slurm_agent_tools.server.http.request_limits import ADMITTED, HELD_BY, Connection, Crowd
 from slurm_agent_tools.settings import HttpSettings
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -93,8 +92,8 @@ class Inner(asyncio.Protocol):
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(held_connections.asyncio, "get_running_loop", made.get_running_loop)
-    monkeypatch.setattr(held_connections.time, "monotonic", made.monotonic)
+    monkeypatch.setattr(request_limits.asyncio, "get_running_loop", made.get_running_loop)
+    monkeypatch.setattr(request_limits.time, "monotonic", made.monotonic)
     return made
 
 

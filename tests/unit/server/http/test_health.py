@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError, SlurmUnreachable, StorageError
-from slurm_agent_tools.server.http.health import LIVES, READY, Health
+from slurm_agent_tools.server.http.auth import LIVES, READY, Health
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
 
 
