@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from slurm_agent_tools.models import answers, report, result, shapes, status_answer, submission_answer
+from slurm_agent_tools.models import diagnosis_answer, report, result, shapes, status_answer, submission_answer
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, Reply
 
@@ -17,7 +17,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "generate_script": submission_answer.GenerateReply,
     "submit_job": submission_answer.SubmitReply,
     "wait_for_job": report.WaitReply,
-    "analyze_log": answers.AnalyzeReply,
+    "analyze_log": diagnosis_answer.AnalyzeReply,
     "save_result": result.SaveReply,
     "compare_results": result.CompareReply,
     "cancel_job": submission_answer.CancelReply,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from slurm_agent_tools.models import answers, arguments, report, result, shapes, status_answer, submission_answer
+from slurm_agent_tools.models import arguments, shapes
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.context_registry import ContextRegistry, OpenedContexts
 from slurm_agent_tools.settings import Settings
@@ -19,6 +19,7 @@ from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, asker
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.models import diagnosis_answer, report, result, status_answer, submission_answer
     from slurm_agent_tools.services.approval import Consult
     from slurm_agent_tools.services.memory_sync import MemorySync
     from slurm_agent_tools.services.views import Body
@@ -154,7 +155,7 @@ class Toolbox:
 
         return await waiting.wait_for_job(call.context, ask, call.caller, call.progress)
 
-    async def analyze_log(self, ask: arguments.AnalyzeLog, call: ToolCall) -> answers.AnalyzeReply:
+    async def analyze_log(self, ask: arguments.AnalyzeLog, call: ToolCall) -> diagnosis_answer.AnalyzeReply:
         """See services."""
         from slurm_agent_tools.services import log_analysis
 

@@ -13,7 +13,7 @@ from slurm_agent_tools.diagnosis.log_figures import errors, stderr_first
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import EvidenceLine

@@ -12,7 +12,7 @@ from slurm_agent_tools.diagnosis.job_parts import by_state
 from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets, RunEnding, advise, shares
 from slurm_agent_tools.diagnosis.phrases import code, duration, inert, percent, size
 from slurm_agent_tools.insights.usage import GPUS, GpuUse, gpu_kinds, measured, memory, ran, seconds, total, usage
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Step, Usage
 from slurm_agent_tools.models.report import CompletionReport, Cost, GpuUseShown, QueueSeen, StepShown, UsageShown
 from slurm_agent_tools.models.shapes import ResourcesShown

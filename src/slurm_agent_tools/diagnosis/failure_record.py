@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from slurm_agent_tools.diagnosis.job_facts import evidence, peak
 from slurm_agent_tools.diagnosis.phrases import duration, flat, inert, outcome, size
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from slurm_agent_tools.diagnosis.phrases import percent
 from slurm_agent_tools.insights import usage
 from slurm_agent_tools.insights.usage import at_once
-from slurm_agent_tools.models.answers import Diagnosis
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Usage
 from slurm_agent_tools.models.report import Efficiency, Recommendation, RequestChange
 from slurm_agent_tools.settings import EfficiencySettings, RateSettings

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.answers import RunningShown
-from slurm_agent_tools.models.shapes import Alert, BriefShown, JobShown, Reply, ResourcesShown, Shape
+from slurm_agent_tools.models.shapes import Alert, BriefShown, JobShown, Reply, ResourcesShown, RunningShown, Shape
 
 
 class Efficiency(Shape):

@@ -13,8 +13,8 @@ from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.api.schemas import REPLIES, Schema, input_schema, output_schema
 from slurm_agent_tools.models import (
     advice,
-    answers,
     decision,
+    diagnosis_answer,
     remembered_job,
     report,
     result,
@@ -22,12 +22,12 @@ from slurm_agent_tools.models import (
     status_answer,
     submission_answer,
 )
-from slurm_agent_tools.models.remembered_job import HistoryReply, JobReply
+from slurm_agent_tools.models.history_answer import HistoryReply, JobReply
 from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
 from slurm_agent_tools.server.resources import RESOURCES
 from slurm_agent_tools.settings import FILE_NAME, Settings
 
-_MODELS = (answers, decision, report, advice, result, remembered_job, shapes, status_answer, submission_answer)
+_MODELS = (diagnosis_answer, decision, report, advice, result, remembered_job, shapes, status_answer, submission_answer)
 _DEFS = "#/$defs/"
 
 _PLAIN = {"integer": "whole number", "boolean": "true or false", "string": "text"}

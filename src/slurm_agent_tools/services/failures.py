@@ -17,8 +17,8 @@ from slurm_agent_tools.diagnosis.failure_record import (
     same,
 )
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.answers import Diagnosis
 from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.services import decisions, log_analysis, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
-from slurm_agent_tools.models import answers
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
@@ -12,10 +12,13 @@ from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import JobId
 
+if TYPE_CHECKING:
+    from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+
 _KEPT = {"category", "confidence", "escalation", "explanation", "suggestions", "proposed_change"}
 
 
-def known_outcome(job: Job, diagnosis: answers.Diagnosis) -> str:
+def known_outcome(job: Job, diagnosis: Diagnosis) -> str:
     """The diagnosis of a job for the ledger, without its evidence and without secrets of a log."""
     kept = diagnosis.model_dump(include=_KEPT)
     return json.dumps(
@@ -23,14 +26,16 @@ def known_outcome(job: Job, diagnosis: answers.Diagnosis) -> str:
     )
 
 
-def remembered(run: Submission | None, job: Job) -> answers.Diagnosis | None:
+def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
     """What analyze_log found of this very job; None where it did not look at it since it ended."""
     if run is None or run.diagnosis_json is None or run.analysed is None:
         return None
     told = json.loads(run.diagnosis_json)
     if told["job_id"] != str(job.job_id) or (job.ended is not None and job.ended > run.analysed):
         return None
-    return answers.Diagnosis.model_validate(told["diagnosis"])
+    from slurm_agent_tools.models.diagnosis_answer import Diagnosis  # noqa: PLC0415 - get_status reads this file without it
+
+    return Diagnosis.model_validate(told["diagnosis"])
 
 
 def cancelled(job_id: JobId, reason: str) -> str:
@@ -56,9 +61,7 @@ def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | No
     return f"It was cancelled{by}{with_words}."
 
 
-def explained(
-    context: ClusterContext, run: Submission | None, job: Job, diagnosis: answers.Diagnosis
-) -> answers.Diagnosis:
+def explained(context: ClusterContext, run: Submission | None, job: Job, diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis; of a job that cancel_job ended with the words given there, and nobody has to ask who did it."""
     told = cause(context, run, job)
     if diagnosis.category != "cancelled" or reason(run, job) is None or told is None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
-from slurm_agent_tools.models import answers
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, parse_job_id
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 
 _LOOKS = 20
 
@@ -114,7 +116,7 @@ async def remember(context: ClusterContext, view: JobView) -> Submission | None:
     return run
 
 
-async def settle(context: ClusterContext, view: JobView, diagnosis: answers.Diagnosis | None = None) -> None:
+async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | None = None) -> None:
     """Complete the submission's record with its end, and with what analyze_log found."""
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     if run is not None:
@@ -122,7 +124,7 @@ async def settle(context: ClusterContext, view: JobView, diagnosis: answers.Diag
 
 
 async def _complete(
-    context: ClusterContext, run: Submission, view: JobView, diagnosis: answers.Diagnosis | None = None
+    context: ClusterContext, run: Submission, view: JobView, diagnosis: Diagnosis | None = None
 ) -> None:
     read: dict[str, object] = {}
     if diagnosis is not None:

@@ -10,8 +10,8 @@ import anyio.to_thread
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
-from slurm_agent_tools.models.answers import AnalyzeReply, RecentFailure
 from slurm_agent_tools.models.arguments import AnalyzeLog
+from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, RecentFailure
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.remembered_job import JobRecord

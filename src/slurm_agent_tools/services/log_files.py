@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.diagnosis import excerpt
 from slurm_agent_tools.diagnosis.excerpt import LogText, assemble
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.models.answers import LogFile
+from slurm_agent_tools.models.diagnosis_answer import LogFile
 from slurm_agent_tools.models.shapes import EvidenceLine
 from slurm_agent_tools.services import log_parts, project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.models import submission_answer
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services import jobs
@@ -19,6 +18,7 @@ from slurm_agent_tools.store.submissions import GIVEN_UP, Phase, Submission
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.models.submission_answer import SubmitReply
     from slurm_agent_tools.services.submission_request import SubmissionRequest
 
 
@@ -49,9 +49,7 @@ async def earlier(context: ClusterContext, case: SubmissionRequest) -> Submissio
     )
 
 
-async def answer(
-    context: ClusterContext, case: SubmissionRequest, before: Submission
-) -> submission_answer.SubmitReply | None:
+async def answer(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
     """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
@@ -70,9 +68,7 @@ async def answer(
     return await (_go_on(context, case, before, found) if found else _missing(context, case, before))
 
 
-async def _missing(
-    context: ClusterContext, case: SubmissionRequest, before: Submission
-) -> submission_answer.SubmitReply | None:
+async def _missing(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     if before.job_id is not None:  # Slurm took it and has forgotten it: it is over, and not sent again
@@ -88,7 +84,7 @@ async def _missing(
 
 async def _go_on(
     context: ClusterContext, case: SubmissionRequest, before: Submission, found: Sequence[Job]
-) -> submission_answer.SubmitReply | None:
+) -> SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again

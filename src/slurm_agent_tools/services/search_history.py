@@ -10,16 +10,16 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.job_search import search, similar, tags
 from slurm_agent_tools.insights.memory_server import memory
 from slurm_agent_tools.insights.run_sizes import Advice, Figure, advise
-from slurm_agent_tools.models.remembered_job import (
+from slurm_agent_tools.models.history_answer import (
     AdviceShown,
     FigureShown,
     HistoryReply,
-    JobRecord,
     MemoryServerJob,
     MemoryServerRecord,
     PastJob,
     RememberedUsage,
 )
+from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.scripts.resources_asked import resolve
 from slurm_agent_tools.services import present, project_paths

@@ -7,11 +7,10 @@ from dataclasses import replace
 from slurm_agent_tools.diagnosis import job_parts, phrases
 from slurm_agent_tools.diagnosis.alert_types import named, span
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
-from slurm_agent_tools.models.answers import RunningShown
 from slurm_agent_tools.models.arguments import WaitForJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.report import WaitReply
-from slurm_agent_tools.models.shapes import JobShown
+from slurm_agent_tools.models.shapes import JobShown, RunningShown
 from slurm_agent_tools.services import alert_wait, completion_report, job_alerts, job_outcome, jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.drift import DriftWatch

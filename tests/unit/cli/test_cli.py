@@ -13,7 +13,7 @@ from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import tool_command
 from slurm_agent_tools.cli.commands.tool_command import POSITIONAL, options, read
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import answers, arguments, report, shapes, submission_answer
+from slurm_agent_tools.models import arguments, diagnosis_answer, report, shapes, submission_answer
 from slurm_agent_tools.models import decision as decision_module
 from slurm_agent_tools.settings import Settings
 
@@ -168,7 +168,7 @@ REPLY = {"summary": "So.", "as_of": NOW}
         ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="submitted", **REPLY), 0),
         ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="blocked", **REPLY), 3),
         ("submit_job", ["a.sh"], submission_answer.SubmitReply(status="unconfirmed", **REPLY), 4),
-        ("analyze_log", ["7"], answers.AnalyzeReply(status="no_log", **REPLY), 1),
+        ("analyze_log", ["7"], diagnosis_answer.AnalyzeReply(status="no_log", **REPLY), 1),
         ("validate_config", ["c.yaml"], submission_answer.ValidateReply(status="invalid", **REPLY), 2),
         ("cancel_job", ["7", "--reason", "r"], submission_answer.CancelReply(status="already_finished", **REPLY), 0),
     ],

@@ -18,7 +18,15 @@ from mcp.server import MCPServer
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import catalogue, serialize
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import answers, arguments, report, result, shapes, status_answer, submission_answer
+from slurm_agent_tools.models import (
+    arguments,
+    diagnosis_answer,
+    report,
+    result,
+    shapes,
+    status_answer,
+    submission_answer,
+)
 from slurm_agent_tools.server import mcp_server
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.services.context import Caller
@@ -38,7 +46,7 @@ ANSWERS: dict[str, shapes.Reply] = {
         human_action_required=False,
     ),
     "wait_for_job": report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB),
-    "analyze_log": answers.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
+    "analyze_log": diagnosis_answer.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
     "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW),
     "compare_results": result.CompareReply(
         status="ok", summary="Same.", as_of=NOW, metrics={},

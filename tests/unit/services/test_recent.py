@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
-from slurm_agent_tools.models.answers import RecentFailure
 from slurm_agent_tools.models.arguments import AnalyzeLog
+from slurm_agent_tools.models.diagnosis_answer import RecentFailure
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services import log_analysis
 from slurm_agent_tools.services.context import Caller, ClusterContext

@@ -11,7 +11,7 @@ import pytest
 from slurm_agent_tools.api import catalogue, printing, render, schemas, serialize
 from slurm_agent_tools.diagnosis.excerpt import clean
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models import answers, report, result, shapes, submission_answer
+from slurm_agent_tools.models import diagnosis_answer, report, result, shapes, submission_answer
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.text.sanitize import visible
 
@@ -102,7 +102,7 @@ def test_lines_texts_and_lists_are_bounded_and_what_is_left_out_is_told():
 def test_secrets_are_masked_in_every_text_of_a_reply_and_of_a_failure():
     secret = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEF12"
     line = shapes.EvidenceLine(file="a.out", line=1, text=f"HF_TOKEN={secret}")
-    reply = answers.AnalyzeReply(
+    reply = diagnosis_answer.AnalyzeReply(
         status="ok", summary=f"using {secret}", as_of=NOW, errors=[line], content=f"x {secret}"
     )
     assert secret not in str(serialize.document(reply))

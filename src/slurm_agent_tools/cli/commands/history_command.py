@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.remembered_job import HistoryReply, PastJob
+from slurm_agent_tools.models.history_answer import HistoryReply, PastJob
 from slurm_agent_tools.services.accounting_history import DAYS
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.context_registry import OpenedContexts
