@@ -92,6 +92,8 @@ class FakeSlurm:
         self, script: str = "#!/bin/bash\nsleep 60\n", *options: str, user: str | None = None, cwd: str = "/"
     ) -> int:
         """Put a job into the queue as somebody, past the tools. AssertionError where sbatch refuses it."""
+        if self.memory is not None:
+            self.memory.add_folder(cwd)
         answer = self._command(["sbatch", "--parsable", *options], script.encode(), cwd, user or self.user)
         if answer.code:
             raise AssertionError(answer.err)
