@@ -211,14 +211,14 @@ class Bench(ABC):
         return dict(sorted(value.items())) if isinstance(value, Mapping) else value
 
     async def accounted(self, number: int, *, patient: bool = True) -> list[Seen]:
-        """What the accounting alone tells, steps too."""
+        """What the accounting alone tells, steps too. Why a job waits it tells of some earlier moment: left out."""
         jobs = await self.client._past_of([number], 0)
         for _ in range(20 if patient and not jobs else 0):  # a held job may be absent for some seconds
             await self.clock.sleep(0.5)
             jobs = jobs or await self.client._past_of([number], 0)
         return [
             {"id": self.plain(str(job.job_id)), "state": job.state, "exit": [job.exit_code, job.signal],
-             "reason": job.reason, "nodes": self.plain(job.nodes or ""), "requested": self._plain_value(job.requested),
+             "reason": job.reason if job.nodes else None, "nodes": self.plain(job.nodes or ""), "requested": self._plain_value(job.requested),
              "steps": [[step.step_id, step.state, step.exit_code, step.signal] for step in job.steps]}
             for job in jobs
         ]  # fmt: skip

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.services.contexts import toolbox
+from tests.unit.services.fakes import fake_toolbox
 
-from slurm_agent_tools.errors import SlurmUnreachable, StorageError
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.services import status
-from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 HEAD = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n"
-
-
-class Df:
-    def __init__(self, text: str | None, exit_code: int = 0) -> None:
-        self.text, self.exit_code = text, exit_code
-        self.asked: list[Sequence[str]] = []
-
-    async def run(self, argv, **_: object) -> Completed:
-        self.asked.append(argv)
-        if self.text is None:
-            raise SlurmUnreachable("the connection is gone")
-        return Completed(tuple(argv), self.exit_code, self.text.encode(), b"", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -37,16 +25,32 @@ class Df:
     ],
 )
 async def test_the_room_is_read_from_df(tmp_path: Path, row: str, total: int, free: int):
-    made = toolbox(tmp_path, Df(HEAD + row))
+    slurm = FakeSlurm()
+    slurm.garble("df", HEAD + row)
+    made = fake_toolbox(tmp_path, slurm)
     found = await status.disk_room(made.context)
     assert (found.path, found.total_bytes, found.free_bytes) == (made.context.project, total * 1024, free * 1024)
     await made.close()
 
 
-@pytest.mark.parametrize("df", [Df(None), Df(HEAD), Df("", 1), Df(HEAD + "x y z\n"), Df(HEAD + "/d 1 1 1 5% /\n", 1)])
-async def test_what_df_does_not_tell_is_an_error_that_names_the_folder(tmp_path: Path, df: Df):
-    made = toolbox(tmp_path, df)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda slurm: slurm.lose_connection("df"),
+        lambda slurm: slurm.hang("df"),
+        lambda slurm: slurm.garble("df", HEAD),
+        lambda slurm: slurm.fail("df", ""),
+        lambda slurm: slurm.garble("df", HEAD + "x y z\n"),
+        lambda slurm: slurm.fail("df", "", stdout=HEAD + "/d 1 1 1 5% /\n"),
+    ],
+)
+async def test_what_df_does_not_tell_is_an_error_that_names_the_folder(
+    tmp_path: Path, wrong: Callable[[FakeSlurm], None]
+):
+    slurm = FakeSlurm()
+    wrong(slurm)
+    made = fake_toolbox(tmp_path, slurm)
     with pytest.raises(StorageError, match="project"):
         await status.disk_room(made.context)
-    assert list(df.asked[0][:4]) == ["df", "-P", "-k", "--"]
+    assert list(slurm.asked[0][:4]) == ["df", "-P", "-k", "--"]
     await made.close()

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio.lowlevel
 
+from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.slurm.fake.answering import Answer, Command, Session, UnknownCommand
 from slurm_agent_tools.slurm.fake.change_jobs import CHANGES, run_change, run_scancel, run_update
 from slurm_agent_tools.slurm.fake.controller import Controller
@@ -92,6 +93,8 @@ class FakeSlurm:
         self, script: str = "#!/bin/bash\nsleep 60\n", *options: str, user: str | None = None, cwd: str = "/"
     ) -> int:
         """Put a job into the queue as somebody, past the tools. AssertionError where sbatch refuses it."""
+        if self.memory is not None:
+            self.memory.add_folder(cwd)
         answer = self._command(["sbatch", "--parsable", *options], script.encode(), cwd, user or self.user)
         if answer.code:
             raise AssertionError(answer.err)
@@ -120,11 +123,13 @@ class FakeSlurm:
         """It gives no answer until the caller's time limit ends it; the clock moves on by that."""
         self.faults.add(Fault(command, times, carried_out=carried_out))
 
-    def fail(
-        self, command: str, stderr: str, code: int = 1, times: int | None = 1, *, carried_out: bool = False
-    ) -> None:
-        """It ends with these words."""
-        self.faults.add(Fault(command, times, carried_out=carried_out, answer=Answer(err=stderr, code=code)))
+    def fail(self, command: str, stderr: str, code: int = 1, *, stdout: str = "", carried_out: bool = False) -> None:
+        """It ends with these words the next time."""
+        self.faults.add(Fault(command, carried_out=carried_out, answer=Answer(stdout, stderr, code)))
+
+    def lose_connection(self, command: str, times: int | None = 1) -> None:
+        """The way to the login node breaks before the command is sent: SlurmUnreachable, as over SSH."""
+        self.faults.add(Fault(command, times, error=SlurmUnreachable("the connection is gone")))
 
     def garble(self, command: str, stdout: str = "Lmod is loading defaults\n", times: int | None = 1) -> None:
         """It prints something else, and ends with 0."""
@@ -199,6 +204,8 @@ class FakeSlurm:
         fault = self.faults.take(argv)
         if fault is not None and fault.before is not None:
             fault.before()
+        if fault is not None and fault.error is not None:
+            raise fault.error
         answer = self.faults.standing(argv)
         if answer is None:
             if fault is None or fault.carried_out:

@@ -39,6 +39,7 @@ class Fault:
     carried_out: bool = False
     answer: Answer | None = None
     before: Callable[[], None] | None = None
+    error: Exception | None = None
 
     def meant(self, argv: Sequence[str]) -> bool:
         """Whether it is about this command: `sbatch`, or `scontrol release`."""

@@ -51,12 +51,13 @@ def _ready(slurm: Controller, job: FakeJob) -> bool:
     now = slurm.now
     if job.request.deadline is not None and _late(slurm, job):
         return False
-    verdict, rest = waiting_on.judge(
-        job, slurm.conditions.get(job.number, waiting_on.Conditions()), slurm.parts, now,
-        [one for one in slurm.known() if (one.user, one.request.name) == (job.user, job.request.name)],
-    )  # fmt: skip
     if job.held is not None:
         return False
+    conditions = slurm.conditions.get(job.number, waiting_on.Conditions())
+    alike: list[FakeJob] = []
+    if any(item.kind == "singleton" for item in conditions.items):
+        alike = [one for one in slurm.known() if (one.user, one.request.name) == (job.user, job.request.name)]
+    verdict, rest = waiting_on.judge(job, conditions, slurm.parts, now, alike)
     slurm.conditions[job.number] = rest
     job.dependency = rest.text
     if job.begin is not None and job.begin > now:
