@@ -84,7 +84,7 @@ class Accepting:
             name, _, value = word.removeprefix("--").partition("=")
             asked[name] = value or BARE.get(name, "set")
         if "--test-only" in argv:
-            asked["output"] = f"{cwd}/{asked['output']}"
+            asked |= {"output": f"{cwd}/{asked['output']}"} if "output" in asked else {}
             shown = "".join(f"sbatch: {name:<20}: {value}\n" for name, value in sorted(asked.items()))
             text = f"sbatch: defined options\n{RULE}\n{shown}{RULE}\nsbatch: end of defined options\n"
             return done(

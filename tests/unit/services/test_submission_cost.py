@@ -1,0 +1,115 @@
+"""What one accepted submission costs: Slurm's commands and our own functions, over a cluster that takes every job."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+
+import pytest
+from tests.unit.services import contexts as registry
+from tests.unit.services.accepting import Accepting
+
+from slurm_agent_tools.models.answers import SubmitReply
+from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
+from slurm_agent_tools.services import dispatch, submission_advice, submit
+
+COMMANDS = 8
+FUNCTIONS = 440
+LOADED = (submission_advice, dispatch, submit)
+"""Imported here, so that what runs only while modules are loaded is not counted."""
+SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --partition=cpu\n#SBATCH --mem=200M\n#SBATCH --time=00:05:00\nsleep 5\n"
+_PLAIN = 1  # CO_OPTIMIZED: a function, not the body of a class or a module
+
+
+class Counter:
+    """Distinct functions of ours that ran while it was on, in all threads that were started under it."""
+
+    def __init__(self) -> None:
+        self.on, self.seen = False, set[CodeType]()
+
+    def note(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if self.on and event == "call" and code.co_flags & _PLAIN and not code.co_name.startswith("<"):
+            self.seen |= {code} if "/slurm_agent_tools/" in code.co_filename else set()
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        self.on = True
+        try:
+            yield
+        finally:
+            self.on = False
+
+
+@pytest.fixture
+def counter() -> Iterator[Counter]:
+    made, before = Counter(), sys.getprofile()
+    threading.setprofile(made.note)
+    sys.setprofile(made.note)
+    yield made
+    sys.setprofile(before)
+    threading.setprofile(None)
+
+
+@pytest.fixture
+def slurm() -> Accepting:
+    return Accepting()
+
+
+@pytest.fixture
+def tools(tmp_path: Path, slurm: Accepting) -> Iterator[registry.TestedToolbox]:
+    made = registry.toolbox(tmp_path, slurm)
+    Path(made.context.project, "job.sh").write_text(SCRIPT)
+    yield made
+    made.context.store.close()
+
+
+async def submitted(tools: registry.TestedToolbox, **asked: str) -> SubmitReply:
+    reply = await tools.call("submit_job", SubmitJob(script="job.sh", **asked))  # type: ignore[arg-type]
+    assert isinstance(reply, SubmitReply)
+    assert reply.status == "submitted", reply
+    return reply
+
+
+async def test_an_accepted_submission_asks_slurm_eight_things_at_most(tools: registry.TestedToolbox, slurm: Accepting):
+    await tools.call("get_status", GetStatus())
+    slurm.asked.clear()
+
+    await submitted(tools)
+
+    assert slurm.commands == [
+        "squeue", "sbatch", "sbatch", "scontrol show job", "scontrol write batch_script", "squeue", "scontrol release 1",
+    ]  # fmt: skip
+    assert len(slurm.commands) <= COMMANDS
+    assert "--test-only" in slurm.asked[1]
+    assert "--hold" in slurm.asked[2]
+    assert slurm.stdin[-5:-4] == [SCRIPT.encode()]
+
+
+async def test_a_repeated_key_is_answered_from_the_facts_with_the_very_same_words(
+    tools: registry.TestedToolbox, slurm: Accepting
+):
+    await tools.call("get_status", GetStatus())
+    first = await submitted(tools, idempotency_key="k", run_id="run-7")
+    sent = [argv for argv in slurm.asked if argv[0] == "sbatch"]
+
+    again = await submitted(tools, idempotency_key="k", run_id="run-7")
+
+    assert again == first
+    assert (first.granted, first.log_paths, first.run_id) != (None, None, None)
+    assert [argv for argv in slurm.asked if argv[0] == "sbatch"] == sent
+
+
+async def test_an_accepted_submission_runs_a_bounded_number_of_our_functions(
+    counter: Counter, tools: registry.TestedToolbox
+):
+    await tools.call("get_status", GetStatus())
+
+    with counter.counting():
+        await submitted(tools)
+
+    assert 100 < len(counter.seen) <= FUNCTIONS
