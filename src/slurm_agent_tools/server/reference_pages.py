@@ -15,7 +15,7 @@ from slurm_agent_tools.models import (
     advice,
     decision,
     diagnosis_answer,
-    remembered_job,
+    history_answer,
     report,
     result,
     shapes,
@@ -27,7 +27,9 @@ from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
 from slurm_agent_tools.server.resources import RESOURCES
 from slurm_agent_tools.settings import FILE_NAME, Settings
 
-_MODELS = (diagnosis_answer, decision, report, advice, result, remembered_job, shapes, status_answer, submission_answer)
+_MODELS = (
+    diagnosis_answer, decision, report, advice, result, history_answer, shapes, status_answer, submission_answer,
+)  # fmt: skip
 _DEFS = "#/$defs/"
 
 _PLAIN = {"integer": "whole number", "boolean": "true or false", "string": "text"}

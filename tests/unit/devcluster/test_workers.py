@@ -48,7 +48,7 @@ def daemons(monkeypatch):
     monkeypatch.setattr(folders, "configure", made.configure)
     for name in ("start", "stop", "ready"):
         monkeypatch.setattr(slurm_daemons, name, getattr(made, name))
-    monkeypatch.setattr(lifecycle, "fit", made.fit)
+    monkeypatch.setattr(workers, "fit", made.fit)
     monkeypatch.setattr(cgroups, "check", lambda *_: None)
     monkeypatch.setattr(cgroups, "make_ready", lambda *_: None)
     return made

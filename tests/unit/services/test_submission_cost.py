@@ -13,8 +13,8 @@ import pytest
 from tests.unit.services import contexts as registry
 from tests.unit.services.accepting import Accepting
 
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services import dispatch, submission_advice, submit
 
 COMMANDS = 8

@@ -11,8 +11,8 @@ from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import SlurmRefused
-from slurm_agent_tools.models.answers import SubmitReply
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
