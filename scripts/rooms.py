@@ -65,7 +65,7 @@ def room(module: str) -> str:
 
 def read() -> House:
     """The house as it stands. A package counts by what is in its `__init__`, and not where that is its docstring."""
-    graph = grimp.build_graph(TOP, exclude_type_checking_imports=False)
+    graph = grimp.build_graph(TOP, "tools.agent_tools", exclude_type_checking_imports=False)
     lines, importers, arrows = {}, {}, defaultdict(set)
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
@@ -103,8 +103,8 @@ def reasons(text: str) -> set[str]:
     return set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE))
 
 
-def complaints(house: House, given: set[str]) -> list[str]:
-    """What breaks a rule of the house, a sentence each."""
+def complaints(house: House, given: set[str], names: Iterable[str] | None = None) -> list[str]:
+    """What breaks a rule of the house, a sentence each; `names`: the modules whose names are compared, all of them."""
     found = [f"{name} can be reached from itself" for name in circles(house.arrows)]
     if len(house.rooms) > MOST_ROOMS:
         found.append(f"there are {len(house.rooms)} rooms, at most {MOST_ROOMS} are wanted")
@@ -119,7 +119,7 @@ def complaints(house: House, given: set[str]) -> list[str]:
     alone = [(name, by) for name, by in single.items() if name not in given]
     found += [f"{name} is imported by {by} alone and has no reason in {REASONS.name}" for name, by in alone]
     found += [f"{name} has a reason in {REASONS.name} and needs none" for name in sorted(given - single.keys())]
-    return found + shared(house.lines)
+    return found + shared(house.lines if names is None else names)
 
 
 def shared(modules: Iterable[str]) -> list[str]:

@@ -194,7 +194,7 @@ async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) ->
     begun = time.monotonic()
     say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
     folders.prepare(cluster)
-    settings = workers.Settings(accounting, extra, await slurm_daemons.version(cluster))
+    settings = workers.SlurmSetup(accounting, extra, await slurm_daemons.version(cluster))
     ways = cgroups.ways(cgroups.here())
     workers.configure(cluster, settings, ways[0][0])
     await folders.people(cluster, accounting_database.USERS, say)

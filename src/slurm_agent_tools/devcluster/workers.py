@@ -19,7 +19,7 @@ _COMPLAINT = re.compile(r"\b(?:fatal|error): (.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SlurmSetup:
     """What a cluster's configuration is made from beside the way: accounting, lines to add, the version of Slurm."""
 
     accounting: bool
@@ -27,14 +27,14 @@ class Settings:
     version: tuple[int, int]
 
 
-def configure(cluster: Cluster, settings: Settings, way: Way) -> None:
+def configure(cluster: Cluster, settings: SlurmSetup, way: Way) -> None:
     """Write the configuration for one way to limit memory."""
     choices = Choices(way.grouped, settings.accounting, settings.extra)
     folders.configure(cluster, choices, cgroups.conf(way, settings.version))
 
 
 async def up(
-    cluster: Cluster, settings: Settings, ways: list[tuple[Way, str]], say: Callable[[str], None]
+    cluster: Cluster, settings: SlurmSetup, ways: list[tuple[Way, str]], say: Callable[[str], None]
 ) -> MemoryLimits:
     """Start them in the first of the ways that works; DevclusterError of the last one when none does."""
     *stronger, (last, reason) = ways
@@ -51,7 +51,7 @@ async def up(
     return MemoryLimits(last.limits, reason)
 
 
-async def _attempt(cluster: Cluster, settings: Settings, way: Way) -> None:
+async def _attempt(cluster: Cluster, settings: SlurmSetup, way: Way) -> None:
     machine = cgroups.here()
     cgroups.make_ready(way, machine)
     configure(cluster, settings, way)

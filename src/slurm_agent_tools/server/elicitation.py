@@ -30,7 +30,7 @@ ENDS_THE_CALL = "2026-07-28"
 _KEY = "approval"
 
 
-class Consent(BaseModel):
+class ConsentForm(BaseModel):
     """What the person fills in: nothing is filled in before, and only true approves."""
 
     approve: bool = Field(
@@ -61,7 +61,7 @@ class ApprovalQuestions:
             return self._answered(context, question)
         with anyio.move_on_after(self.seconds):
             try:
-                result = await context.elicit(question.text, Consent)
+                result = await context.elicit(question.text, ConsentForm)
             except ValueError:  # accepted without an answer, or with another one than was asked for
                 return "no"
             return "yes" if result.action == "accept" and result.data.approve else "no"
@@ -76,7 +76,7 @@ class ApprovalQuestions:
         if answer.action != "accept":
             return "no"
         try:
-            return "yes" if Consent.model_validate(answer.content).approve else "no"
+            return "yes" if ConsentForm.model_validate(answer.content).approve else "no"
         except ValidationError:
             return "no"
 
@@ -85,7 +85,7 @@ class ApprovalQuestions:
         self._asked[name] = question.sha256
         while len(self._asked) > 100:
             del self._asked[next(iter(self._asked))]
-        form = ElicitRequestFormParams(message=question.text, requested_schema=render_elicitation_schema(Consent))
+        form = ElicitRequestFormParams(message=question.text, requested_schema=render_elicitation_schema(ConsentForm))
         return InputRequiredResult(
             input_requests={_KEY: ElicitRequest(params=form)}, request_state=json.dumps({"question": name})
         )

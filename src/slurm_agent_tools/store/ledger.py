@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.remembered_job import JobRecord
-from slurm_agent_tools.store import decision_log, job_records
+from slurm_agent_tools.store import decision_log, submissions
 from slurm_agent_tools.store.column_text import from_text, to_text
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Comparison, Decided, Owner, Submission
@@ -291,11 +291,11 @@ class Store:
     ) -> list[JobRecord]:
         """What is remembered of this caller's jobs, newest first; of all that is stated, everything must be so."""
         stated = {"job_name": name, "script_sha256": script_sha256, "script_path": script_path, "run_id": run_id}
-        return job_records.read(self._db, owner, stated, since=since, limit=limit)
+        return submissions.read(self._db, owner, stated, since=since, limit=limit)
 
     def untold(self, owner: Owner, *, since: datetime, limit: int) -> list[tuple[str, JobRecord]]:
         """(token, record) of jobs of which a memory server was not told, or not of their end; oldest first."""
-        return job_records.untold(self._db, owner, since=since, limit=limit)
+        return submissions.untold(self._db, owner, since=since, limit=limit)
 
     def told(self, token: str, state: str) -> None:
         """Note that a memory server was told of a job that was in this state."""

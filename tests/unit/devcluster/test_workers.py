@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import cgroups, folders, lifecycle, slurm_daemons, workers
+from slurm_agent_tools.devcluster import cgroups, folders, slurm_daemons, workers
 from slurm_agent_tools.devcluster.cgroups import Way
 from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, MemoryLimits
 
 CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
-SETTINGS = workers.Settings(accounting=True, extra="", version=(22, 5))
+SETTINGS = workers.SlurmSetup(accounting=True, extra="", version=(22, 5))
 WAYS = [(Way.V2_BY_SYSTEMD, "systemd gives scopes"), (Way.POLLING, "as a last resort")]
 
 
