@@ -13,7 +13,7 @@ SBATCH = "sbatch --parsable"
 REFUSED = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n"
 
 
-class Killed(Exception):  # noqa: N818 - what happened
+class Killed(Exception):
     """The process ends here."""
 
 
