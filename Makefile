@@ -5,13 +5,14 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo check test test-slurm bench soak lint audit format pins readme clean
+.PHONY: help setup demo check test test-slurm coverage bench soak lint audit format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
 	@echo 'make check    for every day: lint, and every test that needs no Slurm (under 3 minutes on two cores)'
 	@echo 'make test     run every test (under 15 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
+	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
 	@echo 'make lint     formatting, lint, types, import rules'
@@ -41,6 +42,10 @@ test-slurm: setup
 	  echo "Slurm $$version"; \
 	  SLURM_AGENT_TEST_SLURM=$$version $(BIN)/python -m pytest $(MEETING:%=tests/system/test_%.py) $(ARGS) || failed=1; \
 	done; exit $$failed
+
+# Lines that tests without a Slurm run, by module and by room.
+coverage: setup
+	$(BIN)/python scripts/covered.py $(ARGS)
 
 # Our times beside their references, as ratios; fails when one is over its limit. Some of them: ARGS="start cli".
 bench: setup

@@ -1,0 +1,324 @@
+"""A person's yes by each way: it counts for one exact plan, for an hour, and once."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.services.scenes import NEEDS_A_PERSON, Scene
+
+from slurm_agent_tools.errors import InputError, SlurmRefused
+from slurm_agent_tools.services import signature
+
+REFUSED = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n"
+
+
+@pytest.fixture
+def asking(scene: Scene) -> Scene:
+    """A scene whose script needs a person."""
+    scene.write("train.sh", NEEDS_A_PERSON)
+    return scene
+
+
+class Person:
+    """Answers at the client; `asked` holds the texts of the questions."""
+
+    def __init__(self, answer: str, then=None) -> None:
+        self.answer, self.asked, self.then = answer, [], then
+
+    async def __call__(self, question) -> str:
+        self.asked.append(question.text)
+        if self.then is not None:
+            self.then()
+        return self.answer
+
+
+def question(scene: Scene):
+    """The one open question."""
+    (item,) = scene.context.store.approvals.open(scene.context.owner)
+    return item
+
+
+def at_the_terminal(scene: Scene, **changes) -> None:
+    """As `slurm-agent-tools approve ID` writes a yes."""
+    now = scene.slurm.clock.now()
+    stated = {"granted": now, "granted_by": "bob at pts/1", "channel": "terminal"} | changes
+    scene.context.store.approvals.update(question(scene), **stated)
+
+
+# --- at the client ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_yes_at_the_client_submits_at_once_and_names_who_gave_it(asking: Scene):
+    person = Person("yes")
+
+    reply = await asking.submit(consult=person)
+
+    assert (reply.status, len(person.asked)) == ("submitted", 1)
+    assert asking.stands(reply.job_id)[0] in {"RUNNING", "PENDING"}
+    assert asking.logged() == ["decided", "asked", "approved", "decided", "decided", "submitted"]
+    (sent,) = asking.lines("submitted")
+    assert (sent["approval"]["channel"], sent["approval"]["by"]) == ("elicitation", "the person at cli")
+
+
+async def test_the_question_shows_all_that_would_run(asking: Scene):
+    person = Person("no")
+
+    await asking.submit(consult=person, args=["--epochs", "3"], job_name="mine")
+
+    (text,) = person.asked
+    for shown in (
+        "job name: mine", 'arguments: ["--epochs", "3"]', "memory 100G", "time 00:10:00", "memory-per-gpu:",
+        "reason given: none", "#SBATCH --mem=100G", "--- end of the script ---",
+    ):  # fmt: skip
+        assert shown in text
+    assert text.startswith(f"slurm-agent-tools approval\nid: {asking.lines('asked')[0]['approval']}\n")
+
+
+async def test_a_yes_counts_once(asking: Scene):
+    await asking.submit(consult=Person("yes"), idempotency_key="one")
+    again = await asking.submit(consult=None, idempotency_key="two")
+    assert again.status == "blocked"
+    assert len(asking.sent()) == 1
+
+
+async def test_a_no_leaves_a_script_and_is_not_asked_again_for_an_hour(asking: Scene):
+    first = await asking.submit(consult=Person("no"))
+    assert (first.status, first.blocker, first.approval_id) == ("blocked", "approval", None)
+    assert "The person who was asked declined." in first.reason
+    assert (len(first.artifacts), asking.sent()) == (1, [])
+
+    person = Person("yes")
+    again = await asking.submit(consult=person)
+    assert (again.status, person.asked) == ("blocked", [])
+    assert "A person declined this very request." in again.reason
+
+    asking.slurm.clock.move(3601)
+    assert (await asking.submit(consult=person)).status == "submitted"
+
+
+@pytest.mark.parametrize(("answer", "event"), [("timeout", ["unanswered"]), ("cannot", [])])
+async def test_no_answer_leaves_the_question_for_later(asking: Scene, answer: str, event: list[str]):
+    reply = await asking.submit(consult=Person(answer))
+
+    assert (reply.status, reply.human_action_required) == ("blocked", True)
+    assert reply.approval_id == question(asking).id
+    assert reply.manual_commands[0] == f"slurm-agent-tools approve {reply.approval_id}"
+    assert "then call again" in reply.summary
+    assert asking.logged() == ["decided", "asked", *event]
+
+
+async def test_a_yes_that_comes_too_late_is_none(asking: Scene):
+    person = Person("yes", then=lambda: asking.slurm.clock.move(3601))
+    reply = await asking.submit(consult=person)
+    assert (reply.status, asking.sent()) == ("blocked", [])
+    assert asking.logged()[-1] == "unanswered"
+
+
+async def test_a_yes_does_not_count_for_a_script_that_changed_meanwhile(asking: Scene):
+    other = NEEDS_A_PERSON.replace("sleep 60", "sleep 61")
+    reply = await asking.submit(consult=Person("yes", then=lambda: asking.write("train.sh", other)))
+
+    assert (reply.status, asking.sent()) == ("blocked", [])
+    assert "What was approved is not what would run now" in reply.reason
+
+
+async def test_a_client_is_not_asked_where_the_policy_does_not_list_that_way(asking: Scene):
+    asking.policy(approval_channels=["terminal"])
+    person = Person("yes")
+    reply = await asking.submit(consult=person)
+    assert (reply.status, person.asked, reply.approval_id is None) == ("blocked", [], False)
+
+
+async def test_no_command_to_approve_is_told_where_no_later_answer_counts(asking: Scene):
+    asking.policy(approval_channels=["elicitation"])
+    reply = await asking.submit(consult=Person("cannot"))
+    assert reply.approval_id is None
+    assert reply.manual_commands == [f"sbatch {reply.artifacts[0]}", "squeue --me"]
+
+
+async def test_a_long_script_is_shown_by_both_ends_and_says_what_was_left_out(asking: Scene):
+    body = "".join(f"echo line-{number:05d} {'x' * 40}\n" for number in range(1000))
+    asking.write("train.sh", NEEDS_A_PERSON + body)
+    person = Person("no")
+
+    await asking.submit(consult=person)
+
+    (text,) = person.asked
+    assert "... 845 lines are left out here: read train.sh itself ..." in text
+    assert "line-00114" in text
+    assert "line-00115" not in text
+    assert "line-00960" in text
+    assert "line-00959" not in text
+
+
+# --- at a terminal ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_yes_at_a_terminal_is_used_by_the_next_identical_call(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+
+    other = await asking.submit(args=["other"])
+    same = await asking.submit()
+
+    assert (other.status, same.status) == ("blocked", "submitted")
+    (sent,) = asking.lines("submitted")
+    assert (sent["approval"]["channel"], sent["approval"]["by"]) == ("terminal", "bob at pts/1")
+    assert same.decision.verdict == "allow"
+
+
+async def test_the_same_plan_is_asked_about_once_at_a_time(asking: Scene):
+    first = await asking.submit()
+    again = await asking.submit()
+    assert first.approval_id == again.approval_id
+    assert len(asking.lines("asked")) == 1
+
+
+async def test_a_yes_at_a_terminal_counts_once(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    first = await asking.submit()
+    await asking.wait(first.job_id)
+    await asking.cancel(first.job_id)
+    assert (await asking.submit()).status == "blocked"
+
+
+async def test_a_yes_at_a_terminal_counts_for_an_hour(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    asking.slurm.clock.move(3601)
+    assert (await asking.submit()).status == "blocked"
+
+
+async def test_a_yes_does_not_count_where_its_way_is_not_listed_any_more(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    asking.policy(approval_channels=["elicitation", "signed"])
+    assert (await asking.submit()).status == "blocked"
+
+
+async def test_a_yes_of_an_unknown_way_does_not_count(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking, channel="elicitation")
+    assert (await asking.submit()).status == "blocked"
+
+
+async def test_a_yes_does_not_count_under_another_policy(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    loaded = asking.context.policy
+    asking.box.context = asking.box.registry.context = replace(asking.context, policy=replace(loaded, sha256="0" * 64))
+    assert (await asking.submit()).status == "blocked"
+
+
+@pytest.mark.parametrize(("before", "after"), [("memory 100G", "memory 1G"), ("sleep 60", "sleep 61")])
+async def test_a_yes_to_a_text_that_does_not_show_the_plan_does_not_count(asking: Scene, before: str, after: str):
+    await asking.submit()
+    at_the_terminal(asking, plan=question(asking).plan.replace(before, after))
+    assert (await asking.submit()).status == "blocked"
+
+
+async def test_a_yes_is_given_back_where_slurm_refuses_what_was_sent(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    asking.slurm.fail("sbatch --parsable", REFUSED)
+    with pytest.raises(SlurmRefused):
+        await asking.submit()
+    assert (await asking.submit()).status == "submitted"
+
+
+async def test_a_yes_is_given_back_where_the_request_never_arrived(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    asking.slurm.lose_next_request("sbatch --parsable")
+    first = await asking.submit(idempotency_key="k")
+    assert first.status == "unconfirmed"
+    asking.slurm.clock.move(61)
+    assert (await asking.submit(idempotency_key="k")).status == "submitted"
+
+
+async def test_an_approved_job_is_not_withdrawn_for_the_limit_of_concurrent_jobs(asking: Scene):
+    await asking.submit()
+    at_the_terminal(asking)
+    asking.slurm.before_next("sbatch --parsable", lambda: [asking.slurm.submit() for _ in range(6)] and None)
+    assert (await asking.submit()).status == "submitted"
+
+
+# --- by a signature -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two keys: of ada and of somebody."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("ada", "somebody"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
+        subprocess.run(words, check=True)
+    return folder
+
+
+@pytest.fixture
+def signing(asking: Scene, keys: Path) -> Scene:
+    """A policy that lists ada's key."""
+    asking.policy(allowed_signers=[f"ada {(keys / 'ada.pub').read_text().strip()}"])
+    return asking
+
+
+async def signed(scene: Scene, key: Path, text: str | None = None) -> None:
+    item = question(scene)
+    written = await signature.sign(item.plan if text is None else text, key)
+    at_the_terminal(scene, channel="signed", granted_by="ada", signature=written)
+
+
+async def test_a_listed_signature_over_the_plan_counts_and_names_its_key(signing: Scene, keys: Path):
+    await signing.submit()
+    await signed(signing, keys / "ada")
+
+    assert (await signing.submit()).status == "submitted"
+    (sent,) = signing.lines("submitted")
+    assert (sent["approval"]["channel"], sent["approval"]["by"]) == ("signed", "ada")
+
+
+async def test_a_signature_over_another_text_or_by_another_key_does_not_count(signing: Scene, keys: Path):
+    await signing.submit()
+    await signed(signing, keys / "ada", "another plan")
+    assert (await signing.submit()).status == "blocked"
+
+    (item,) = [one for one in signing.context.store.approvals.open(signing.context.owner) if one.granted]
+    foreign = await signature.sign(item.plan, keys / "somebody")
+    signing.context.store.approvals.update(item, signature=foreign)
+    assert (await signing.submit()).status == "blocked"
+
+
+@pytest.mark.parametrize(
+    ("text", "listed", "field"),
+    [("-----BEGIN SSH SIGNATURE-----\nx", False, "allowed_signers"), ("yes", True, "signature")],
+)
+async def test_what_is_no_signature_is_named(keys: Path, text: str, listed: bool, field: str):
+    signers = [f"ada {(keys / 'ada.pub').read_text().strip()}"] if listed else []
+    with pytest.raises(InputError) as caught:
+        await signature.verify("plan", text, signers)
+    assert caught.value.field == field
+
+
+async def test_a_signature_too_long_to_be_one_is_not_looked_at(keys: Path):
+    text = "-----BEGIN SSH SIGNATURE-----" + "A" * 70_000
+    with pytest.raises(InputError, match="is not an SSH signature"):
+        await signature.verify("plan", text, [f"ada {(keys / 'ada.pub').read_text().strip()}"])
+
+
+async def test_who_signed_is_said_and_a_stranger_is_nobody(keys: Path):
+    signers = [f"ada {(keys / 'ada.pub').read_text().strip()}"]
+    assert await signature.verify("plan", await signature.sign("plan", keys / "ada"), signers) == "ada"
+    with pytest.raises(InputError, match="by nobody whom the policy lists"):
+        await signature.verify("plan", await signature.sign("plan", keys / "somebody"), signers)
+    with pytest.raises(InputError, match="does not fit this plan"):
+        await signature.verify("plan!", await signature.sign("plan", keys / "ada"), signers)
+
+
+async def test_a_key_that_cannot_sign_is_named(tmp_path: Path):
+    with pytest.raises(InputError, match="could not be used to sign"):
+        await signature.sign("plan", tmp_path / "none")
