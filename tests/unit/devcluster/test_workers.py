@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.devcluster import cgroups, folders, lifecycle, slurm_daemons, workers
+from slurm_agent_tools.devcluster import cgroups, folders, slurm_daemons, workers
 from slurm_agent_tools.devcluster.cgroups import Way
 from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, MemoryLimits
@@ -48,7 +48,7 @@ def daemons(monkeypatch):
     monkeypatch.setattr(folders, "configure", made.configure)
     for name in ("start", "stop", "ready"):
         monkeypatch.setattr(slurm_daemons, name, getattr(made, name))
-    monkeypatch.setattr(lifecycle, "fit", made.fit)
+    monkeypatch.setattr(workers, "fit", made.fit)
     monkeypatch.setattr(cgroups, "check", lambda *_: None)
     monkeypatch.setattr(cgroups, "make_ready", lambda *_: None)
     return made
