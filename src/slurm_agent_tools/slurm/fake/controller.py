@@ -102,6 +102,8 @@ class Controller:
         self.jobs[job.number] = job
         self.accounting.note(job, self.now)
         self.soon()
+        if job.begin is not None:
+            self.soon(job.begin - self.now)
 
     def start(self, job: FakeJob, partition: str, shares: Sequence[Share]) -> None:
         """Give a job its nodes and let its script run."""

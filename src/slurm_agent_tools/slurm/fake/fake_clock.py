@@ -57,6 +57,7 @@ class FakeClock:
 
     async def advance(self, seconds: float) -> None:
         """Let so much time pass: all that is due happens in its order, and sleepers wake in time."""
+        await _everybody_else()  # who was only just started falls asleep now, not when the time has passed
         end = self._seconds + seconds
         while self._due and self._due[0][0] <= end:
             self.move(self._due[0][0] - self._seconds)

@@ -94,9 +94,7 @@ class MemoryFiles:
     async def write_new(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """See Files."""
         real = posixpath.normpath(path)
-        if real in self._folders:
-            raise StorageError(f"{path}: Is a directory")
-        if real in self._files:
+        if real in self._files or real in self._folders:
             return False
         self.put(real, data, mode=mode)
         return True

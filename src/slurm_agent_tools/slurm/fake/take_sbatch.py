@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 
 from slurm_agent_tools.slurm.fake import scheduling, waiting_on
@@ -113,7 +114,7 @@ def _limit(request: FakeRequest, part: FakePartition) -> int:
 
 def _draft(session: Session, request: FakeRequest, part: FakePartition) -> FakeJob:
     chdir = request.chdir or ""
-    where = chdir if chdir.startswith("/") else f"{session.cwd}/{chdir}".rstrip("/")
+    where = chdir if chdir.startswith("/") else posixpath.join(session.cwd, chdir).rstrip("/") or "/"
     return FakeJob(
         number=0, request=request, user=session.user, uid=session.uid, work_dir=where,
         submitted=session.slurm.now, partition=",".join(request.partitions) or part.name,

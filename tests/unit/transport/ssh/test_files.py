@@ -70,3 +70,66 @@ async def test_what_the_other_side_refuses_while_parts_are_read_is_told(tmp_path
         with pytest.raises(StorageError, match="log: Input/output error"):
             await place.files.read(str(tmp_path / "log"))
         await place.close()
+
+
+async def test_links_are_never_read_through_nor_written_through(node, tmp_path):
+    place = SshTransport("there", node.settings())
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/file").write_text("secret")
+    (tmp_path / "link").symlink_to(tmp_path / "real/file")
+    (tmp_path / "way").symlink_to(tmp_path / "real")
+    with pytest.raises(StorageError, match="is a link"):
+        await place.files.read(str(tmp_path / "link"))
+    assert await place.files.read(str(tmp_path / "way/file")) is None
+    for write in (
+        place.files.make_folder(str(tmp_path / "way/new")),
+        place.files.write_new(str(tmp_path / "way/x"), b""),
+    ):
+        with pytest.raises(StorageError, match="a link is in the way"):
+            await write
+    assert sorted(path.name for path in (tmp_path / "real").iterdir()) == ["file"]
+    assert await place.files.real_path(str(tmp_path / "way/none/../x")) == str(tmp_path / "real/x")
+    await place.close()
+
+
+async def test_what_the_other_side_forbids_is_told_and_leaves_no_draft(tmp_path):
+    class Forbidding(asyncssh.SFTPServer):
+        def link(self, oldpath, newpath):
+            raise asyncssh.SFTPPermissionDenied("Permission denied")
+
+    async with running(Node(tmp_path, sftp=Forbidding)) as node:
+        place = SshTransport("there", node.settings())
+        with pytest.raises(StorageError, match="new: Permission denied"):
+            await place.files.write_new(str(tmp_path / "made/new"), b"x")
+        assert list((tmp_path / "made").iterdir()) == []
+        with pytest.raises(StorageError, match="null byte"):
+            await place.files.stat("a\0b")
+        await place.close()
+
+
+async def test_where_links_are_not_known_a_draft_is_renamed_and_never_over_another(tmp_path):
+    class Old(asyncssh.SFTPServer):
+        def link(self, oldpath, newpath):
+            raise asyncssh.SFTPOpUnsupported("no such operation")
+
+    async with running(Node(tmp_path, sftp=Old)) as node:
+        place = SshTransport("there", node.settings())
+        assert await place.files.write_new(str(tmp_path / "new"), b"one") is True
+        assert await place.files.write_new(str(tmp_path / "new"), b"two") is False
+        assert (tmp_path / "new").read_bytes() == b"one"
+        await place.close()
+
+
+async def test_half_of_what_is_added_is_taken_away_again(tmp_path):
+    class Full(asyncssh.SFTPServer):
+        def write(self, file_obj, offset, data):
+            super().write(file_obj, offset, data[:2])
+            raise asyncssh.SFTPFailure("No space left on device")
+
+    (tmp_path / "log").write_bytes(b"before\n")
+    async with running(Node(tmp_path, sftp=Full)) as node:
+        place = SshTransport("there", node.settings())
+        with pytest.raises(StorageError, match="No space left"):
+            await place.files.append(str(tmp_path / "log"), b"after\n")
+        assert (tmp_path / "log").read_bytes() == b"before\n"
+        await place.close()
