@@ -215,18 +215,20 @@ def _met(copies: SimpleQueue[Path], notes: Notes, known: list[dict[str, str]], f
 
 def noticed(copy: Path, notes: Notes, fault: Fault) -> str | None:
     """How the tests noticed the fault that is in the copy now; None when they did not."""
-    for tests in _chosen(notes, fault):
-        wanted = copy.parent / f"{copy.name}-tests"
-        wanted.write_text("\n".join(tests), encoding="utf-8")
-        files = sorted({test.split("::")[0] for test in tests})
-        limit = 60 + 5 * sum(notes.seconds[test] for test in tests)
-        code, told = pytest(copy, ["-x", *files], {"FAULTS_TESTS": str(wanted)}, limit)
-        if code is None:
-            return "by what never ended"
-        if code in CAUGHT or (code == CONFTEST and "ImportError while loading conftest" in told):
-            return CAUGHT.get(code) or _first_failed(told)
-        if code != 0:
-            raise SystemExit(f"pytest ended with {code} at {fault}:\n{told}")
+    tests = chosen(notes, fault)
+    if not tests:
+        return None
+    wanted = copy.parent / f"{copy.name}-tests"
+    wanted.write_text("\n".join(tests), encoding="utf-8")
+    files = sorted({test.split("::")[0] for test in tests})
+    limit = 60 + 5 * sum(notes.seconds[test] for test in tests)
+    code, told = pytest(copy, ["-x", *files], {"FAULTS_TESTS": str(wanted)}, limit)
+    if code is None:
+        return "by what never ended"
+    if code in CAUGHT or (code == CONFTEST and "ImportError while loading conftest" in told):
+        return CAUGHT.get(code) or _first_failed(told)
+    if code != 0:
+        raise SystemExit(f"pytest ended with {code} at {fault}:\n{told}")
     return None
 
 
@@ -235,14 +237,12 @@ def _first_failed(told: str) -> str:
     return f"by {lines[0].split(' ', 1)[1].split(' - ')[0]}" if lines else "by a test"
 
 
-def _chosen(notes: Notes, fault: Fault) -> Iterator[list[str]]:
-    """First the tests that reach it, nearest and shortest first; then all others of the folder that mirrors its own."""
+def chosen(notes: Notes, fault: Fault) -> list[str]:
+    """The tests that reach a fault, nearest and shortest first; where none does, the folder that mirrors its own."""
     mirror = f"tests/unit/{fault.path.removeprefix(f'{TOP}/').split('/')[0]}/"
     reaching = notes.reaching.get(fault.number, set()) & notes.seconds.keys()
-    beside = {test for test in notes.seconds if test.startswith(mirror)} - reaching
-    for tests in (reaching, beside):
-        if tests:
-            yield sorted(tests, key=lambda test: (not test.startswith(mirror), notes.seconds[test], test))
+    tests = reaching or {test for test in notes.seconds if test.startswith(mirror)}
+    return sorted(tests, key=lambda test: (not test.startswith(mirror), notes.seconds[test], test))
 
 
 def report(faults: Sequence[Fault], results: Sequence[str | None], known: Sequence[dict[str, str]]) -> int:
