@@ -45,10 +45,11 @@ CONFTEST = 4  # pytest's exit code when not even conftest.py can be imported; al
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One drawn fault. `number`: its place in the draw; `site`: which of its file's."""
+    """One drawn fault. `number`: its place in the draw; `text`: its file as it was then; `site`: which of its sites."""
 
     number: int
     path: str
+    text: str
     site: int
     line: int
     kind: str
@@ -117,9 +118,10 @@ def drawn(rooms: Sequence[str], each: int, seed: str) -> list[Fault]:
 
 
 def _fault(number: int, path: str, place: int) -> Fault:
-    site = fault_sites.sites(ast.parse((ROOT / path).read_text(encoding="utf-8")))[place]
+    text = (ROOT / path).read_text(encoding="utf-8")
+    site = fault_sites.sites(ast.parse(text))[place]
     line = getattr(site.node, "lineno", site.statement.lineno)
-    return Fault(number, path, place, line, site.kind, site.function, *site.change)
+    return Fault(number, path, text, place, line, site.kind, site.function, *site.change)
 
 
 def copied(folder: Path) -> Path:
@@ -139,14 +141,13 @@ def unharmed(copy: Path, faults: Sequence[Fault], tests: Sequence[str]) -> Notes
     for fault in faults:
         by_file[fault.path].append(fault)
     for path, here in by_file.items():
-        text = (ROOT / path).read_text(encoding="utf-8")
-        put(copy, path, fault_sites.marked(text, {fault.number: fault.site for fault in here}))
+        put(copy, path, fault_sites.marked(here[0].text, {fault.number: fault.site for fault in here}))
     started = time.monotonic()
     code, told = pytest(copy, tests, {"FAULTS_NOTES": str(copy.parent)}, None)
     if code not in {0, 1}:
         raise SystemExit(f"the tests do not run without a fault:\n{told}")
-    for path in by_file:
-        put(copy, path, (ROOT / path).read_text(encoding="utf-8"))
+    for path, here in by_file.items():
+        put(copy, path, here[0].text)
     notes = read_notes(copy.parent)
     print(f"{len(notes.seconds)} tests pass without a fault, in {time.monotonic() - started:.0f} s", flush=True)
     return notes
@@ -201,12 +202,11 @@ def pytest(copy: Path, words: Iterable[str], env: dict[str, str], limit: float |
 
 def _met(copies: SimpleQueue[Path], notes: Notes, known: list[dict[str, str]], fault: Fault) -> str | None:
     copy = copies.get()
-    text = (ROOT / fault.path).read_text(encoding="utf-8")
     try:
-        put(copy, fault.path, fault_sites.faulty(text, fault.site))
+        put(copy, fault.path, fault_sites.faulty(fault.text, fault.site))
         by = noticed(copy, notes, fault)
     finally:
-        put(copy, fault.path, text)
+        put(copy, fault.path, fault.text)
         copies.put(copy)
     word = "noticed" if by is not None else "changes nothing" if any(map(fault.same, known)) else "NOT NOTICED"
     print(f"{fault}\n    {word}{f' {by}' if by else ''}", flush=True)

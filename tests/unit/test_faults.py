@@ -145,7 +145,9 @@ def test_a_fault_meets_the_tests_that_reach_it_and_a_test_that_fails_anyway_noti
 
 
 def test_too_few_noticed_or_a_wrong_word_about_one_that_changes_nothing_is_a_failure(faults, capsys):
-    drawn = [faults.Fault(number, "a.py", 0, 1, "sum", "f", f"a + {number}", f"a - {number}") for number in range(20)]
+    drawn = [
+        faults.Fault(number, "a.py", "", 0, 1, "sum", "f", f"a + {number}", f"a - {number}") for number in range(20)
+    ]
     known = [{"file": "a.py", "function": "f", "before": "a + 0", "after": "a - 0", "why": "a is never used"}]
     by = "by tests/unit/test_a.py::test_a"
     assert faults.report(drawn, [None] * 4 + [by] * 16, known) == 1
