@@ -5,7 +5,7 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo check test test-slurm coverage bench soak lint audit format pins readme clean
+.PHONY: help setup demo check test test-slurm coverage bench soak faults lint audit format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
@@ -15,6 +15,7 @@ help:
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
+	@echo 'make faults   put small faults in by chance and see whether unit tests notice (ARGS="--seed 2")'
 	@echo 'make lint     formatting, lint, types, import rules'
 	@echo 'make audit    are all packages pinned, licensed, and free of known holes'
 	@echo 'make format   format the code'
@@ -59,6 +60,10 @@ soak: export SOAK_SECONDS ?= 600
 soak: setup
 	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py \
 		tests/system/test_crashes.py tests/system/faults $(ARGS)
+
+# Other faults: ARGS="--seed 2"; some of them again: ARGS="--only 3 17"; beside each other: ARGS="--jobs 2".
+faults: setup
+	$(BIN)/python scripts/faults.py $(ARGS)
 
 lint: setup
 	$(BIN)/ruff format --check .

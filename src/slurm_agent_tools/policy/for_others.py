@@ -211,7 +211,7 @@ def _rule(rule: Rule, policy: Policy) -> str:
 def explanation(rule: Rule, loaded: LoadedPolicy) -> str:
     """One rule for a person at a terminal: its place in this policy, then what the page says."""
     own, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
-    level = f"set to {own}" if own else "answers for itself"
+    level = f"is set to {own}" if own else "answers for itself"
     level += f", at least {floor}" if floor else ""
     return "\n".join([_rule(rule, loaded.policy), f"In this policy it {level}. It can be set to: {_settable(rule)}."])
 
