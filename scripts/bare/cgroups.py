@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import time
 from pathlib import Path
 
 LAYOUTS = ("v1", "hybrid", "v2", "tmpfs", "none")
@@ -74,6 +75,10 @@ def sweep() -> None:
     """Remove our children that hold no process any more, those of runs that were killed too."""
     for place in hierarchies().values():
         for child in place.glob(f"{_PREFIX}*"):
-            for folder, _, _ in os.walk(child, topdown=False):
-                with contextlib.suppress(OSError):
-                    Path(folder).rmdir()
+            for _ in range(50 if child.name.endswith(f"-{os.getpid()}") else 1):  # processes that were killed go soon
+                for folder, _, _ in os.walk(child, topdown=False):
+                    with contextlib.suppress(OSError):
+                        Path(folder).rmdir()
+                if not child.exists():
+                    break
+                time.sleep(0.1)
