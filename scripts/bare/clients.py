@@ -16,20 +16,10 @@ BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 FILES = ("/etc/pip.conf", "/etc/npmrc", "/usr/etc/npmrc", "/etc/uv/uv.toml")
 OF_A_USER = (".config/pip/pip.conf", ".pip/pip.conf", ".npmrc", ".config/uv/uv.toml")
 PREFIXES = ("PIP_", "UV_", "NPM_CONFIG_")
-VARIABLES = frozenset(
-    [
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
-        "GIT_SSL_CAINFO",
-        "NODE_EXTRA_CA_CERTS",
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-    ]
-)
+VARIABLES = {
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+}  # fmt: skip
 # A place on this machine, alone or in an address of it.
 PLACE = re.compile(r"(file://)?(/[^\s\"',:=]+)")
 

@@ -86,7 +86,7 @@ def enter(folder: Path, argv: list[str], view: View, variables: Mapping[str, str
             *argv,
         ]
         children = cgroups.make()
-        process = subprocess.Popen(words, preexec_fn=lambda: cgroups.enter(children))
+        process = subprocess.Popen(words, preexec_fn=lambda: cgroups.enter(children))  # noqa: PLW1509 - one thread
         try:
             return process.wait()
         finally:
