@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import cgroups
+import ci
 
 import system
 
@@ -25,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="what", required=True)
     for name in ("make", "enter", "remove"):
         commands.add_parser(name).add_argument("folder", type=Path)
+    commands.add_parser("ci").add_argument("command", nargs="+", metavar="-- COMMAND")
     enter = commands.choices["enter"]
     enter.add_argument("--user", default="root", choices=("root", system.NEWCOMER))
     enter.add_argument("--cgroup", choices=cgroups.LAYOUTS, help="what it sees of cgroups (as this machine has them)")
@@ -42,6 +44,8 @@ def main() -> int:
     # As Ctrl-C: what was started ends, and nothing stays mounted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        if args.what == "ci":
+            return ci.run(args.command)
         if args.what == "make":
             args.folder.mkdir(parents=True, exist_ok=True)
             system.make(args.folder.resolve())
