@@ -1,4 +1,4 @@
-"""What continuous integration runs: the README's commands in a bare system, then on every kind of machine it stands for.
+"""What continuous integration runs: the README's commands in a bare system, then on each kind of machine.
 
 What is quick and likely to fail comes first; the tests come last, so that their closing lines are the last ones.
 """
@@ -79,7 +79,7 @@ def _all(folder: Path) -> int:
 
 
 def _large() -> str:
-    """/var/tmp, which is on a disk where /tmp may be in memory; TMPDIR, where it is set, wins."""
+    """Where TMPDIR says, else on a disk: /tmp may be in memory."""
     return os.environ.get("TMPDIR", "/var/tmp")  # noqa: S108 - a folder of our own is made in it
 
 

