@@ -23,8 +23,16 @@ help:
 	@echo 'make readme   run the demo and put its output into README.md'
 	@echo 'make clean    remove the environment and everything that was built'
 
+# What the machine itself needs for the targets that were asked for, all of it looked for before anything is installed.
+NEEDED_demo = cluster accounting
+NEEDED_readme = cluster accounting
+NEEDED_test = cluster accounting login
+NEEDED_soak = cluster accounting login
+NEEDED_test-slurm = cluster accounting login release
+NEEDED = $(sort $(foreach target,$(MAKECMDGOALS),$(NEEDED_$(target))))
+
 setup:
-	@sh scripts/setup.sh
+	@sh scripts/setup.sh $(NEEDED)
 
 demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes

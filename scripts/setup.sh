@@ -1,6 +1,11 @@
 #!/bin/sh
 # Makes .venv with every package at its pinned version, and this project in it. Run by make; silent when all is there.
 #
+#   sh scripts/setup.sh [NEED...]     each NEED is one of devcluster/packages.txt
+#
+# What the machine lacks is looked for first, then installed once, before anything is downloaded: as root by apt-get,
+# otherwise one line is printed that a person runs.
+#
 # Python and pip are used as this machine has them configured: no index, mirror or certificate is named here.
 # As root the tools are also run as an ordinary user, so the interpreter and the packages must be readable by all.
 # Where this folder is closed to others, .venv is a link to a folder under /var/tmp and the project is copied into it.
@@ -9,6 +14,8 @@ umask 022
 cd "$(dirname "$0")/.."
 here=$(pwd -P)
 store=/var/tmp/slurm-agent-tools
+devcluster=src/slurm_agent_tools/devcluster
+needs=$*
 
 say() { printf 'set-up: %s\n' "$*"; }
 
@@ -25,14 +32,45 @@ as_anyone() {
     fi
 }
 
+# Whether a program, or a file by its path with wildcards, is on this machine. A user's PATH lacks the folders of daemons.
+present() {
+    case $1 in
+        /*) for file in $1; do [ ! -e "$file" ] || return 0; done; return 1 ;;
+        *) (PATH=/usr/sbin:/usr/bin:/sbin:/bin && command -v "$1" >/dev/null) ;;
+    esac
+}
+
+# Prints the packages that this machine lacks, for Python first.
+missing_packages() {
+    if [ -z "$python" ]; then
+        echo python3
+        echo python3-venv
+    elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        "$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'
+    fi
+    while read -r need program package _; do
+        case " $needs " in
+            *" $need "*) present "$program" || echo "$package" ;;
+        esac
+    done <$devcluster/packages.txt
+}
+
 # apt-get as root, otherwise the one line that a person has to run.
 install_packages() {
     command -v apt-get >/dev/null || fail "please install: $*"
-    [ "$(id -u)" = 0 ] || fail "please run: sudo apt-get install $*"
+    [ "$(id -u)" = 0 ] || fail "please run: sudo apt-get install -y --no-install-recommends --no-remove $*"
     say "installing $*"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q >/dev/null
-    apt-get install -y -q --no-install-recommends "$@" >/dev/null
+    sh $devcluster/install_packages.sh "$@"
+}
+
+# A private cluster listens on loopback only, where its daemons find the machine's name. See devcluster/hostname.py.
+check_name() {
+    name=$(cat /proc/sys/kernel/hostname)
+    address=$(getent ahostsv4 "$name" | awk 'NR == 1 { print $1 }')
+    case $address in 127.*) return ;; esac
+    sh $devcluster/with_hosts.sh /etc/hosts true 2>/dev/null ||
+        fail "the name of this machine, $name, stands for ${address:-nothing}, and the private Slurm listens on" \
+            "loopback only; please put the line \`127.0.0.1 $name\` at the top of /etc/hosts"
 }
 
 # Prints the first interpreter of 3.11 or newer that everybody here may run; PYTHON names one to try first.
@@ -48,9 +86,6 @@ find_python() {
 }
 
 make_venv() {
-    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        install_packages "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-    fi
     say "making $venv with $python and the pinned packages (a minute or two)"
     rm -rf .venv "$venv"
     "$python" -m venv "$venv"
@@ -66,10 +101,14 @@ install_project() {
 
 sum() { sha256sum | cut -c1-16; }
 
-python=$(find_python) || {
-    install_packages python3 python3-venv
+case " $needs " in *" cluster "*) check_name ;; esac
+python=$(find_python) || python=
+packages=$(missing_packages | awk '!seen[$0]++')
+if [ -n "$packages" ]; then
+    # shellcheck disable=SC2086 - a list of names
+    install_packages $packages
     python=$(find_python) || fail "no Python 3.11 or newer here; set PYTHON to one"
-}
+fi
 
 if as_anyone test -r "$here/pyproject.toml"; then
     venv=$here/.venv

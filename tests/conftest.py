@@ -16,7 +16,7 @@ import anyio
 import pytest
 from tests.system.faces import Place
 
-from slurm_agent_tools.devcluster import lifecycle, login_node
+from slurm_agent_tools.devcluster import lifecycle, login_node, packages
 from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.devcluster.login_node import LoginNode
 
@@ -28,6 +28,8 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
     folder.chmod(0o755)
     try:
+        # With the login node's packages: tests start it later, on this cluster.
+        anyio.run(partial(packages.ensure_packages, accounting=True, ssh=True, yes=True, say=print))
         yield anyio.run(partial(lifecycle.up, folder, slurm=SLURM, yes=True))
     finally:
         anyio.run(partial(lifecycle.down, folder, wipe=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from slurm_agent_tools.api.catalogue import TOOLS
 
@@ -95,6 +98,30 @@ def test_both_client_files_start_the_same_command():
 
     assert code.pop("cwd") == "${workspaceFolder}"
     assert code == claude == {"type": "stdio", "command": "uv", "args": ["run", "slurm-agent-tools", "serve"]}
+
+
+def brought_by(name: str, extra: str = "") -> set[str]:
+    """The package and all that it needs on this machine, as an installer takes them."""
+    found, waiting = set[str](), [(name, extra)]
+    while waiting:
+        package, wanted = waiting.pop()
+        found.add(canonicalize_name(package))
+        for line in importlib.metadata.requires(package) or []:
+            need = Requirement(line)
+            if need.marker is None or need.marker.evaluate({"extra": wanted}):
+                extras = need.extras or {""}
+                waiting += [(need.name, one) for one in extras if canonicalize_name(need.name) not in found]
+    return found
+
+
+def test_uv_run_brings_the_product_and_not_its_developers_tools():
+    brought = brought_by("slurm-agent-tools")
+    tools = {Requirement(line).name for line in PROJECT["dependency-groups"]["dev"]}
+
+    assert PROJECT["tool"]["uv"]["default-groups"] == []
+    assert {"mcp", "pydantic", "pydantic-core"} < brought
+    assert not brought & {canonicalize_name(name) for name in tools}
+    assert len(brought) <= 40
 
 
 def test_the_exact_versions_are_the_same_in_both_places():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,10 +15,11 @@ PAGE = ROOT / "docs" / "reference" / "modules.md"
 
 @pytest.fixture(scope="module")
 def drawing() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rooms", ROOT / "scripts" / "rooms.py")
+    spec = importlib.util.spec_from_file_location("drawn_rooms", ROOT / "scripts" / "rooms.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its records look for their types
     spec.loader.exec_module(module)
     return module
 

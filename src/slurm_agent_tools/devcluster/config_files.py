@@ -7,7 +7,8 @@ import socket
 from dataclasses import dataclass
 
 from slurm_agent_tools.devcluster import packages
-from slurm_agent_tools.devcluster.definition import Cluster, is_root, letters, loopback, me
+from slurm_agent_tools.devcluster.definition import Cluster, is_root, letters, me
+from slurm_agent_tools.devcluster.hostname import loopback, stands_for
 
 NAME = "devcluster"
 
@@ -30,9 +31,10 @@ def apart() -> bool:
     """Whether clients need a slurm.conf of their own.
 
     Debian's name of a machine stands for 127.0.1.1. An srun that listens on that address alone, as the daemons do,
-    never hears the answers: they go to 127.0.0.1, where its questions came from.
+    never hears the answers: they go to 127.0.0.1, where its questions came from. The same holds for a name that stands
+    for an address of a network.
     """
-    return loopback() != "127.0.0.1"
+    return stands_for() != "127.0.0.1"
 
 
 def slurm_conf(cluster: Cluster, choices: Choices, *, clients: bool = False) -> str:

@@ -44,6 +44,11 @@ class Cluster:
         return self.folder / "etc" / "slurm.conf"
 
     @property
+    def hosts(self) -> Path:
+        """The /etc/hosts of its daemons; there only where the machine's own would let them listen beyond loopback."""
+        return self.folder / "etc" / "hosts"
+
+    @property
     def project(self) -> Path:
         """The folder in which `user` works."""
         return self.folder / "home" / self.user / "project"
@@ -128,24 +133,6 @@ def run_as(user: str, argv: Sequence[str]) -> list[str]:
         return list(argv)
     group = str(pwd.getpwnam(user).pw_gid)
     return ["setpriv", "--reuid", user, "--regid", group, "--init-groups", *argv]
-
-
-def loopback() -> str:
-    """The address in 127/8 that this machine's name stands for, the only one that the daemons then listen on.
-
-    DevclusterError where the name stands for no such address.
-    """
-    name = socket.gethostname()
-    try:
-        first = socket.gethostbyname(name)
-    except OSError:
-        first = "nothing"
-    if not first.startswith("127."):
-        raise DevclusterError(
-            f"the name of this machine, {name}, stands for {first}, and the devcluster listens on loopback only",
-            hint=f"put the line `127.0.0.1 {name}` at the top of /etc/hosts",
-        )
-    return first
 
 
 def readable_by(user: str, path: Path) -> bool:

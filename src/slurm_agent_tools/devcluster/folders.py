@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from slurm_agent_tools.devcluster import config_files
+from slurm_agent_tools.devcluster import config_files, hostname
 from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import SEARCH, Cluster, DevclusterError, is_root, readable_by
 from slurm_agent_tools.transport import process
@@ -44,6 +44,7 @@ def prepare(cluster: Cluster) -> None:
 
 def configure(cluster: Cluster, choices: Choices, cgroup_conf: str) -> None:
     """Write the whole configuration anew; nothing of an earlier one stays."""
+    hostname.prepare(cluster)
     write(cluster, "slurm.conf", config_files.slurm_conf(cluster, choices, clients=True))
     if config_files.apart():
         write(cluster, DAEMONS, config_files.slurm_conf(cluster, choices))

@@ -18,6 +18,7 @@ from slurm_agent_tools.devcluster import (
     cgroups,
     definition,
     folders,
+    hostname,
     login_node,
     packages,
     processes,
@@ -55,6 +56,7 @@ async def up(
             await login_node.up(present)
         say(f"already up in {where}")
         return present
+    await hostname.check()
     unpack = wanted is not None and not wanted.is_dir()
     await packages.ensure_packages(accounting=accounting, yes=yes, say=say, release=unpack, ssh=ssh)
     if slurm is not None:

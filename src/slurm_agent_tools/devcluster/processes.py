@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from slurm_agent_tools.devcluster import cgroups
+from slurm_agent_tools.devcluster import cgroups, hostname
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, run_as
 
 _SLURM = {"slurmctld", "slurmscriptd", "slurmdbd", "slurmd", "slurmstepd"}
@@ -28,7 +28,7 @@ _OVER = {"X", "Z"}  # gone, or only waited for
 
 def start(cluster: Cluster, name: str, user: str, argv: list[str], env: Mapping[str, str]) -> int:
     """Start a daemon in its own session, its output in log/NAME.out; record it at once. Returns its pid."""
-    whole = run_as(user, argv)
+    whole = hostname.seeing(cluster, name, run_as(user, argv))
     program = shutil.which(whole[0], path=cluster.search)
     if program is None:
         raise DevclusterError(f"{whole[0]} is not installed")

@@ -1,4 +1,5 @@
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 @pytest.fixture(autouse=True)
 def address(monkeypatch):
     """The tests do not depend on what the name of their machine stands for."""
-    monkeypatch.setattr(config_files, "loopback", lambda: "127.0.0.1")
+    stands_for(monkeypatch, "127.0.0.1")
+
+
+def stands_for(monkeypatch, address: str) -> None:
+    monkeypatch.setattr(socket, "gethostbyname", lambda _: address)
 
 
 def conf(*, cgroup: bool = False, accounting: bool = True, extra: str = "") -> dict[str, str]:
@@ -43,7 +48,7 @@ def test_one_configuration_serves_all_where_the_machines_name_stands_for_the_usu
 
 
 def test_where_it_stands_for_another_srun_may_hear_answers_and_the_daemons_stay_on_loopback(monkeypatch):
-    monkeypatch.setattr(config_files, "loopback", lambda: "127.0.1.1")
+    stands_for(monkeypatch, "127.0.1.1")
     choices = Choices(cgroup=False, accounting=True)
     daemons, clients = (config_files.slurm_conf(CLUSTER, choices, clients=who).splitlines() for who in (False, True))
 
@@ -52,6 +57,15 @@ def test_where_it_stands_for_another_srun_may_hear_answers_and_the_daemons_stay_
     assert "AccountingStorageHost=127.0.1.1" in clients
     assert "TaskProlog=/srv/try/etc/prolog" in clients
     assert "SLURM_CONF=/srv/try/etc/slurm.conf" in config_files.prolog(CLUSTER)
+
+
+def test_a_name_that_stands_for_an_address_of_a_network_brings_nothing_there(monkeypatch):
+    stands_for(monkeypatch, "192.0.2.7")
+    text = config_files.slurm_conf(CLUSTER, Choices(cgroup=False, accounting=True), clients=True)
+
+    assert config_files.apart()
+    assert "192.0.2.7" not in text + config_files.slurmdbd_conf(CLUSTER)
+    assert text.count("NodeAddr=127.0.0.1") == 3
 
 
 def test_clients_of_the_accounting_find_the_clusters_own_munge():

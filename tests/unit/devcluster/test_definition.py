@@ -96,21 +96,6 @@ def test_a_base_port_out_of_range_is_refused(wanted):
         pass
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.1.1"])
-def test_the_daemons_listen_on_the_loopback_address_of_the_machines_name(monkeypatch, address):
-    monkeypatch.setattr(socket, "gethostbyname", lambda _: address)
-
-    assert definition.loopback() == address
-
-
-def test_a_machine_whose_name_is_no_loopback_address_is_told_the_line_for_its_hosts_file(monkeypatch):
-    monkeypatch.setattr(socket, "gethostbyname", lambda _: "192.0.2.7")
-
-    with pytest.raises(DevclusterError, match=r"192\.0\.2\.7") as caught:
-        definition.loopback()
-    assert f"127.0.0.1 {socket.gethostname()}" in caught.value.hint
-
-
 def test_readable_means_every_folder_above_can_be_entered(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir()
