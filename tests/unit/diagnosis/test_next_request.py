@@ -6,7 +6,7 @@ import pytest
 from tests.unit.diagnosis.records import GIB, MIB, job, log, step
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.proposals import larger_memory, longer_time
+from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.models.request import Resources
 
 
