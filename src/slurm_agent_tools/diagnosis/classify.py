@@ -193,7 +193,7 @@ def _answer(
     if case.part is not None and signature.change is not None:
         propose = larger_memory if signature.change == "memory" else longer_time
         change = propose(case.part, case.texts)
-    ground = "" if change is None else f" {change.ground}"
+    ground = "" if change is None else f" {change.why}"
     return Diagnosis(
         category=signature.id,
         confidence=round(confidence, 2),
@@ -201,7 +201,7 @@ def _answer(
         explanation=_explanation(signature, case.part, hit) + case.more + ground,
         evidence=_unique(lines),
         suggestions=[_OWN] if _by_owner(signature, case.part) else list(signature.suggestions),
-        proposed_change=None if change is None else change.line,
+        proposed_change=None if change is None else change.directive,
     )
 
 

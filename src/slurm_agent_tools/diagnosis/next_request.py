@@ -17,19 +17,12 @@ from slurm_agent_tools.diagnosis.phrases import percent
 from slurm_agent_tools.diagnosis.program_progress import Progress, progress
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.insights import usage
-from slurm_agent_tools.insights.sizing import (
-    CPUS,
-    MEBIBYTE,
-    MEMORY,
-    TIME_AFTER_ONE_RUN,
-    TIME_FORETOLD,
-    SizingFacts,
-    size,
-)
+from slurm_agent_tools.insights.sizing import CPUS, MEBIBYTE, MEMORY, TIME_AFTER_ONE_RUN, TIME_FORETOLD, size
 from slurm_agent_tools.insights.usage import at_once
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Usage
 from slurm_agent_tools.models.report import Efficiency, Recommendation, RequestChange
+from slurm_agent_tools.models.sizing import SizingFigure
 from slurm_agent_tools.settings import EfficiencySettings, RateSettings
 from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, human_memory, whole_memory
 
@@ -145,7 +138,7 @@ def _memory(parts: Sequence[Job], used: Usage, *, needed: bool) -> RequestChange
     if not has:
         return None
     asks, why = has // nodes, "as much as before, whatever the number of CPUs"
-    enough = size(MEMORY, SizingFacts(asks, used.memory_node_bytes, least=_LEAST_MEMORY)).recommended
+    enough = size(MEMORY, SizingFigure(used=used.memory_node_bytes), least=_LEAST_MEMORY).recommended
     if enough is not None and enough < asks and used.memory_node_bytes is not None:
         asks, why = enough, f"the peak on a node, {human_memory(used.memory_node_bytes)}, and 20 %"
     saved = has - asks * nodes
@@ -166,7 +159,7 @@ def _cpus(parts: Sequence[Job], rates: RateSettings) -> RequestChange | None:
     busy = _busy(part)
     if not has or busy < 0:
         return None
-    each = size(CPUS, SizingFacts(used=busy / tasks, least=1)).recommended or 1
+    each = size(CPUS, SizingFigure(used=busy / tasks), least=1).recommended or 1
     saved = has - each * tasks
     if saved <= 0:
         return None
@@ -191,7 +184,7 @@ def _time(used: Usage) -> RequestChange | None:
     ran, limit = used.elapsed_seconds, used.time_limit_seconds
     if ran is None or limit is None:
         return None
-    asks = size(TIME_AFTER_ONE_RUN, SizingFacts(limit, ran, least=1)).recommended
+    asks = size(TIME_AFTER_ONE_RUN, SizingFigure(used=ran), least=1).recommended
     if asks is None or (limit != UNLIMITED and asks >= limit):
         return None
     saves = f"{format_duration(limit - asks)} of {format_duration(limit)}" if limit != UNLIMITED else None
@@ -202,46 +195,35 @@ def _time(used: Usage) -> RequestChange | None:
 # --- after a run that a limit ended: more than it had ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedDirective:
-    """The directive, and what its number rests on."""
-
-    line: str
-    ground: str
-
-
-def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> ProposedDirective | None:
+def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | None:
     """A fifth more memory than asked for, or than was used or wanted where that is known and more; None: not known."""
     resources = part.resources
     if resources.gpus and resources.memory_per_gpu_bytes:
-        facts = SizingFacts(failed=resources.memory_per_gpu_bytes)
-        return _more_memory("mem-per-gpu", facts, "was asked for")
+        known = SizingFigure(failed=resources.memory_per_gpu_bytes)
+        return _more_memory("mem-per-gpu", known, "was asked for")
     per_node = resources.memory_per_node_bytes or (resources.memory_bytes if resources.nodes == 1 else None)
     if not per_node:
         return None
     used = max(peak([part]) or 0, memory_in_use(texts))
     need = used + memory_not_granted(texts)
     if per_node < need <= per_node * _MOST_TIMES:
-        facts = SizingFacts(used=need, failed=per_node)
-        return _more_memory("mem", facts, f"the {human_memory(need)} that was used or wanted")
+        known = SizingFigure(used=need, failed=per_node)
+        return _more_memory("mem", known, f"the {human_memory(need)} that was used or wanted")
     seen = f" Slurm saw {human_memory(used)} in use by one task; the need is not known." if used else ""
     ground = f"the {human_memory(per_node)} that was asked for"
-    return _more_memory("mem", SizingFacts(failed=per_node), ground, seen)
+    return _more_memory("mem", SizingFigure(failed=per_node), ground, seen)
 
 
-def _more_memory(option: str, facts: SizingFacts, ground: str, seen: str = "") -> ProposedDirective | None:
-    wanted = size(MEMORY, facts).recommended
+def _more_memory(option: str, known: SizingFigure, ground: str, seen: str = "") -> RequestChange | None:
+    wanted = size(MEMORY, known).recommended
     if wanted is None:
         return None
-    return _proposed(f"--{option}={format_memory(wanted)}", f"Proposed: 20 % more than {ground}", seen)
+    line = f"#SBATCH --{option}={format_memory(wanted)}"
+    why = f"Proposed: 20 % more than {ground} ({line}).{seen} {_UNCHECKED}"
+    return RequestChange(what="memory", directive=line, why=why)
 
 
-def _proposed(option: str, ground: str, seen: str = "") -> ProposedDirective:
-    line = f"#SBATCH {option}"
-    return ProposedDirective(line, f"{ground} ({line}).{seen} {_UNCHECKED}")
-
-
-def longer_time(part: Job, texts: Sequence[LogText] = ()) -> ProposedDirective | None:
+def longer_time(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | None:
     """The time that the progress seen in the log foretells, else half more; None where the limit is not known."""
     limit = part.resources.time_limit_seconds
     if limit is None or limit <= 0:
@@ -250,15 +232,18 @@ def longer_time(part: Job, texts: Sequence[LogText] = ()) -> ProposedDirective |
     seen = progress(texts)
     needed = _foretold(seen, ran)
     if seen is None or needed is None or needed <= limit:
-        return _more_time(SizingFacts(failed=limit), "Proposed: 50 % more time")
+        return _more_time(SizingFigure(failed=limit), "Proposed: 50 % more time")
     begun = f"The log's last progress is {seen.text!r} after {format_duration(ran)}."
     begun += f" At that pace the whole run takes {format_duration(round(needed))}."
-    return _more_time(SizingFacts(used=needed), f"{begun} Proposed: that time and 15 % more, rounded up")
+    return _more_time(SizingFigure(used=needed), f"{begun} Proposed: that time and 15 % more, rounded up")
 
 
-def _more_time(facts: SizingFacts, ground: str) -> ProposedDirective | None:
-    seconds = size(TIME_FORETOLD, facts).recommended
-    return None if seconds is None else _proposed(f"--time={format_duration(seconds)}", ground)
+def _more_time(known: SizingFigure, ground: str) -> RequestChange | None:
+    seconds = size(TIME_FORETOLD, known).recommended
+    if seconds is None:
+        return None
+    line = f"#SBATCH --time={format_duration(seconds)}"
+    return RequestChange(what="time", directive=line, why=f"{ground} ({line}). {_UNCHECKED}")
 
 
 def _foretold(seen: Progress | None, ran: int) -> float | None:

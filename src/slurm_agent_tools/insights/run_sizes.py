@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, MEMORY, TIME, SizingFacts, per_share, percentile, size
+from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, MEMORY, TIME, per_share, percentile, size
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.sizing import JobSizing, SizingFigure
@@ -72,29 +72,25 @@ class _Runs:
 
 
 def _figures(runs: _Runs, requested: Resources, *, enough: bool) -> dict[str, SizingFigure]:
-    memory = _facts(runs, _peak, requested.memory_bytes, enough=enough)
+    memory = _known(runs, _peak, requested.memory_bytes)
     limit = requested.time_limit_seconds if (requested.time_limit_seconds or -1) > 0 else None
-    time = _facts(runs, _elapsed, limit, enough=enough)
-    cpus = _facts(runs, _busy, requested.cpus, enough=enough)
+    time, cpus = _known(runs, _elapsed, limit), _known(runs, _busy, requested.cpus)
     short = [_had(record) or 0 for record in runs.measured if _short_of_memory(record)]
     over = [max(0, _limit(record) or 0) for record in runs.measured if record.state == "TIMEOUT"]
     return {
-        "memory": size(MEMORY, replace(memory, failed=max(short, default=None))),
-        "time": size(TIME, replace(time, failed=max(over, default=None))),
-        "cpus": size(CPUS, replace(cpus, least=max(1, requested.nodes or 1), limit=requested.cpus)),
+        "memory": size(MEMORY, replace(memory, failed=max(short, default=None)), enough=enough),
+        "time": size(TIME, replace(time, failed=max(over, default=None)), enough=enough),
+        "cpus": size(CPUS, cpus, enough=enough, least=max(1, requested.nodes or 1), limit=requested.cpus),
     }
 
 
-def _facts(
-    runs: _Runs, measure: Callable[[JobRecord], float | None], requested: int | None, *, enough: bool
-) -> SizingFacts:
+def _known(runs: _Runs, measure: Callable[[JobRecord], float | None], requested: int | None) -> SizingFigure:
     values = [(value, record.tasks) for record in runs.completed if (value := measure(record)) is not None]
-    return SizingFacts(
+    return SizingFigure(
+        runs=sum(weight for _, weight in values),
         requested=requested,
         used=percentile(values),
         most=max((value for record in runs.measured if (value := measure(record)) is not None), default=None),
-        runs=sum(weight for _, weight in values),
-        enough=enough,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.run_sizes import size_from_runs
-from slurm_agent_tools.insights.sizing import GIBIBYTE, MEBIBYTE, MEMORY, SizingFacts, per_share, size
+from slurm_agent_tools.insights.sizing import GIBIBYTE, MEBIBYTE, MEMORY, per_share, size
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.remembered_job import JobRecord
@@ -47,24 +47,21 @@ def size_script(
 ) -> tuple[JobRequest, Sequence[str]]:
     """Every number of the script, and the reasons; what is not asked for comes from `records` of its runs.
 
-    Memory is per GPU, or per node without GPUs. Raises InputError naming what the cluster cannot give, or cannot be
-    read.
+    Memory is per GPU, or per node without GPUs. `partitions` None: the cluster could not be asked. Raises InputError
+    naming what the cluster cannot give, or cannot be read.
     """
     reasons: list[str] = []
     gpus = _gpus(ask, partitions, reasons)
     runs = size_from_runs((one for one in records if (one.requested.gpus or 0) == gpus), Resources(gpus=gpus))
-    wanted = _seconds(ask, runs, reasons)
-    need = _memory(ask, gpus, limits, runs, reasons)
-    choice = _Choice(ask, partitions, gpus, wanted, need)
-    partition = choice.partition(reasons)
-    seconds = _seconds_within(wanted, ask, partition, reasons)
-    nodes = _nodes(ask, gpus, partition, reasons)
-    tasks = gpus if ask.distributed else 1
+    script = _Script(ask, gpus, runs, reasons)
+    wanted, need = script.seconds(), script.memory(limits)
+    partition = script.partition(partitions, wanted, need)
+    seconds, nodes = script.seconds_within(wanted, partition), script.nodes(partition)
     on_node = per_share(gpus, nodes)
-    cpus = _cpus(ask, gpus, on_node, partition, runs, reasons)
-    memory = _memory_within(need, gpus, on_node, partition, reasons)
+    cpus, memory = script.cpus(on_node, partition), script.memory_within(need, on_node, partition)
+    tasks = gpus if ask.distributed else 1
     request = JobRequest(
-        partition=choice.name_by_rule if partition is None else partition.name,
+        partition=partition.name,
         time_limit=seconds,
         memory_per_gpu=memory if gpus else None,
         memory_per_node=None if gpus else memory,
@@ -89,7 +86,39 @@ def budget_seconds(text: str) -> int:
     return _parsed("time_budget", text, parse_span, "5m, 1h30m, 5400s, ")
 
 
-# --- GPUs, nodes and the partition -----------------------------------------------------------------------------------
+def _parsed(name: str, text: str, parse: Callable[[str], int] = parse_time_limit, also: str = "") -> int:
+    hint = f"Write {also}MINUTES, HH:MM:SS or D-HH:MM:SS."
+    try:
+        seconds = parse(text)
+    except ValueError as error:
+        raise InputError(name, text, "is not a duration", hint=hint) from error
+    if seconds == UNLIMITED:
+        raise InputError(name, text, "means no limit", hint=hint)
+    return seconds
+
+
+def _seconds_asked(ask: GenerateScript) -> dict[str, int]:
+    """What is stated of the time, in seconds, by field; a budget in whole minutes, as Slurm counts."""
+    stated = {}
+    if ask.time_limit is not None:
+        stated["time_limit"] = _parsed("time_limit", ask.time_limit)
+    if ask.time_budget is not None:
+        stated["time_budget"] = per_share(budget_seconds(ask.time_budget), 1, 60)
+    return stated
+
+
+def _bytes(name: str, text: str) -> int:
+    """Raises InputError."""
+    try:
+        number = parse_memory(text)
+    except ValueError as error:
+        raise InputError(name, text, "is not a size", hint="Write 512M, 16G or 1T.") from error
+    if number == 0:
+        raise InputError(name, text, "is nothing; to Slurm it means a whole node", hint="Write 512M, 16G or 1T.")
+    return number
+
+
+# --- what a partition offers -----------------------------------------------------------------------------------------
 
 
 def _gpus(ask: GenerateScript, partitions: Mapping[str, Partition] | None, reasons: list[str]) -> int:
@@ -116,74 +145,6 @@ def _offered(ask: GenerateScript, partitions: Mapping[str, Partition]) -> list[P
     return [partitions[ask.partition]]
 
 
-def _nodes(ask: GenerateScript, gpus: int, partition: Partition | None, reasons: list[str]) -> int:
-    """One, unless each GPU has a process of its own and one node has too few."""
-    if partition is None or not partition.gpus_per_node or gpus <= partition.gpus_per_node:
-        reasons.append("Nodes: 1, everything fits on one.")
-        return 1
-    if not ask.distributed:
-        problem = f"are more than the {partition.gpus_per_node} of one node, and one process uses one node only"
-        raise InputError("gpus", gpus, problem, hint="Set distributed, or ask for fewer.")
-    nodes = per_share(gpus, partition.gpus_per_node)
-    reasons.append(f"Nodes: {nodes}, a node of partition {partition.name} has {partition.gpus_per_node} GPUs.")
-    return nodes
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """Which partition takes a job of so many GPUs, seconds and bytes per GPU or node."""
-
-    ask: GenerateScript
-    partitions: Mapping[str, Partition] | None
-    gpus: int
-    seconds: int
-    memory: int
-
-    @property
-    def name_by_rule(self) -> str:
-        """The partition's name where the cluster cannot be asked, and the first choice where it can."""
-        return self.ask.partition or ("special" if self.seconds > _LONG else "gpu" if self.gpus else "cpu")
-
-    def partition(self, reasons: list[str]) -> Partition | None:
-        """None where the cluster could not be asked. Raises InputError where none takes the job."""
-        if self.partitions is None or self.ask.partition is not None:
-            known = "as asked" if self.ask.partition else "by rule; the cluster could not be asked"
-            reasons.append(f"Partition: {self.name_by_rule}, {known}.")
-            return None if self.partitions is None else _offered(self.ask, self.partitions)[0]
-        best = min(self._fitting(_offered(self.ask, self.partitions)), key=self._order)
-        kind = "GPU work" if self.gpus else "work without GPUs"
-        more = f" of up to {format_duration(self.seconds)}" if self.seconds > _LONG else ""
-        reasons.append(f"Partition: {best.name}, for {kind}{more}.")
-        return best
-
-    def _fitting(self, offered: Sequence[Partition]) -> Sequence[Partition]:
-        """Those with enough GPUs and a long enough limit; a time that nobody asked for may be lowered later."""
-        fit = [partition for partition in offered if self.gpus <= self._most_gpus(partition)]
-        long = [one for one in fit if one.max_time_seconds is None or self.seconds <= one.max_time_seconds]
-        if not fit:
-            raise InputError("gpus", self.gpus, "are more than any partition offers", hint=_offers(offered))
-        if not long and (self.ask.time_limit or self.ask.time_budget):
-            name = "time_limit" if self.ask.time_limit else "time_budget"
-            problem = "is longer than any fitting partition allows"
-            raise InputError(name, format_duration(self.seconds), problem, hint=_offers(fit))
-        return long or fit
-
-    def _most_gpus(self, partition: Partition) -> int:
-        return partition.total_gpus if self.ask.distributed else partition.gpus_per_node
-
-    def _order(self, partition: Partition) -> tuple[bool, bool, bool, bool, float, str]:
-        """The rule's own name first; then enough memory, no idle GPUs, the default one, and the shortest limit."""
-        memory = _node_memory(partition)
-        return (
-            partition.name != self.name_by_rule,
-            bool(memory) and memory < self.memory * max(1, min(self.gpus, partition.gpus_per_node)),
-            not self.gpus and partition.gpus_per_node > 0,
-            not partition.default,
-            float("inf") if partition.max_time_seconds is None else partition.max_time_seconds,
-            partition.name,
-        )
-
-
 def _offers(partitions: Sequence[Partition]) -> str:
     listed = [
         f"{p.name} ({p.gpus_per_node} GPUs and {format_memory(p.memory_per_node)} a node,"
@@ -193,155 +154,173 @@ def _offers(partitions: Sequence[Partition]) -> str:
     return f"There is: {', '.join(listed) or 'no partition that takes jobs'}."
 
 
-# --- time ------------------------------------------------------------------------------------------------------------
+def _not_known(name: str) -> Partition:
+    """A partition of a cluster that could not be asked: no limit of it is known."""
+    return Partition(name, "UNKNOWN", default=False, nodes=0, max_time_seconds=None, default_time_seconds=None)
 
 
-def _seconds(ask: GenerateScript, runs: JobSizing, reasons: list[str]) -> int:
-    """The limit that was asked for, else what its runs say; never more than the budget."""
-    limits = _seconds_asked(ask)
-    if "time_limit" not in limits and runs.time.recommended is not None:
-        limits["history"] = runs.time.recommended
-    if not limits:
-        reasons.append(f"Time: {format_duration(_TIME)}, the default.")
-        return _TIME
-    shortest = min(limits, key=lambda name: limits[name])
-    why = {
-        "time_limit": "as asked",
-        "time_budget": "the time budget; a later result is of no use",
-        "history": _rests_on(runs.time, runs),
-    }
-    seconds = limits[shortest]
-    reasons.append(f"Time: {format_duration(seconds)}, {why[shortest]}.")
-    if runs.enough and runs.time.used is not None and seconds < runs.time.used:
-        used = format_duration(round(runs.time.used))
-        reasons.append(f"That may be too short: of {runs.time.runs} runs 5 % took {used} or longer.")
-    return seconds
-
-
-def _rests_on(figure: SizingFigure, runs: JobSizing) -> str:
-    """The reason of a number that comes from runs."""
-    if runs.enough:
-        return f"from {figure.runs} runs of this name: what 95 % of them used, and a margin"
-    return "a run of this name failed with less"
-
-
-def _seconds_asked(ask: GenerateScript) -> dict[str, int]:
-    """What is stated of the time, in seconds, by field; a budget in whole minutes, as Slurm counts."""
-    stated = {}
-    if ask.time_limit is not None:
-        stated["time_limit"] = _parsed("time_limit", ask.time_limit)
-    if ask.time_budget is not None:
-        stated["time_budget"] = per_share(budget_seconds(ask.time_budget), 1, 60)
-    return stated
-
-
-def _parsed(name: str, text: str, parse: Callable[[str], int] = parse_time_limit, also: str = "") -> int:
-    hint = f"Write {also}MINUTES, HH:MM:SS or D-HH:MM:SS."
-    try:
-        seconds = parse(text)
-    except ValueError as error:
-        raise InputError(name, text, "is not a duration", hint=hint) from error
-    if seconds == UNLIMITED:
-        raise InputError(name, text, "means no limit", hint=hint)
-    return seconds
-
-
-def _seconds_within(wanted: int, ask: GenerateScript, partition: Partition | None, reasons: list[str]) -> int:
-    """A default is lowered to what the partition allows; a time that was asked for is not."""
-    most = partition.max_time_seconds if partition is not None else None
-    if most is None or wanted <= most or partition is None:
-        return wanted
-    if ask.time_limit is not None:
-        problem = f"is more than partition {partition.name} allows, {format_duration(most)}"
-        raise InputError("time_limit", ask.time_limit, problem, hint="Ask for less, or name another partition.")
-    reasons.append(f"Time lowered to {format_duration(most)}: partition {partition.name} allows no more.")
-    return most // 60 * 60
-
-
-# --- memory ----------------------------------------------------------------------------------------------------------
-
-
-def _memory(ask: GenerateScript, gpus: int, limits: Limits, runs: JobSizing, reasons: list[str]) -> int:
-    """Bytes per GPU, or for the whole job without GPUs."""
-    if ask.memory is not None:
-        share = per_share(_bytes("memory", ask.memory), gpus, MEBIBYTE)
-        why = f"as asked ({ask.memory} in all)"
-    elif ask.data_size is not None:
-        need = size(MEMORY, SizingFacts(used=_DATA_TIMES * _bytes("data_size", ask.data_size))).recommended or 1
-        share = per_share(need, gpus, GIBIBYTE)
-        why = f"{_DATA_TIMES} times {ask.data_size} of data plus 20 %"
-    elif runs.memory.recommended is not None:
-        share = per_share(runs.memory.recommended, gpus, MEBIBYTE)
-        why = _rests_on(runs.memory, runs)
-    else:
-        share = min(_MEMORY, (limits.memory_per_gpu if gpus else limits.memory_without_gpus).free)
-        why = "the default"
-    reasons.append(f"Memory: {human_memory(share)} {'per GPU' if gpus else 'on the node'}, {why}.")
-    return share
-
-
-def _bytes(name: str, text: str) -> int:
-    """Raises InputError."""
-    try:
-        number = parse_memory(text)
-    except ValueError as error:
-        raise InputError(name, text, "is not a size", hint="Write 512M, 16G or 1T.") from error
-    if number == 0:
-        raise InputError(name, text, "is nothing; to Slurm it means a whole node", hint="Write 512M, 16G or 1T.")
-    return number
-
-
-def _memory_within(need: int, gpus: int, on_node: int, partition: Partition | None, reasons: list[str]) -> int:
-    """No more than a node has."""
-    has = _node_memory(partition)
-    most = has // max(1, on_node) // MEBIBYTE * MEBIBYTE if gpus else has
-    if not has or need <= most:
-        return need
-    unit = "GPU" if gpus else "node"
-    reasons.append(f"Memory lowered to {human_memory(most)}: a {unit} of this partition has no more.")
-    return most
-
-
-def _node_memory(partition: Partition | None) -> int:
+def _node_memory(partition: Partition) -> int:
     """What one node can give a job; 0 where it is not known."""
-    if partition is None:
-        return 0
     return min((known for known in (partition.memory_per_node, partition.max_mem_per_node) if known), default=0)
 
 
-# --- CPUs ------------------------------------------------------------------------------------------------------------
+# --- each number, with its reason ------------------------------------------------------------------------------------
 
 
-def _cpus(
-    ask: GenerateScript, gpus: int, on_node: int, partition: Partition | None, runs: JobSizing, reasons: list[str]
-) -> int:
-    """CPUs of the whole job."""
-    has = partition.cpus_per_node if partition is not None else 0
-    if ask.cpus is not None:
-        _check_cpus(ask.cpus, ask, gpus, has)
-        reasons.append(f"CPUs: {ask.cpus}, as asked.")
-        return ask.cpus
-    if runs.cpus.recommended is not None:
-        number = max(runs.cpus.recommended, gpus if ask.distributed else 1)
-        reasons.append(f"CPUs: {number}, from {runs.cpus.runs} runs of this name: as many as 95 % of them kept busy.")
-        return min(number, has) if has and not ask.distributed else number
-    if not gpus:
-        number = min(_CPUS_ALONE, has or _CPUS_ALONE)
-        reasons.append(f"CPUs: {number}, the default without GPUs.")
-        return number
-    each, why = _CPUS_MIN, "the default"
-    if has and partition is not None:
-        each = min(_CPUS_MAX, max(_CPUS_MIN, has // max(1, partition.gpus_per_node)))
-        each = min(each, max(1, has // max(1, on_node)))
-        why = f"of the {has} that a node has for its {partition.gpus_per_node} GPUs"
-    reasons.append(f"CPUs: {each} per GPU, {why}.")
-    return each * gpus
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """What is asked for, the job's GPUs and what its runs used; each number leaves its reason in `reasons`."""
 
+    ask: GenerateScript
+    gpus: int
+    runs: JobSizing
+    reasons: list[str]
 
-def _check_cpus(cpus: int, ask: GenerateScript, gpus: int, has: int) -> None:
-    if ask.distributed and cpus < gpus:
-        problem = f"are fewer than the {gpus} GPUs, and each has a process of its own"
-        raise InputError("cpus", cpus, problem, hint=f"Ask for at least {gpus}.")
-    if has and cpus > has and not ask.distributed:
-        problem = f"are more than the {has} of one node, and one process uses one node only"
-        raise InputError("cpus", cpus, problem, hint=f"Ask for at most {has}.")
+    def seconds(self) -> int:
+        """The limit that was asked for, else what its runs say; never more than the budget."""
+        limits, used = _seconds_asked(self.ask), self.runs.time.used
+        if "time_limit" not in limits and self.runs.time.recommended is not None:
+            limits["history"] = self.runs.time.recommended
+        if not limits:
+            self.reasons.append(f"Time: {format_duration(_TIME)}, the default.")
+            return _TIME
+        shortest = min(limits, key=lambda name: limits[name])
+        why = {
+            "time_limit": "as asked",
+            "time_budget": "the time budget; a later result is of no use",
+            "history": self._rests_on(self.runs.time),
+        }
+        self.reasons.append(f"Time: {format_duration(limits[shortest])}, {why[shortest]}.")
+        if self.runs.enough and used is not None and limits[shortest] < used:
+            longer = f"of {self.runs.time.runs} runs 5 % took {format_duration(round(used))} or longer"
+            self.reasons.append(f"That may be too short: {longer}.")
+        return limits[shortest]
+
+    def _rests_on(self, figure: SizingFigure) -> str:
+        if self.runs.enough:
+            return f"from {figure.runs} runs of this name: what 95 % of them used, and a margin"
+        return "a run of this name failed with less"
+
+    def seconds_within(self, wanted: int, partition: Partition) -> int:
+        """A default is lowered to what the partition allows; a time that was asked for is not."""
+        most = partition.max_time_seconds
+        if most is None or wanted <= most:
+            return wanted
+        if self.ask.time_limit is not None:
+            problem = f"is more than partition {partition.name} allows, {format_duration(most)}"
+            hint = "Ask for less, or name another partition."
+            raise InputError("time_limit", self.ask.time_limit, problem, hint=hint)
+        self.reasons.append(f"Time lowered to {format_duration(most)}: partition {partition.name} allows no more.")
+        return most // 60 * 60
+
+    def memory(self, limits: Limits) -> int:
+        """Bytes per GPU, or for the whole job without GPUs."""
+        ask, recommended = self.ask, self.runs.memory.recommended
+        if ask.memory is not None:
+            share, why = per_share(_bytes("memory", ask.memory), self.gpus, MEBIBYTE), f"as asked ({ask.memory} in all)"
+        elif ask.data_size is not None:
+            need = SizingFigure(used=_DATA_TIMES * _bytes("data_size", ask.data_size))
+            share = per_share(size(MEMORY, need, least=1).recommended or 1, self.gpus, GIBIBYTE)
+            why = f"{_DATA_TIMES} times {ask.data_size} of data plus 20 %"
+        elif recommended is not None:
+            share, why = per_share(recommended, self.gpus, MEBIBYTE), self._rests_on(self.runs.memory)
+        else:
+            bands = limits.memory_per_gpu if self.gpus else limits.memory_without_gpus
+            share, why = min(_MEMORY, bands.free), "the default"
+        self.reasons.append(f"Memory: {human_memory(share)} {'per GPU' if self.gpus else 'on the node'}, {why}.")
+        return share
+
+    def memory_within(self, need: int, on_node: int, partition: Partition) -> int:
+        """No more than a node has."""
+        has = _node_memory(partition)
+        most = has // max(1, on_node) // MEBIBYTE * MEBIBYTE if self.gpus else has
+        if not has or need <= most:
+            return need
+        unit = "GPU" if self.gpus else "node"
+        self.reasons.append(f"Memory lowered to {human_memory(most)}: a {unit} of this partition has no more.")
+        return most
+
+    def cpus(self, on_node: int, partition: Partition) -> int:
+        """CPUs of the whole job."""
+        has, used, one_node = partition.cpus_per_node, self.runs.cpus, not self.ask.distributed
+        if self.ask.cpus is not None:
+            self._check_cpus(self.ask.cpus, has)
+            number, why = self.ask.cpus, "as asked"
+        elif used.recommended is not None:
+            number, why = used.recommended, f"from {used.runs} runs of this name: as many as 95 % of them kept busy"
+            number = max(number, 1 if one_node else self.gpus)
+        elif not self.gpus:
+            number, why = min(_CPUS_ALONE, has or _CPUS_ALONE), "the default without GPUs"
+        else:
+            return self.gpus * self._cpus_per_gpu(on_node, partition)
+        self.reasons.append(f"CPUs: {number}, {why}.")
+        return min(number, has) if has and one_node else number
+
+    def _cpus_per_gpu(self, on_node: int, partition: Partition) -> int:
+        has, each, why = partition.cpus_per_node, _CPUS_MIN, "the default"
+        if has:
+            each = min(_CPUS_MAX, max(_CPUS_MIN, has // max(1, partition.gpus_per_node)))
+            each = min(each, max(1, has // max(1, on_node)))
+            why = f"of the {has} that a node has for its {partition.gpus_per_node} GPUs"
+        self.reasons.append(f"CPUs: {each} per GPU, {why}.")
+        return each
+
+    def _check_cpus(self, cpus: int, has: int) -> None:
+        if self.ask.distributed and cpus < self.gpus:
+            problem = f"are fewer than the {self.gpus} GPUs, and each has a process of its own"
+            raise InputError("cpus", cpus, problem, hint=f"Ask for at least {self.gpus}.")
+        if has and cpus > has and not self.ask.distributed:
+            problem = f"are more than the {has} of one node, and one process uses one node only"
+            raise InputError("cpus", cpus, problem, hint=f"Ask for at most {has}.")
+
+    def nodes(self, partition: Partition) -> int:
+        """One, unless each GPU has a process of its own and one node has too few."""
+        per_node = partition.gpus_per_node
+        if not per_node or self.gpus <= per_node:
+            self.reasons.append("Nodes: 1, everything fits on one.")
+            return 1
+        if not self.ask.distributed:
+            problem = f"are more than the {per_node} of one node, and one process uses one node only"
+            raise InputError("gpus", self.gpus, problem, hint="Set distributed, or ask for fewer.")
+        nodes = per_share(self.gpus, per_node)
+        self.reasons.append(f"Nodes: {nodes}, a node of partition {partition.name} has {per_node} GPUs.")
+        return nodes
+
+    def partition(self, partitions: Mapping[str, Partition] | None, seconds: int, memory: int) -> Partition:
+        """The one that was named, else the one by rule where it fits, else the best that does. Raises InputError."""
+        rule = "special" if seconds > _LONG else "gpu" if self.gpus else "cpu"
+        name = self.ask.partition or rule
+        if partitions is None or self.ask.partition is not None:
+            why = "as asked" if self.ask.partition else "by rule; the cluster could not be asked"
+            self.reasons.append(f"Partition: {name}, {why}.")
+            return _not_known(name) if partitions is None else _offered(self.ask, partitions)[0]
+
+        def order(partition: Partition) -> tuple[bool, bool, bool, bool, float, str]:
+            """The rule's own name first; then enough memory, no idle GPUs, the default one, the shortest limit."""
+            has = _node_memory(partition)
+            return (
+                partition.name != name,
+                bool(has) and has < memory * max(1, min(self.gpus, partition.gpus_per_node)),
+                not self.gpus and partition.gpus_per_node > 0,
+                not partition.default,
+                float("inf") if partition.max_time_seconds is None else partition.max_time_seconds,
+                partition.name,
+            )
+
+        best = min(self._fitting(_offered(self.ask, partitions), seconds), key=order)
+        kind = "GPU work" if self.gpus else "work without GPUs"
+        more = f" of up to {format_duration(seconds)}" if seconds > _LONG else ""
+        self.reasons.append(f"Partition: {best.name}, for {kind}{more}.")
+        return best
+
+    def _fitting(self, offered: Sequence[Partition], seconds: int) -> Sequence[Partition]:
+        """Those with enough GPUs and a long enough limit; a time that nobody asked for may be lowered later."""
+        fit = [one for one in offered if self.gpus <= (one.total_gpus if self.ask.distributed else one.gpus_per_node)]
+        long = [one for one in fit if one.max_time_seconds is None or seconds <= one.max_time_seconds]
+        if not fit:
+            raise InputError("gpus", self.gpus, "are more than any partition offers", hint=_offers(offered))
+        if not long and (self.ask.time_limit or self.ask.time_budget):
+            name = "time_limit" if self.ask.time_limit else "time_budget"
+            problem = "is longer than any fitting partition allows"
+            raise InputError(name, format_duration(seconds), problem, hint=_offers(fit))
+        return long or fit

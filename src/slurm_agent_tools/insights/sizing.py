@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from slurm_agent_tools.models.sizing import SizingFigure
@@ -63,49 +63,33 @@ TIME_FORETOLD = Headroom(1.15, 1.5, partial(whole_time, steps=_FORETOLD))  # by 
 CPUS = Headroom(1.0, 1.0, whole_cpus)  # a job with too few is slower and does not fail
 
 
-@dataclass(frozen=True, slots=True)
-class SizingFacts:
-    """What is known of one quantity. `used`: what has to be enough; `failed`: the largest limit that ended a run.
+def size(
+    headroom: Headroom, known: SizingFigure, *, enough: bool = True, least: int = 0, limit: int | None = None
+) -> SizingFigure:
+    """What is known with what to ask for: what was used, or what was not enough, and its headroom.
 
-    `enough` False: too few runs to rest on; then only what failed counts, and only above what is `requested`.
-    `least`, `limit`: bounds of what is recommended.
+    `enough` False: too few runs to rest on; then only what failed counts, and only above what is requested. `least`,
+    `limit`: bounds of what is recommended. Nothing is recommended where nothing is known.
     """
-
-    requested: int | None = None
-    used: float | None = None
-    most: float | None = None
-    failed: int | None = None
-    runs: int = 1
-    enough: bool = True
-    least: int = 0
-    limit: int | None = None
-
-
-def size(headroom: Headroom, facts: SizingFacts) -> SizingFigure:
-    """What to ask for: what was used and its headroom, never less than what was not enough and its headroom."""
-    needed = _needed(headroom, facts)
-    recommended = None
-    if needed is not None and (needed or facts.least):
-        recommended = max(facts.least, headroom.whole(needed))
-        recommended = recommended if facts.limit is None else min(recommended, facts.limit)
-    over = round((facts.requested / facts.used - 1) * 100) if facts.requested and facts.used else None
-    return SizingFigure(
-        runs=facts.runs,
-        requested=facts.requested or None,
-        used=facts.used,
-        most=facts.most,
-        failed=facts.failed or None,
+    over = round((known.requested / known.used - 1) * 100) if known.requested and known.used else None
+    figure = replace(
+        known,
+        requested=known.requested or None,
+        failed=known.failed or None,
         over_percent=None if over is None else max(0, over),
-        needed=None if recommended is None else needed,
-        recommended=recommended,
     )
+    needed = _needed(headroom, figure, enough=enough)
+    if needed is None or not (needed or least):
+        return figure
+    recommended = max(least, headroom.whole(needed))
+    return replace(figure, needed=needed, recommended=recommended if limit is None else min(recommended, limit))
 
 
-def _needed(headroom: Headroom, facts: SizingFacts) -> float | None:
-    raised = facts.failed * headroom.above_failure if facts.failed else None
-    if not facts.enough:
-        return raised if raised is not None and raised > (facts.requested or 0) else None
-    used = None if facts.used is None else facts.used * headroom.above_use
+def _needed(headroom: Headroom, figure: SizingFigure, *, enough: bool) -> float | None:
+    raised = figure.failed * headroom.above_failure if figure.failed else None
+    if not enough:
+        return raised if raised is not None and raised > (figure.requested or 0) else None
+    used = None if figure.used is None else figure.used * headroom.above_use
     return max((amount for amount in (used, raised) if amount is not None), default=None)
 
 

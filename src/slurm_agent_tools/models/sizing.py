@@ -14,7 +14,7 @@ class SizingFigure:
     `needed` is what is recommended before it is rounded.
     """
 
-    runs: int
+    runs: int = 1
     requested: int | None = None
     used: float | None = None
     most: float | None = None

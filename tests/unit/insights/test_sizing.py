@@ -19,7 +19,6 @@ from slurm_agent_tools.insights.sizing import (
     TIME,
     TIME_AFTER_ONE_RUN,
     TIME_FORETOLD,
-    SizingFacts,
     per_share,
     percentile,
     size,
@@ -27,6 +26,7 @@ from slurm_agent_tools.insights.sizing import (
     whole_time,
 )
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.sizing import SizingFigure
 from slurm_agent_tools.units import format_memory
 
 MIB = 2**20
@@ -34,55 +34,60 @@ HOUR = 3600
 
 
 @pytest.mark.parametrize(
-    ("headroom", "facts", "recommended"),
+    ("headroom", "known", "recommended"),
     [
-        (MEMORY, SizingFacts(used=5 * GIB), 6 * GIB),
-        (MEMORY, SizingFacts(used=15 * GIB), 18 * GIB),
-        (MEMORY, SizingFacts(used=GIB, failed=5 * GIB), 6 * GIB),
-        (MEMORY, SizingFacts(used=3 * MIB, least=128 * MIB), 128 * MIB),
-        (TIME, SizingFacts(used=100), 120),
-        (TIME, SizingFacts(used=101), 180),
-        (TIME, SizingFacts(used=100, failed=1200), 1800),
-        (TIME_AFTER_ONE_RUN, SizingFacts(used=100), 300),
-        (TIME_AFTER_ONE_RUN, SizingFacts(used=HOUR), 2 * HOUR - 1800),
-        (TIME_AFTER_ONE_RUN, SizingFacts(used=10 * HOUR), 15 * HOUR),
-        (TIME_FORETOLD, SizingFacts(failed=60), 120),
-        (TIME_FORETOLD, SizingFacts(used=10_000), 11_700),
-        (TIME_FORETOLD, SizingFacts(failed=48 * HOUR), 72 * HOUR),
-        (CPUS, SizingFacts(used=2.04, least=1), 2),
-        (CPUS, SizingFacts(used=2.06, least=1), 3),
-        (CPUS, SizingFacts(used=0.0, least=1), 1),
-        (CPUS, SizingFacts(used=9.0, least=1, limit=8), 8),
+        (MEMORY, SizingFigure(used=5 * GIB), 6 * GIB),
+        (MEMORY, SizingFigure(used=15 * GIB), 18 * GIB),
+        (MEMORY, SizingFigure(used=GIB, failed=5 * GIB), 6 * GIB),
+        (TIME, SizingFigure(used=100), 120),
+        (TIME, SizingFigure(used=101), 180),
+        (TIME, SizingFigure(used=100, failed=1200), 1800),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=100), 300),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=HOUR), 2 * HOUR - 1800),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=10 * HOUR), 15 * HOUR),
+        (TIME_FORETOLD, SizingFigure(failed=60), 120),
+        (TIME_FORETOLD, SizingFigure(used=10_000), 11_700),
+        (TIME_FORETOLD, SizingFigure(failed=48 * HOUR), 72 * HOUR),
+        (CPUS, SizingFigure(used=2.04), 2),
+        (CPUS, SizingFigure(used=2.06), 3),
     ],
 )
-def test_what_is_recommended_is_what_was_used_or_failed_with_its_headroom_in_whole_steps(headroom, facts, recommended):
-    assert size(headroom, facts).recommended == recommended
+def test_what_is_recommended_is_what_was_used_or_failed_with_its_headroom_in_whole_steps(headroom, known, recommended):
+    assert size(headroom, known).recommended == recommended
 
 
-@pytest.mark.parametrize("facts", [SizingFacts(), SizingFacts(used=0), SizingFacts(used=0, failed=0)])
+def test_what_is_recommended_stays_within_its_bounds():
+    assert size(MEMORY, SizingFigure(used=3 * MIB), least=128 * MIB).recommended == 128 * MIB
+    assert size(CPUS, SizingFigure(used=0.0), least=1).recommended == 1
+    assert size(CPUS, SizingFigure(used=2.0), least=4).recommended == 4
+    assert size(CPUS, SizingFigure(used=9.0), limit=8).recommended == 8
+    assert size(CPUS, SizingFigure(used=9.0), limit=8).needed == 9.0
+
+
+@pytest.mark.parametrize("known", [SizingFigure(), SizingFigure(used=0), SizingFigure(used=0, failed=0)])
 @pytest.mark.parametrize("headroom", [MEMORY, TIME])
-def test_of_nothing_measured_nothing_is_recommended(headroom, facts):
-    figure = size(headroom, facts)
+def test_of_nothing_measured_nothing_is_recommended(headroom, known):
+    figure = size(headroom, known)
 
     assert (figure.needed, figure.recommended, figure.failed, figure.over_percent) == (None, None, None, None)
 
 
 def test_too_few_runs_count_only_where_more_than_what_failed_is_not_asked_for_already():
-    facts = SizingFacts(requested=5 * GIB, used=100 * GIB, failed=5 * GIB, enough=False)
+    known = SizingFigure(requested=5 * GIB, used=100 * GIB, failed=5 * GIB)
 
-    assert size(MEMORY, facts).recommended == 6 * GIB
-    assert size(MEMORY, replace(facts, requested=6 * GIB)).recommended is None
-    assert size(MEMORY, replace(facts, failed=None)).recommended is None
+    assert size(MEMORY, known, enough=False).recommended == 6 * GIB
+    assert size(MEMORY, replace(known, requested=6 * GIB), enough=False).recommended is None
+    assert size(MEMORY, replace(known, failed=None), enough=False).recommended is None
 
 
 def test_an_over_request_is_in_per_cent_of_what_was_used_and_never_below_nothing():
-    assert size(MEMORY, SizingFacts(requested=8 * GIB, used=2 * GIB)).over_percent == 300
-    assert size(MEMORY, SizingFacts(requested=GIB, used=2 * GIB)).over_percent == 0
-    assert size(MEMORY, SizingFacts(used=2 * GIB)).over_percent is None
+    assert size(MEMORY, SizingFigure(requested=8 * GIB, used=2 * GIB)).over_percent == 300
+    assert size(MEMORY, SizingFigure(requested=GIB, used=2 * GIB)).over_percent == 0
+    assert size(MEMORY, SizingFigure(used=2 * GIB)).over_percent is None
 
 
 def test_what_was_known_stands_in_the_figure():
-    figure = size(TIME, SizingFacts(requested=7200, used=500, most=900, failed=600, runs=7))
+    figure = size(TIME, SizingFigure(requested=7200, used=500, most=900, failed=600, runs=7))
 
     assert (figure.runs, figure.requested, figure.used, figure.most, figure.failed) == (7, 7200, 500, 900, 600)
     assert figure.needed == 900
@@ -126,7 +131,7 @@ def test_the_percentile_is_the_nearest_rank_and_an_array_counts_by_its_tasks(val
     enough=st.booleans(),
 )
 def test_nothing_is_recommended_at_or_below_what_failed_or_was_used(headroom, used, failed, enough):
-    recommended = size(headroom, SizingFacts(used=used, failed=failed, enough=enough)).recommended
+    recommended = size(headroom, SizingFigure(used=used, failed=failed), enough=enough).recommended
 
     assert (recommended is None) is (failed is None and (used is None or not enough))
     assert recommended is None or recommended > (failed or 0)
@@ -142,5 +147,5 @@ def test_after_a_kill_for_memory_the_diagnosis_and_the_history_ask_for_the_same(
 
     assert advice.memory.recommended is not None
     assert proposal is not None
-    assert proposal.line == f"#SBATCH --mem={format_memory(advice.memory.recommended)}"
+    assert proposal.directive == f"#SBATCH --mem={format_memory(advice.memory.recommended)}"
     assert advice.memory.recommended >= math.ceil(had * 6 / 5)
