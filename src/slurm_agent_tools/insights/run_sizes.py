@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, MEMORY, TIME, per_share, percentile, size
 from slurm_agent_tools.models.remembered_job import JobRecord
@@ -38,60 +38,49 @@ def size_from_runs(records: Iterable[JobRecord], requested: Resources, pinned: C
 
     `pinned`: memory, time, cpus that the guard filled in; that they are much is not told as a mistake of the request.
     """
-    runs = _Runs.of(records)
-    enough = runs.basis >= ENOUGH
-    figures = _figures(runs, requested, enough=enough)
+    measured = [record for record in records if record.usage is not None]
+    completed = [record for record in measured if record.state == "COMPLETED" and not _short_of_memory(record)]
+    basis = sum(record.tasks for record in completed)
+    enough = basis >= ENOUGH
+    figures = _figures(measured, completed, requested, enough=enough)
     wide = frozenset(pinned) if enough else frozenset(figures)  # one run is no measure of what is too much
     return JobSizing(
-        basis=runs.basis,
+        basis=basis,
         enough=enough,
         **figures,
-        summary=_summary(runs.basis, figures),
+        summary=_summary(basis, figures),
         warnings=(
             *(text for name in figures if name not in wide for text in _too_much(name, figures[name], requested)),
             *(text for name, figure in figures.items() for text in _too_little(name, figure)),
-            *_in_a_row(runs.measured, requested),
+            *_in_a_row(measured, requested),
         ),
         recommended=_request(requested, **{name: figure.recommended for name, figure in figures.items()}),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Those of which something was measured, and those of them that completed, with `basis` tasks in all."""
+def _figures(
+    measured: Sequence[JobRecord], completed: Sequence[JobRecord], requested: Resources, *, enough: bool
+) -> dict[str, SizingFigure]:
+    """What is known of each quantity, and what the sizer makes of it."""
 
-    measured: Sequence[JobRecord]
-    completed: Sequence[JobRecord]
-    basis: int
+    def known(amount: Callable[[JobRecord], float | None], asked: int | None) -> SizingFigure:
+        values = [(value, record.tasks) for record in completed if (value := amount(record)) is not None]
+        return SizingFigure(
+            runs=sum(weight for _, weight in values),
+            requested=asked,
+            used=percentile(values),
+            most=max((value for record in measured if (value := amount(record)) is not None), default=None),
+        )
 
-    @classmethod
-    def of(cls, records: Iterable[JobRecord]) -> _Runs:
-        measured = [record for record in records if record.usage is not None]
-        completed = [record for record in measured if record.state == "COMPLETED" and not _short_of_memory(record)]
-        return cls(measured, completed, sum(record.tasks for record in completed))
-
-
-def _figures(runs: _Runs, requested: Resources, *, enough: bool) -> dict[str, SizingFigure]:
-    memory = _known(runs, _peak, requested.memory_bytes)
     limit = requested.time_limit_seconds if (requested.time_limit_seconds or -1) > 0 else None
-    time, cpus = _known(runs, _elapsed, limit), _known(runs, _busy, requested.cpus)
-    short = [_had(record) or 0 for record in runs.measured if _short_of_memory(record)]
-    over = [max(0, _limit(record) or 0) for record in runs.measured if record.state == "TIMEOUT"]
+    memory, time, cpus = known(_peak, requested.memory_bytes), known(_elapsed, limit), known(_busy, requested.cpus)
+    short = [_had(record) or 0 for record in measured if _short_of_memory(record)]
+    over = [max(0, _limit(record) or 0) for record in measured if record.state == "TIMEOUT"]
     return {
         "memory": size(MEMORY, replace(memory, failed=max(short, default=None)), enough=enough),
         "time": size(TIME, replace(time, failed=max(over, default=None)), enough=enough),
         "cpus": size(CPUS, cpus, enough=enough, least=max(1, requested.nodes or 1), limit=requested.cpus),
     }
-
-
-def _known(runs: _Runs, measure: Callable[[JobRecord], float | None], requested: int | None) -> SizingFigure:
-    values = [(value, record.tasks) for record in runs.completed if (value := measure(record)) is not None]
-    return SizingFigure(
-        runs=sum(weight for _, weight in values),
-        requested=requested,
-        used=percentile(values),
-        most=max((value for record in runs.measured if (value := measure(record)) is not None), default=None),
-    )
 
 
 # --- what a run used and had -----------------------------------------------------------------------------------------
