@@ -21,8 +21,8 @@ from slurm_agent_tools.insights.sizing import CPUS, MEBIBYTE, MEMORY, TIME_AFTER
 from slurm_agent_tools.insights.usage import at_once
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Usage
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.models.report import Efficiency, Recommendation, RequestChange
-from slurm_agent_tools.models.sizing import SizingFigure
 from slurm_agent_tools.settings import EfficiencySettings, RateSettings
 from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, human_memory, whole_memory
 

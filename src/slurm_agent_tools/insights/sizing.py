@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from slurm_agent_tools.models.sizing import SizingFigure
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.units import whole_memory
 
 ENOUGH = 5

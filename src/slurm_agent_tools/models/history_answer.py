@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, Shape, unknown
-from slurm_agent_tools.models.sizing import SizingFigure
 
 # --- What is remembered of jobs, and what it advises. Bytes and seconds; None means not known or not measured ---------
 

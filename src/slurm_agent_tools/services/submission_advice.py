@@ -17,8 +17,8 @@ from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.advice import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
-from slurm_agent_tools.models.sizing import JobSizing, SizingFigure
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.accounting_history import is_answered
