@@ -11,7 +11,7 @@ from slurm_agent_tools.diagnosis.cannot_start import CannotStart, cannot_start
 from slurm_agent_tools.diagnosis.job_facts import drained, troubled
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.diagnosis.phrases import flat, listed, outcome, percent
-from slurm_agent_tools.insights.run_sizes import percentile
+from slurm_agent_tools.insights.sizing import percentile
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Reservation
 from slurm_agent_tools.models.remembered_job import JobRecord

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.diagnosis import proposals, root_cause
+from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.job_facts import among, broken, evidence, facts, failed
 from slurm_agent_tools.diagnosis.log_figures import errors, stderr_first
+from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
@@ -190,10 +191,9 @@ def _answer(
 ) -> Diagnosis:
     change = None
     if case.part is not None and signature.change is not None:
-        change = (proposals.larger_memory if signature.change == "memory" else proposals.longer_time)(
-            case.part, case.texts
-        )
-    ground = "" if change is None else f" {change.ground}"
+        propose = larger_memory if signature.change == "memory" else longer_time
+        change = propose(case.part, case.texts)
+    ground = "" if change is None else f" {change.why}"
     return Diagnosis(
         category=signature.id,
         confidence=round(confidence, 2),
@@ -201,7 +201,7 @@ def _answer(
         explanation=_explanation(signature, case.part, hit) + case.more + ground,
         evidence=_unique(lines),
         suggestions=[_OWN] if _by_owner(signature, case.part) else list(signature.suggestions),
-        proposed_change=None if change is None else change.line,
+        proposed_change=None if change is None else change.directive,
     )
 
 

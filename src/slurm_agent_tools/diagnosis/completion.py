@@ -9,7 +9,7 @@ from slurm_agent_tools.diagnosis import phrases
 from slurm_agent_tools.diagnosis.classify import UNKNOWN, diagnose
 from slurm_agent_tools.diagnosis.job_facts import failed, peak
 from slurm_agent_tools.diagnosis.job_parts import by_state
-from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets, RunEnding, advise, shares
+from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets, RunEnding, recommend, shares
 from slurm_agent_tools.diagnosis.phrases import code, duration, inert, percent, size
 from slurm_agent_tools.insights.usage import GPUS, GpuUse, gpu_kinds, measured, memory, ran, seconds, total, usage
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
@@ -180,7 +180,7 @@ def _markdown_step(step: StepShown) -> str:
 def _errors(job: Job, ending: RunEnding | None) -> list[str]:
     if ending is None:
         return ["Error type: none", "Suggested fix: none is needed", _RETRY]
-    found = ending.found
+    found = ending.diagnosis
     told, fix = found.explanation, f"analyze_log on {job.job_id} reads the log; then decide"
     if ending.read:
         kind = f"{found.category} (from analyze_log)"
@@ -242,7 +242,7 @@ def report(job: Job, tasks: Sequence[Job], environment: ReportContext) -> Comple
         steps=steps,
         steps_not_shown=count - len(steps),
         cost=cost(parts, environment.wanted.rates),
-        recommendation=advise(job, tasks, used, ending, environment.wanted),
+        recommendation=recommend(job, tasks, used, ending, environment.wanted),
         queue=environment.queue,
     )
     return plain.model_copy(update={"text": text(plain, job, tasks, ending)})

@@ -72,6 +72,21 @@ _SPLITS = frozenset(
     }
 )
 
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+# What a program says it could not get: numpy, PyTorch (bytes), R.
+_NOT_GRANTED = re.compile(
+    r"Unable to allocate (?P<size>[\d.]+) (?P<unit>[KMGT])iB"
+    r"|cannot allocate vector of size (?P<r>[\d.]+) (?P<runit>[KMGT])b"
+    r"|DefaultCPUAllocator: .{0,200}you tried to allocate (?P<bytes>\d+) bytes"
+)
+
+# Slurm's sampled limit: KiB used.
+_IN_USE = re.compile(
+    r"(?:slurmstepd|slurmd)\S{0,80}: .{0,200}exceeded (?:job |step )?memory limit \((?P<used>\d+) > \d+\)",
+    re.IGNORECASE,
+)
+
 
 def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that tell of an error, each text once, standard error first."""
@@ -125,3 +140,20 @@ def _name(text: str) -> str | None:
     if not known:
         return None
     return f"{before}_{last}" if before and (before in _SPLITS or text in _PAIRS) else last
+
+
+def memory_in_use(texts: Sequence[LogText]) -> int:
+    """Bytes that Slurm said in the log were in use when it ended the job; 0 where it said nothing."""
+    matches = (_IN_USE.search(line.text) for text in texts for line in text.lines)
+    return max((int(match["used"]) * 2**10 for match in matches if match is not None), default=0)
+
+
+def memory_not_granted(texts: Sequence[LogText]) -> int:
+    """Bytes of the last allocation that failed; 0 where the log tells of none."""
+    size = 0
+    for match in (_NOT_GRANTED.search(line.text) for text in texts for line in text.lines):
+        if match is not None and match["bytes"]:
+            size = int(match["bytes"])
+        elif match is not None:
+            size = round(float(match["size"] or match["r"]) * _UNITS[match["unit"] or match["runit"]])
+    return size

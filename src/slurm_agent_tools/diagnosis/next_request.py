@@ -1,30 +1,38 @@
-"""What to ask for next time, from one run. Pure; only ever proposed, and never less than what was used.
+"""What to ask for next time, from one run. Pure; only ever proposed, never sent, and never less than what was used.
 
-Only a run that completed shows what a whole run needs. One that was killed gets what the diagnosis proposes, which is
-never smaller than what it had; any other end gets nothing proposed.
+Only a run that completed shows what a whole run needs. One that was killed for memory or time gets more than it had;
+any other end gets nothing proposed. The numbers are the sizer's; no limit of a partition or policy is known here.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from slurm_agent_tools.diagnosis.excerpt import LogText
+from slurm_agent_tools.diagnosis.job_facts import peak
+from slurm_agent_tools.diagnosis.log_figures import memory_in_use, memory_not_granted
 from slurm_agent_tools.diagnosis.phrases import percent
+from slurm_agent_tools.diagnosis.program_progress import Progress, progress
+from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.insights import usage
+from slurm_agent_tools.insights.sizing import CPUS, MEBIBYTE, MEMORY, TIME_AFTER_ONE_RUN, TIME_FORETOLD, size
 from slurm_agent_tools.insights.usage import at_once
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Usage
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.models.report import Efficiency, Recommendation, RequestChange
 from slurm_agent_tools.settings import EfficiencySettings, RateSettings
-from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, human_memory
+from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, human_memory, whole_memory
 
-_MIB, _GIB = 2**20, 2**30
+_LEAST_MEMORY = 128 * MEBIBYTE  # a shell and an interpreter, on each node
 
-_LEAST = 128 * _MIB  # a shell and an interpreter, on each node
+_LEAST_DONE = 0.05  # of the work: from less than that no end can be foretold
 
-_STEPS = ((3600, 300), (12 * 3600, 900), (math.inf, 3600))  # up to the first, time is rounded up to the second
+_MOST_TIMES = 4  # the request: a program that wants more at once has another fault than its request
+
+_UNCHECKED = "Whether the partition and the policy allow it was not checked here."
 
 _NO_JUDGE = "The job did not complete: what it used is no measure of what a whole run needs."
 
@@ -41,7 +49,7 @@ class EfficiencyTargets:
 class RunEnding:
     """The diagnosis of a job that did not complete, whether it rests on its log too, and its end in one sentence."""
 
-    found: Diagnosis
+    diagnosis: Diagnosis
     read: bool = False
     cause: str | None = None
 
@@ -60,7 +68,7 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or whole is None or whole <= 0 else round(part / whole, 4)
 
 
-def advise(
+def recommend(
     job: Job, tasks: Sequence[Job], used: Usage, ending: RunEnding | None, wanted: EfficiencyTargets | None = None
 ) -> Recommendation:
     """The verdict, and what to change. `ending`: of a job that failed."""
@@ -90,14 +98,16 @@ def advise(
 
 def _enlarged(job: Job, ending: RunEnding) -> list[RequestChange]:
     """What the diagnosis proposes; the log may ask for more than Slurm's records do."""
-    line = ending.found.proposed_change
+    line = ending.diagnosis.proposed_change
     if line is None:
         return []
-    what, why = _kind(line), "as analyze_log found"
+    why = "as analyze_log found"
     if not ending.read:
         why = (
             f"at least: what it had was not enough, and analyze_log {job.job_id} may find in the log that it needs more"
         )
+    signature = by_id().get(ending.diagnosis.category)
+    what = "other" if signature is None or signature.change is None else signature.change
     return [RequestChange(what=what, directive=line, why=why)]
 
 
@@ -118,12 +128,7 @@ def _adjusted(
     return Recommendation(verdict="ADJUST", text=text, target=target, changes=changes)
 
 
-def _kind(line: str | None) -> str:
-    words = (("--mem", "memory"), ("--time", "time"), ("cpus", "cpus"))
-    return next((what for sign, what in words if line and sign in line), "other")
-
-
-# --- what to ask for -----------------------------------------------------------------------------------------------
+# --- after a run that completed: what was used and a margin ----------------------------------------------------------
 
 
 def _memory(parts: Sequence[Job], used: Usage, *, needed: bool) -> RequestChange | None:
@@ -133,23 +138,17 @@ def _memory(parts: Sequence[Job], used: Usage, *, needed: bool) -> RequestChange
     if not has:
         return None
     asks, why = has // nodes, "as much as before, whatever the number of CPUs"
-    if used.memory_node_bytes is not None:
-        enough = max(_whole(used.memory_node_bytes * 6 / 5), _LEAST)
-        if enough < asks:
-            asks, why = enough, f"the peak on a node, {human_memory(used.memory_node_bytes)}, and 20 %"
+    enough = size(MEMORY, SizingFigure(used=used.memory_node_bytes), least=_LEAST_MEMORY).recommended
+    if enough is not None and enough < asks and used.memory_node_bytes is not None:
+        asks, why = enough, f"the peak on a node, {human_memory(used.memory_node_bytes)}, and 20 %"
     saved = has - asks * nodes
     if saved <= 0 and not needed:
         return None
     gpus = (usage.amount(part, usage.GPUS) or 0) // nodes
-    line = f"--mem-per-gpu={format_memory(_whole(asks / gpus))}" if gpus else f"--mem={format_memory(_whole(asks))}"
+    amount = format_memory(whole_memory(asks / max(1, gpus)))
+    line = f"--mem-per-gpu={amount}" if gpus else f"--mem={amount}"
     saves = f"{human_memory(saved)} of {human_memory(has)}" if saved > 0 else None
     return RequestChange(what="memory", directive=f"#SBATCH {line}", why=why, saves=saves)
-
-
-def _whole(size: float) -> int:
-    """Rounded up to whole M, from 8G on to whole G."""
-    unit = _GIB if size >= 8 * _GIB else _MIB
-    return math.ceil(size / unit) * unit
 
 
 def _cpus(parts: Sequence[Job], rates: RateSettings) -> RequestChange | None:
@@ -160,7 +159,7 @@ def _cpus(parts: Sequence[Job], rates: RateSettings) -> RequestChange | None:
     busy = _busy(part)
     if not has or busy < 0:
         return None
-    each = max(1, math.ceil(round(busy / tasks, 1)))
+    each = size(CPUS, SizingFigure(used=busy / tasks), least=1).recommended or 1
     saved = has - each * tasks
     if saved <= 0:
         return None
@@ -185,11 +184,73 @@ def _time(used: Usage) -> RequestChange | None:
     ran, limit = used.elapsed_seconds, used.time_limit_seconds
     if ran is None or limit is None:
         return None
-    wanted = ran * 1.5
-    step = next(size for most, size in _STEPS if wanted <= most)
-    asks = max(1, math.ceil(wanted / step)) * step
-    if limit != UNLIMITED and asks >= limit:
+    asks = size(TIME_AFTER_ONE_RUN, SizingFigure(used=ran), least=1).recommended
+    if asks is None or (limit != UNLIMITED and asks >= limit):
         return None
     saves = f"{format_duration(limit - asks)} of {format_duration(limit)}" if limit != UNLIMITED else None
     why = f"it ran {format_duration(ran)}; this is 50 % more, and a shorter limit starts sooner"
     return RequestChange(what="time", directive=f"#SBATCH --time={format_duration(asks)}", why=why, saves=saves)
+
+
+# --- after a run that a limit ended: more than it had ----------------------------------------------------------------
+
+
+def larger_memory(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | None:
+    """A fifth more memory than asked for, or than was used or wanted where that is known and more; None: not known."""
+    resources = part.resources
+    if resources.gpus and resources.memory_per_gpu_bytes:
+        known = SizingFigure(failed=resources.memory_per_gpu_bytes)
+        return _more_memory("mem-per-gpu", known, "was asked for")
+    per_node = resources.memory_per_node_bytes or (resources.memory_bytes if resources.nodes == 1 else None)
+    if not per_node:
+        return None
+    used = max(peak([part]) or 0, memory_in_use(texts))
+    need = used + memory_not_granted(texts)
+    if per_node < need <= per_node * _MOST_TIMES:
+        known = SizingFigure(used=need, failed=per_node)
+        return _more_memory("mem", known, f"the {human_memory(need)} that was used or wanted")
+    seen = f" Slurm saw {human_memory(used)} in use by one task; the need is not known." if used else ""
+    ground = f"the {human_memory(per_node)} that was asked for"
+    return _more_memory("mem", SizingFigure(failed=per_node), ground, seen)
+
+
+def _more_memory(option: str, known: SizingFigure, ground: str, seen: str = "") -> RequestChange | None:
+    wanted = size(MEMORY, known).recommended
+    if wanted is None:
+        return None
+    line = f"#SBATCH --{option}={format_memory(wanted)}"
+    why = f"Proposed: 20 % more than {ground} ({line}).{seen} {_UNCHECKED}"
+    return RequestChange(what="memory", directive=line, why=why)
+
+
+def longer_time(part: Job, texts: Sequence[LogText] = ()) -> RequestChange | None:
+    """The time that the progress seen in the log foretells, else half more; None where the limit is not known."""
+    limit = part.resources.time_limit_seconds
+    if limit is None or limit <= 0:
+        return None
+    ran = part.elapsed_seconds or limit
+    seen = progress(texts)
+    needed = _foretold(seen, ran)
+    if seen is None or needed is None or needed <= limit:
+        return _more_time(SizingFigure(failed=limit), "Proposed: 50 % more time")
+    begun = f"The log's last progress is {seen.text!r} after {format_duration(ran)}."
+    begun += f" At that pace the whole run takes {format_duration(round(needed))}."
+    return _more_time(SizingFigure(used=needed), f"{begun} Proposed: that time and 15 % more, rounded up")
+
+
+def _more_time(known: SizingFigure, ground: str) -> RequestChange | None:
+    seconds = size(TIME_FORETOLD, known).recommended
+    if seconds is None:
+        return None
+    line = f"#SBATCH --time={format_duration(seconds)}"
+    return RequestChange(what="time", directive=line, why=f"{ground} ({line}). {_UNCHECKED}")
+
+
+def _foretold(seen: Progress | None, ran: int) -> float | None:
+    """Seconds from where it began to the end."""
+    if seen is None:
+        return None
+    if seen.left is not None:
+        return ran + seen.left
+    worked = (seen.done or 0.0) - seen.begun
+    return ran * (1 - seen.begun) / worked if worked >= _LEAST_DONE else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from slurm_agent_tools.insights.run_sizes import ENOUGH, percentile
+from slurm_agent_tools.insights.sizing import ENOUGH, percentile
 from slurm_agent_tools.models.job import PastWait
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import UNLIMITED, format_duration

@@ -1,182 +1,108 @@
-"""How large a job is asked for: GPUs, CPUs, memory, time and partition, each with its reason. Pure."""
+"""The one sizer: what to ask for of memory, time and CPUs, from what was used and what a limit ended. Pure.
+
+Whoever sizes a job (advice from its runs, a generated script, the next request after one run) brings the facts and
+presents the figure; the percentile, the headroom, the rounding and the limits are here and nowhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.insights import size_amounts
-from slurm_agent_tools.insights.run_sizes import advise
-from slurm_agent_tools.insights.size_amounts import node_memory
-from slurm_agent_tools.models.arguments import GenerateScript
-from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.remembered_job import JobRecord
-from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.policy.document import Limits
-from slurm_agent_tools.units import format_duration, format_memory
+from slurm_agent_tools.models.job_sizing import SizingFigure
+from slurm_agent_tools.units import whole_memory
 
-_LONG = 24 * 3600
+ENOUGH = 5
+"""Below this many runs that completed there is no recommendation."""
 
+PERCENTILE = 0.95
 
-def gpus_needed(ask: GenerateScript, partitions: Mapping[str, Partition] | None, reasons: list[str]) -> int:
-    """GPUs of the whole job: as asked, else one where there are any."""
-    if ask.gpus is not None:
-        number, why = ask.gpus, "as asked"
-    elif partitions is not None and not any(p.gpus_per_node for p in _offered(ask, partitions)):
-        number, why = 0, f"{'partition ' + ask.partition if ask.partition else 'the cluster'} has none"
-    else:
-        number, why = 1, "the default"
-    if ask.distributed and number == 0:
-        raise InputError("distributed", True, "needs GPUs, one for each process", hint="Set gpus, or leave it out.")
-    reasons.append(f"GPUs: {number}, {why}.")
-    return number
+MEBIBYTE, GIBIBYTE = 2**20, 2**30
+
+_HOUR, _DAY = 3600, 24 * 3600
+
+_Steps = Sequence[tuple[float, int]]  # up to so many seconds, rounded up to so many
+
+_MINUTES: _Steps = ((math.inf, 60),)  # Slurm counts limits in minutes
+
+_FORETOLD: _Steps = ((2 * _HOUR, 60), (_DAY, 300), (math.inf, 1800))
+
+_COARSE: _Steps = ((_HOUR, 300), (12 * _HOUR, 900), (math.inf, 3600))  # as a person would write it
 
 
-def _offered(ask: GenerateScript, partitions: Mapping[str, Partition]) -> list[Partition]:
-    """The partition that was named, else all that take jobs. Raises InputError for an unknown name."""
-    if ask.partition is None:
-        return [partition for partition in partitions.values() if partition.state == "UP"]
-    if ask.partition not in partitions:
-        known = ", ".join(partitions)
-        raise InputError("partition", ask.partition, "is not on this cluster", hint=f"It has: {known}.")
-    return [partitions[ask.partition]]
+def whole_time(seconds: float, steps: _Steps = _MINUTES) -> int:
+    """Seconds rounded up to a whole step, and one step at least."""
+    step = next(size for most, size in steps if seconds <= most)
+    return max(1, math.ceil(seconds / step)) * step
 
 
-def nodes_needed(ask: GenerateScript, gpus: int, partition: Partition | None, reasons: list[str]) -> int:
-    """One, unless each GPU has a process of its own and one node has too few."""
-    per_node = partition.gpus_per_node if partition is not None else 0
-    if not per_node or gpus <= per_node:
-        reasons.append("Nodes: 1, everything fits on one.")
-        return 1
-    if not ask.distributed:
-        problem = f"are more than the {per_node} of one node, and one process uses one node only"
-        raise InputError("gpus", gpus, problem, hint="Set distributed, or ask for fewer.")
-    nodes = -(-gpus // per_node)
-    reasons.append(f"Nodes: {nodes}, a node of partition {partition.name if partition else ''} has {per_node} GPUs.")
-    return nodes
-
-
-def partition_by_rule(ask: GenerateScript, gpus: int, seconds: int) -> str:
-    """The partition's name where the cluster cannot be asked, and the first choice where it can."""
-    if ask.partition is not None:
-        return ask.partition
-    if seconds > _LONG:
-        return "special"
-    return "gpu" if gpus else "cpu"
-
-
-def partition_for(
-    ask: GenerateScript,
-    partitions: Mapping[str, Partition] | None,
-    gpus: int,
-    seconds: int,
-    need: int,
-    reasons: list[str],
-) -> Partition | None:
-    """What the cluster offers for this job; None where it could not be asked."""
-    name = partition_by_rule(ask, gpus, seconds)
-    if partitions is None:
-        asked = "as asked" if ask.partition else "by rule; the cluster could not be asked"
-        reasons.append(f"Partition: {name}, {asked}.")
-        return None
-    offered = _offered(ask, partitions)
-    if ask.partition is not None:
-        reasons.append(f"Partition: {name}, as asked.")
-        return offered[0]
-    fit = [partition for partition in offered if _holds(partition, ask, gpus)]
-    long = [partition for partition in fit if _allows(partition, seconds)]
-    if not fit:
-        raise InputError("gpus", gpus, "are more than any partition offers", hint=_offers(offered))
-    if not long and (ask.time_limit or ask.time_budget):
-        field = "time_limit" if ask.time_limit else "time_budget"
-        problem = "is longer than any fitting partition allows"
-        raise InputError(field, format_duration(seconds), problem, hint=_offers(fit))
-    best = min(long or fit, key=lambda partition: _order(partition, name, gpus, need))
-    kind = "GPU work" if gpus else "work without GPUs"
-    more = f" of up to {format_duration(seconds)}" if seconds > _LONG else ""
-    reasons.append(f"Partition: {best.name}, for {kind}{more}.")
-    return best
-
-
-def _holds(partition: Partition, ask: GenerateScript, gpus: int) -> bool:
-    return gpus <= (partition.total_gpus if ask.distributed else partition.gpus_per_node)
-
-
-def _allows(partition: Partition, seconds: int) -> bool:
-    return partition.max_time_seconds is None or seconds <= partition.max_time_seconds
-
-
-def _order(partition: Partition, name: str, gpus: int, need: int) -> tuple[bool, bool, bool, bool, float, str]:
-    """The rule's own name first; then enough memory, no idle GPUs, the default one, and the shortest limit."""
-    memory = node_memory(partition)
-    return (
-        partition.name != name,
-        bool(memory) and memory < need * max(1, min(gpus, partition.gpus_per_node)),
-        not gpus and partition.gpus_per_node > 0,
-        not partition.default,
-        float("inf") if partition.max_time_seconds is None else partition.max_time_seconds,
-        partition.name,
-    )
-
-
-def _offers(partitions: Sequence[Partition]) -> str:
-    shown = [
-        f"{p.name} ({p.gpus_per_node} GPUs and {format_memory(p.memory_per_node)} a node,"
-        f" {'no time limit' if p.max_time_seconds is None else format_duration(p.max_time_seconds)})"
-        for p in partitions
-    ]
-    return f"There is: {', '.join(shown) or 'no partition that takes jobs'}."
-
-
-# --- How large a job is asked for: GPUs, CPUs, memory, time and partition, each with its reason -----------------------
+def whole_cpus(busy: float) -> int:
+    """CPUs for so many that were busy on average: up, but for a few per cent."""
+    return max(1, math.ceil(round(busy, 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The numbers of one job: `memory` in bytes, per GPU or node as `memory_option` says; time in whole minutes."""
+class Headroom:
+    """How much more is asked for than was used, and than a limit that was too small; and how that is rounded up."""
 
-    gpus: int
-    nodes: int
-    tasks: int
-    cpus_per_task: int
-    memory_option: str
-    memory: int
-    seconds: int
-    partition: str
-    reasons: tuple[str, ...]
+    above_use: float
+    above_failure: float
+    whole: Callable[[float], int]
+
+
+MEMORY = Headroom(1.2, 1.2, whole_memory)
+
+TIME = Headroom(1.2, 1.5, whole_time)
+
+TIME_AFTER_ONE_RUN = Headroom(1.5, 1.5, partial(whole_time, steps=_COARSE))  # one run tells little of the next
+
+TIME_FORETOLD = Headroom(1.15, 1.5, partial(whole_time, steps=_FORETOLD))  # by the program's own progress
+
+CPUS = Headroom(1.0, 1.0, whole_cpus)  # a job with too few is slower and does not fail
 
 
 def size(
-    ask: GenerateScript,
-    partitions: Mapping[str, Partition] | None,
-    limits: Limits,
-    records: Sequence[JobRecord] = (),
-) -> Size:
-    """Every number of the script; what is not asked for comes from `records` of its runs where there are enough.
+    headroom: Headroom, known: SizingFigure, *, enough: bool = True, least: int = 0, limit: int | None = None
+) -> SizingFigure:
+    """What is known with what to ask for: what was used, or what was not enough, and its headroom.
 
-    Raises InputError naming what the cluster cannot give, or cannot be read.
+    `enough` False: too few runs to rest on; then only what failed counts, and only above what is requested. `least`,
+    `limit`: bounds of what is recommended. Nothing is recommended where nothing is known.
     """
-    reasons: list[str] = []
-    gpus = gpus_needed(ask, partitions, reasons)
-    runs = advise([one for one in records if (one.requested.gpus or 0) == gpus], Resources(gpus=gpus))
-    wanted = size_amounts.seconds_needed(ask, runs, reasons)
-    need = size_amounts.memory_needed(ask, gpus, limits, runs, reasons)
-    partition = partition_for(ask, partitions, gpus, wanted, need, reasons)
-    name = partition.name if partition is not None else partition_by_rule(ask, gpus, wanted)
-    seconds = size_amounts.seconds_within(wanted, ask, partition, reasons)
-    nodes = nodes_needed(ask, gpus, partition, reasons)
-    tasks = gpus if ask.distributed else 1
-    on_node = -(-gpus // nodes)
-    cpus = size_amounts.cpus_needed(ask, gpus, on_node, partition, runs, reasons)
-    memory = size_amounts.memory_capped(need, gpus, on_node, partition, reasons)
-    option = "mem-per-gpu" if gpus else "mem"
-    return Size(gpus, nodes, tasks, -(-cpus // tasks), option, memory, seconds, name, tuple(reasons))
+    over = round((known.requested / known.used - 1) * 100) if known.requested and known.used else None
+    figure = replace(
+        known,
+        requested=known.requested or None,
+        failed=known.failed or None,
+        over_percent=None if over is None else max(0, over),
+    )
+    needed = _needed(headroom, figure, enough=enough)
+    if needed is None or not (needed or least):
+        return figure
+    recommended = max(least, headroom.whole(needed))
+    return replace(figure, needed=needed, recommended=recommended if limit is None else min(recommended, limit))
 
 
-def readable(ask: GenerateScript) -> None:
-    """Raises InputError for a duration or a size that cannot be read; needs no cluster."""
-    size_amounts.seconds_asked(ask)
-    for field in ("memory", "data_size"):
-        if getattr(ask, field) is not None:
-            size_amounts.size_of(field, getattr(ask, field))
+def _needed(headroom: Headroom, figure: SizingFigure, *, enough: bool) -> float | None:
+    raised = figure.failed * headroom.above_failure if figure.failed else None
+    if not enough:
+        return raised if raised is not None and raised > (figure.requested or 0) else None
+    used = None if figure.used is None else figure.used * headroom.above_use
+    return max((amount for amount in (used, raised) if amount is not None), default=None)
+
+
+def percentile(values: Sequence[tuple[float, int]], share: float = PERCENTILE) -> float | None:
+    """The nearest rank: the smallest value that at least `share` of the runs do not exceed. `values`: value, runs."""
+    wanted = math.ceil(share * sum(weight for _, weight in values))
+    for value, weight in sorted(values):
+        wanted -= weight
+        if wanted <= 0:
+            return value
+    return None
+
+
+def per_share(total: int, shares: int, unit: int = 1) -> int:
+    """Of a total, each of so many shares (none counts as one), up to whole units."""
+    return -(-total // (max(1, shares) * unit)) * unit

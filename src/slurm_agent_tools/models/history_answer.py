@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, Shape, unknown
 
 # --- What is remembered of jobs, and what it advises. Bytes and seconds; None means not known or not measured ---------
@@ -73,31 +74,15 @@ class MemoryServerJob(Shape):
     memory: MemoryServerRecord
 
 
-class FigureShown(Shape):
-    """One quantity: asked, used at the 95th percentile and at most, the limit that killed, what to ask for.
-
-    `needed` is what is recommended before it is rounded.
-    """
-
-    runs: int
-    requested: int | None = None
-    used: float | None = None
-    most: float | None = None
-    failed: int | None = None
-    over_percent: int | None = None
-    needed: float | None = None
-    recommended: int | None = None
-
-
 class AdviceShown(Shape):
     """What to ask for, and the number of completed runs that it rests on. Memory in bytes, time in seconds."""
 
     basis: int
     enough: bool
     summary: str
-    memory: FigureShown
-    time: FigureShown
-    cpus: FigureShown
+    memory: SizingFigure
+    time: SizingFigure
+    cpus: SizingFigure
     warnings: list[str]
     recommended: ResourcesShown | None = None
 

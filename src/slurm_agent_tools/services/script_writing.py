@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.insights.sizing import Size, readable, size
+from slurm_agent_tools.insights.script_size import readable, size_script
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.scripts.directive_lines import directive_line
 from slurm_agent_tools.text.sanitize import safe_name
@@ -48,10 +49,10 @@ def compose(
     Raises InputError naming the field.
     """
     check(ask)
-    chosen = size(ask, partitions, limits, records)
-    header = _header(ask, chosen, mail_user)
+    request, sizes = size_script(ask, partitions, limits, records)
+    header = _header(ask, request, mail_user)
     parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), _run(ask)]
-    reasons = [*chosen.reasons, *_more_reasons(ask, mail_user)]
+    reasons = [*sizes, *_more_reasons(ask, mail_user)]
     return Draft("\n\n".join(parts) + "\n", reasons, f"{safe_name(ask.name)}-{now:%Y%m%d-%H%M%S}-{suffix}.sh")
 
 
@@ -98,14 +99,17 @@ def _one_line(field: str, value: str) -> None:
 # --- what is written -----------------------------------------------------------------------------------------
 
 
-def _header(ask: GenerateScript, chosen: Size, mail_user: str | None) -> list[str]:
+def _header(ask: GenerateScript, request: JobRequest, mail_user: str | None) -> list[str]:
     log = "%x" if safe_name(ask.name, limit=_NAME) == ask.name else safe_name(ask.name)
     log = f"{LOGS}/{log}-{'%A_%a' if ask.array else '%j'}"
-    options: dict[str, str | None] = {"job-name": ask.name, "partition": chosen.partition, "nodes": str(chosen.nodes)}
-    options |= {"ntasks": str(chosen.tasks), "gpus": str(chosen.gpus) if chosen.gpus else None}
-    options |= {"cpus-per-task": str(chosen.cpus_per_task), chosen.memory_option: format_memory(chosen.memory)}
-    options |= {"time": format_duration(chosen.seconds), "array": ask.array}
-    options |= {"output": f"{log}.out", "error": f"{log}.err"}
+    numbers = {"nodes": request.nodes, "ntasks": request.ntasks, "gpus": request.gpus or None}
+    numbers |= {"cpus-per-task": request.cpus_per_task}
+    sizes = {"mem-per-gpu": request.memory_per_gpu, "mem": request.memory_per_node}
+    options: dict[str, str | None] = {"job-name": ask.name, "partition": request.partition}
+    options |= {option: str(number) for option, number in numbers.items() if number is not None}
+    options |= {option: format_memory(size) for option, size in sizes.items() if size is not None}
+    options |= {"time": None if request.time_limit is None else format_duration(request.time_limit)}
+    options |= {"array": ask.array, "output": f"{log}.out", "error": f"{log}.err"}
     if mail_user is not None:
         options |= {"mail-type": "END,FAIL", "mail-user": mail_user}
     return [_directive(option, value) for option, value in options.items() if value is not None]

@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass, fields
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.job_search import search, similar, tags
 from slurm_agent_tools.insights.memory_server import memory
-from slurm_agent_tools.insights.run_sizes import Advice, Figure, advise
+from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.models.history_answer import (
     AdviceShown,
-    FigureShown,
     HistoryReply,
     MemoryServerJob,
     MemoryServerRecord,
     PastJob,
     RememberedUsage,
 )
+from slurm_agent_tools.models.job_sizing import JobSizing
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.scripts.resources_asked import resolve
@@ -57,7 +57,7 @@ async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> Hi
     else:
         near = similar(found, asked.requested, name=asked.name, script_path=asked.path, limit=wanted.limit)
         runs = [one for one in known.records if one.name == asked.name or one.script_path == asked.path]
-        advice = advice_shown(advise(runs, asked.requested))
+        advice = advice_shown(size_from_runs(runs, asked.requested))
     return HistoryReply(
         status="ok",
         summary=_summary(len(found), len(near), wanted) + (f" {advice.summary}" if advice is not None else ""),
@@ -113,22 +113,11 @@ def job_with_history(record: JobRecord, likeness: float | None = None) -> PastJo
     )
 
 
-def advice_shown(advice: Advice) -> AdviceShown:
-    """Advice as it is shown."""
-    return AdviceShown(
-        basis=advice.basis,
-        enough=advice.enough,
-        summary=advice.summary,
-        memory=_figure(advice.memory),
-        time=_figure(advice.time),
-        cpus=_figure(advice.cpus),
-        warnings=list(advice.warnings),
-        recommended=None if advice.recommended is None else present.resources(advice.recommended),
-    )
-
-
-def _figure(figure: Figure) -> FigureShown:
-    return FigureShown(**{name: getattr(figure, name) for name in FigureShown.model_fields})
+def advice_shown(sizing: JobSizing) -> AdviceShown:
+    """Advice as it is shown: the sizing as it is, the request with the human spelling beside each number."""
+    recommended = None if sizing.recommended is None else present.resources(sizing.recommended)
+    plain = {item.name: getattr(sizing, item.name) for item in fields(sizing)}
+    return AdviceShown(**{**plain, "warnings": list(sizing.warnings), "recommended": recommended})
 
 
 def _summary(found: int, shown: int, wanted: HistoryQuestion) -> str:

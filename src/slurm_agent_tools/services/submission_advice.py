@@ -12,10 +12,12 @@ from datetime import datetime
 from slurm_agent_tools.errors import SlurmError, UnknownJob
 from slurm_agent_tools.insights import measured_waits
 from slurm_agent_tools.insights.measured_waits import MeasuredWaits
-from slurm_agent_tools.insights.run_sizes import ENOUGH, Advice, Figure, advise
-from slurm_agent_tools.insights.size_amounts import budget_seconds
+from slurm_agent_tools.insights.run_sizes import size_from_runs
+from slurm_agent_tools.insights.script_size import budget_seconds
+from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.advice import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services import present
@@ -89,14 +91,16 @@ async def give(
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
     past = await recent_waits(context, ask=ask, otherwise="a dry run asks it")
-    runs = advise(await records(context, case.name, case.reading.sha256, ask=ask), case.resources, _pinned(case))
+    runs = size_from_runs(
+        await records(context, case.name, case.reading.sha256, ask=ask), case.resources, _pinned(case)
+    )
     awaits = await awaited_jobs(context, case.request.dependency)
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     wait = _wait(past, case, _seconds(start, context.clock.now()))
     advised = Advised(
         estimated_start=start,
         expected_wait=_expected(wait),
-        sizing=sizing(runs) if runs.basis or runs.warnings or runs.recommended else None,
+        sizing=_sizing(runs) if runs.basis or runs.warnings or runs.recommended else None,
         budget=_budget(case, wait, runs, awaits),
         awaits=awaits,
     )
@@ -162,7 +166,7 @@ def _expected(wait: _Wait) -> ExpectedWait:
 # --- the size ------------------------------------------------------------------------------------------------------
 
 
-def sizing(advice: Advice) -> Sizing:
+def _sizing(advice: JobSizing) -> Sizing:
     """Figures, over-request and recommendation as they are shown."""
     return Sizing(
         runs=advice.basis,
@@ -175,7 +179,7 @@ def sizing(advice: Advice) -> Sizing:
     )
 
 
-def _figure(figure: Figure) -> SizeFigure:
+def _figure(figure: SizingFigure) -> SizeFigure:
     return SizeFigure(
         requested=figure.requested,
         used=None if figure.used is None else round(figure.used, 2),
@@ -189,7 +193,7 @@ def _figure(figure: Figure) -> SizeFigure:
 # --- the time ------------------------------------------------------------------------------------------------------
 
 
-def _budget(case: SubmissionRequest, wait: _Wait, runs: Advice, awaits: str | None) -> Budget | None:
+def _budget(case: SubmissionRequest, wait: _Wait, runs: JobSizing, awaits: str | None) -> Budget | None:
     if case.ask.time_budget is None:
         return None
     wanted = budget_seconds(case.ask.time_budget)

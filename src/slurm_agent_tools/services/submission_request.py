@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.insights.size_amounts import budget_seconds
+from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinShown, decision_shown

@@ -14,7 +14,6 @@ from slurm_agent_tools.diagnosis import (
     harmless_lines,
     log_figures,
     program_progress,
-    proposals,
     python_tracebacks,
     root_cause,
     signature_match,
@@ -32,7 +31,6 @@ MODULES = (
     signature_match,
     harmless_lines,
     program_progress,
-    proposals,
     python_tracebacks,
     root_cause,
 )

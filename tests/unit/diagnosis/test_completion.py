@@ -120,7 +120,11 @@ def test_a_report_tells_what_analyze_log_found_and_proposed():
     )  # fmt: skip
     found = told(failed_job("TIMEOUT"), found=seen)
     facts = fields(found.text)
-    assert directives(found) == ["#SBATCH --time=04:36:00"]
+    assert [(change.what, change.directive) for change in found.recommendation.changes] == [
+        ("time", "#SBATCH --time=04:36:00")
+    ]
+    (unnamed,) = told(failed_job("TIMEOUT"), found=seen.model_copy(update={"category": "x"})).recommendation.changes
+    assert (unnamed.what, unnamed.directive) == ("other", "#SBATCH --time=04:36:00")
     assert facts["Error type:"] == "time-limit (from analyze_log)"
     assert facts["Explanation:"] == seen.explanation
     assert facts["Suggested fix:"] == "Write checkpoints."
@@ -128,6 +132,7 @@ def test_a_report_tells_what_analyze_log_found_and_proposed():
 
 def test_a_proposal_without_the_log_is_the_least_and_names_who_may_know_more():
     (change,) = told(failed_job("TIMEOUT")).recommendation.changes
+    assert change.what == "time"
     assert change.why.startswith("at least: ")
     assert "analyze_log 71" in change.why
 

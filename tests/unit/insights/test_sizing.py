@@ -1,38 +1,113 @@
-"""Right-sizing: figures by hand, limits that were too little, and what is said where too little is known."""
+"""The one sizer: headroom, rounding and limits by hand, and the same answer to whoever asks."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.insights.records import ASKED, GIB, record, run
+from tests.unit.diagnosis.records import job
+from tests.unit.insights.records import ASKED, GIB, run
 
-from slurm_agent_tools.insights.run_sizes import ENOUGH, advise, percentile
-from slurm_agent_tools.models.job import Usage
+from slurm_agent_tools.diagnosis.next_request import larger_memory
+from slurm_agent_tools.insights.run_sizes import size_from_runs
+from slurm_agent_tools.insights.sizing import (
+    CPUS,
+    MEMORY,
+    TIME,
+    TIME_AFTER_ONE_RUN,
+    TIME_FORETOLD,
+    per_share,
+    percentile,
+    size,
+    whole_cpus,
+    whole_time,
+)
+from slurm_agent_tools.models.job_sizing import SizingFigure
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.units import format_memory
 
 MIB = 2**20
-SMALLER = replace(ASKED, memory_bytes=5 * GIB, time_limit_seconds=1200, cpus=2)
+HOUR = 3600
 
 
-def runs(number: int = ENOUGH, **facts: object) -> list:
-    return [run(index, **facts) for index in range(number)]  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("headroom", "known", "recommended"),
+    [
+        (MEMORY, SizingFigure(used=5 * GIB), 6 * GIB),
+        (MEMORY, SizingFigure(used=15 * GIB), 18 * GIB),
+        (MEMORY, SizingFigure(used=GIB, failed=5 * GIB), 6 * GIB),
+        (TIME, SizingFigure(used=100), 120),
+        (TIME, SizingFigure(used=101), 180),
+        (TIME, SizingFigure(used=100, failed=1200), 1800),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=100), 300),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=HOUR), 2 * HOUR - 1800),
+        (TIME_AFTER_ONE_RUN, SizingFigure(used=10 * HOUR), 15 * HOUR),
+        (TIME_FORETOLD, SizingFigure(failed=60), 120),
+        (TIME_FORETOLD, SizingFigure(used=10_000), 11_700),
+        (TIME_FORETOLD, SizingFigure(failed=48 * HOUR), 72 * HOUR),
+        (CPUS, SizingFigure(used=2.04), 2),
+        (CPUS, SizingFigure(used=2.06), 3),
+    ],
+)
+def test_what_is_recommended_is_what_was_used_or_failed_with_its_headroom_in_whole_steps(headroom, known, recommended):
+    assert size(headroom, known).recommended == recommended
 
 
-def test_the_figures_of_five_runs_are_those_worked_out_by_hand():
-    advice = advise([run(n, gib=n, seconds=100 * n, busy=n / 2) for n in range(1, 6)], ASKED)
-    assert (advice.basis, advice.enough) == (5, True)
-    assert (advice.memory.used, advice.memory.most, advice.memory.over_percent) == (5 * GIB, 5 * GIB, 220)
-    assert advice.memory.recommended == 6 * GIB
-    assert (advice.time.used, advice.time.needed, advice.time.recommended) == (500, 600, 600)
-    assert (advice.time.over_percent, advice.cpus.over_percent) == (1340, 220)
-    assert (advice.cpus.used, advice.cpus.recommended) == (2.5, 3)
-    assert advice.recommended == replace(
-        ASKED, memory_bytes=6 * GIB, memory_per_node_bytes=6 * GIB, time_limit_seconds=600, cpus=3
-    )
-    assert advice.summary == "From 5 completed runs: memory 6G, time limit 00:10:00, CPUs 3."
+def test_what_is_recommended_stays_within_its_bounds():
+    assert size(MEMORY, SizingFigure(used=3 * MIB), least=128 * MIB).recommended == 128 * MIB
+    assert size(CPUS, SizingFigure(used=0.0), least=1).recommended == 1
+    assert size(CPUS, SizingFigure(used=2.0), least=4).recommended == 4
+    assert size(CPUS, SizingFigure(used=9.0), limit=8).recommended == 8
+    assert size(CPUS, SizingFigure(used=9.0), limit=8).needed == 9.0
+
+
+@pytest.mark.parametrize("known", [SizingFigure(), SizingFigure(used=0), SizingFigure(used=0, failed=0)])
+@pytest.mark.parametrize("headroom", [MEMORY, TIME])
+def test_of_nothing_measured_nothing_is_recommended(headroom, known):
+    figure = size(headroom, known)
+
+    assert (figure.needed, figure.recommended, figure.failed, figure.over_percent) == (None, None, None, None)
+
+
+def test_too_few_runs_count_only_where_more_than_what_failed_is_not_asked_for_already():
+    known = SizingFigure(requested=5 * GIB, used=100 * GIB, failed=5 * GIB)
+
+    assert size(MEMORY, known, enough=False).recommended == 6 * GIB
+    assert size(MEMORY, replace(known, requested=6 * GIB), enough=False).recommended is None
+    assert size(MEMORY, replace(known, failed=None), enough=False).recommended is None
+
+
+def test_an_over_request_is_in_per_cent_of_what_was_used_and_never_below_nothing():
+    assert size(MEMORY, SizingFigure(requested=8 * GIB, used=2 * GIB)).over_percent == 300
+    assert size(MEMORY, SizingFigure(requested=GIB, used=2 * GIB)).over_percent == 0
+    assert size(MEMORY, SizingFigure(used=2 * GIB)).over_percent is None
+
+
+def test_what_was_known_stands_in_the_figure():
+    figure = size(TIME, SizingFigure(requested=7200, used=500, most=900, failed=600, runs=7))
+
+    assert (figure.runs, figure.requested, figure.used, figure.most, figure.failed) == (7, 7200, 500, 900, 600)
+    assert figure.needed == 900
+
+
+@pytest.mark.parametrize(("seconds", "whole"), [(0, 60), (1, 60), (60, 60), (60.5, 120), (3599, 3600)])
+def test_a_time_is_in_whole_minutes_and_one_at_least(seconds, whole):
+    assert whole_time(seconds) == whole
+
+
+@pytest.mark.parametrize(("busy", "whole"), [(0, 1), (1.04, 1), (1.06, 2), (3.0, 3)])
+def test_a_cpu_that_was_hardly_used_is_none_more(busy, whole):
+    assert whole_cpus(busy) == whole
+
+
+@pytest.mark.parametrize(
+    ("total", "shares", "unit", "share"), [(7, 2, 1, 4), (7, 0, 1, 7), (GIB, 3, MIB, 342 * MIB), (0, 3, MIB, 0)]
+)
+def test_a_share_is_rounded_up_to_whole_units(total, shares, unit, share):
+    assert per_share(total, shares, unit) == share
 
 
 @pytest.mark.parametrize(("values", "wanted"), [
@@ -48,160 +123,29 @@ def test_the_percentile_is_the_nearest_rank_and_an_array_counts_by_its_tasks(val
     assert percentile(values) == wanted
 
 
-@pytest.mark.proves("sizes-from-history")
-@pytest.mark.parametrize("number", range(ENOUGH))
-def test_fewer_runs_than_five_advise_nothing(number):
-    advice = advise(runs(number), ASKED)
-    assert (advice.basis, advice.enough, advice.recommended) == (number, False, None)
-    assert advice.summary.startswith(f"Too few runs: {number} completed run")
-
-
-def test_the_tasks_of_an_array_are_runs():
-    advice = advise([run(tasks=20)], ASKED)
-    assert (advice.basis, advice.memory.runs) == (20, 20)
-    assert advice.memory.recommended == 4916 * MIB  # 4.8 GiB up to whole MiB
-
-
-@pytest.mark.parametrize(("state", "facts"), [
-    ("FAILED", {}), ("CANCELLED", {}), ("NODE_FAIL", {}), ("PREEMPTED", {}), ("UNKNOWN", {}), ("RUNNING", {}),
-])  # fmt: skip
-def test_runs_that_did_not_complete_are_no_basis_and_do_not_lower_it(state, facts):
-    advice = advise([*runs(gib=10), *runs(50, gib=0.1, seconds=2, state=state, **facts)], ASKED)
-    assert advice.basis == 5
-    assert (advice.memory.used, advice.time.used) == (10 * GIB, 1000)
-
-
-class TestWhatALimitEnded:
-    @pytest.mark.proves("sizes-from-history")
-    def test_memory_that_was_too_little_is_raised_by_a_fifth(self):
-        killed = run(9, gib=4.9, state="OUT_OF_MEMORY", requested=SMALLER)
-        advice = advise([*runs(gib=2), killed], SMALLER)
-        assert advice.memory.failed == 5 * GIB
-        assert advice.memory.recommended == 6 * GIB
-        assert "memory: 5G is asked for, and 5G was too little." in advice.warnings
-
-    @pytest.mark.parametrize("facts", [
-        {"state": "FAILED", "category": "host-out-of-memory", "gib": 1},
-        {"state": "COMPLETED", "category": "host-out-of-memory", "gib": 1},
-        {"state": "FAILED", "signal": 9, "gib": 4.8},
-    ])  # fmt: skip
-    def test_a_kill_for_memory_counts_whatever_slurm_calls_it(self, facts):
-        advice = advise([*runs(gib=2), run(9, requested=SMALLER, **facts)], SMALLER)
-        assert (advice.memory.failed, advice.basis) == (5 * GIB, 5)
-
-    def test_a_failure_far_from_its_memory_limit_is_no_kill(self):
-        advice = advise([*runs(gib=2), run(9, gib=4, state="FAILED", requested=SMALLER)], SMALLER)
-        assert advice.memory.failed is None
-        assert "memory: a run used 4G, more than is recommended." in advice.warnings
-
-    @pytest.mark.proves("sizes-from-history")
-    def test_a_time_limit_that_was_too_short_is_raised_by_half(self):
-        advice = advise([*runs(seconds=100), run(9, seconds=1205, state="TIMEOUT", requested=SMALLER)], SMALLER)
-        assert (advice.time.failed, advice.time.recommended) == (1200, 1800)
-        assert "time limit: 00:20:00 is asked for, and 00:20:00 was too little." in advice.warnings
-
-    def test_what_failed_is_raised_without_a_single_completed_run(self):
-        advice = advise([run(9, gib=4.9, state="OUT_OF_MEMORY", requested=SMALLER)], SMALLER)
-        assert (advice.basis, advice.enough, advice.memory.recommended) == (0, False, 6 * GIB)
-        assert advice.recommended == replace(SMALLER, memory_bytes=6 * GIB, memory_per_node_bytes=6 * GIB)
-        assert advice.summary.endswith("What failed needs more: memory 6G.")
-
-    def test_a_larger_request_is_not_lowered_to_what_failed(self):
-        advice = advise([run(9, gib=4.9, state="OUT_OF_MEMORY", requested=SMALLER)], ASKED)
-        assert (advice.memory.recommended, advice.recommended) == (None, None)
-
-
-@pytest.mark.parametrize(("gib", "warned"), [(4, True), (8, False), (10, False)])
-def test_more_than_twice_what_was_ever_used_is_warned_of(gib, warned):
-    advice = advise(runs(gib=gib, seconds=5000, busy=7), ASKED)
-    assert [text.partition(":")[0] for text in advice.warnings] == (["memory"] if warned else [])
-
-
-def test_too_few_runs_and_what_the_guard_filled_in_are_no_reason_for_a_warning():
-    assert advise(runs(ENOUGH - 1, gib=0.1, seconds=1), ASKED).warnings == ()
-    found = advise(runs(gib=0.1, seconds=1, busy=8), ASKED, {"memory"}).warnings
-    assert found == ("time limit: 02:00:00 is far more than the most that was ever used, 00:00:01.",)
-
-
-def test_how_much_too_much_is_told_in_figures_that_say_something():
-    asked = replace(ASKED, memory_bytes=32 * GIB)
-    (found,) = advise(runs(gib=1, seconds=5000, busy=7), asked).warnings
-    assert found == "memory: 32G is 32 times the most that was ever used, 1G."
-
-
-def test_one_cpu_a_node_is_never_too_much_and_little_use_is_never_nothing():
-    one = replace(ASKED, cpus=1, memory_bytes=None, time_limit_seconds=None)
-    assert advise(runs(busy=0.002), one).warnings == ()
-    assert advise(runs(busy=0.02), replace(one, nodes=4, cpus=4)).warnings == ()
-    (found,) = advise(runs(busy=0.05), replace(one, cpus=4)).warnings
-    assert found == "CPUs: 4 is 80 times the most that was ever used, 0.05."
-
-
-def test_one_run_that_used_more_spares_the_warning_and_is_told_where_it_is_above_what_is_recommended():
-    advice = advise([*(run(n, gib=2) for n in range(40)), run(41, gib=15)], ASKED)
-    assert advice.memory.recommended == 2458 * MIB
-    assert "memory: a run used 15G, more than is recommended." in advice.warnings
-    assert not any("twice" in text or "times the most" in text for text in advice.warnings if text.startswith("memory"))
-
-
-def test_what_was_not_measured_is_not_advised():
-    advice = advise(runs(gib=None, busy=None), ASKED)
-    assert (advice.memory.used, advice.memory.recommended, advice.cpus.recommended) == (None, None, None)
-    assert advice.recommended == replace(ASKED, time_limit_seconds=1200)
-    nothing = advise([record(n) for n in range(9)], ASKED)
-    assert (nothing.basis, nothing.recommended) == (0, None)
-
-
-def test_steps_at_once_and_the_fullest_node_count():
-    usage = Usage(memory_peak_bytes=6 * GIB, memory_node_bytes=4 * GIB)
-    two = replace(ASKED, nodes=2)
-    advice = advise([record(n, usage=usage, requested=two) for n in range(5)], two)
-    assert advice.memory.used == 8 * GIB
-
-
-def test_memory_is_told_per_gpu_and_node_where_the_request_is():
-    asked = replace(ASKED, gpus=2, memory_per_gpu_bytes=8 * GIB)
-    advice = advise(runs(gib=5), asked)
-    assert advice.recommended is not None
-    assert (advice.recommended.memory_bytes, advice.recommended.memory_per_gpu_bytes) == (6 * GIB, 3 * GIB)
-
-
-def test_cpus_are_never_advised_beyond_the_request_and_never_below_the_nodes():
-    assert advise(runs(busy=8.4), ASKED).cpus.recommended == 8
-    assert advise(runs(busy=0.5), replace(ASKED, nodes=4)).cpus.recommended == 4
-    assert advise(runs(busy=2.04), ASKED).cpus.recommended == 2
-
-
-def test_a_request_without_numbers_gets_them_and_no_percentages():
-    advice = advise(runs(), Resources(time_limit_seconds=-1))
-    assert (advice.memory.over_percent, advice.time.over_percent, advice.warnings) == (None, None, ())
-    assert advice.recommended == Resources(memory_bytes=4916 * MIB, time_limit_seconds=1200, cpus=2)
-
-
-@pytest.mark.proves("sizes-from-history")
+@pytest.mark.proves("sizes-from-history", "proposals-have-grounds")
 @given(
-    uses=st.lists(st.tuples(st.floats(0.001, 500), st.integers(1, 10**6)), min_size=5, max_size=60),
-    killed=st.lists(st.integers(1, 600), max_size=5),
+    headroom=st.sampled_from([MEMORY, TIME, TIME_AFTER_ONE_RUN, TIME_FORETOLD]),
+    used=st.none() | st.integers(1, 2**45),
+    failed=st.none() | st.integers(1, 2**45),
+    enough=st.booleans(),
 )
-def test_no_advice_is_below_the_use_of_19_in_20_runs_or_at_what_failed(uses, killed):
-    history = [run(n, gib=gib, seconds=seconds) for n, (gib, seconds) in enumerate(uses)]
-    history += [
-        run(n, state="OUT_OF_MEMORY", requested=replace(ASKED, memory_bytes=gib * GIB)) for gib in killed for n in (99,)
-    ]
-    advice = advise(history, ASKED)
-    memory, time = advice.memory.recommended, advice.time.recommended
-    assert memory is not None
-    assert time is not None
-    assert sum(gib * GIB <= memory for gib, _ in uses) >= 0.95 * len(uses)
-    assert sum(seconds <= time for _, seconds in uses) >= 0.95 * len(uses)
-    assert memory > max(killed, default=0) * GIB
-    assert time % 60 == 0
+def test_nothing_is_recommended_at_or_below_what_failed_or_was_used(headroom, used, failed, enough):
+    recommended = size(headroom, SizingFigure(used=used, failed=failed), enough=enough).recommended
+
+    assert (recommended is None) is (failed is None and (used is None or not enough))
+    assert recommended is None or recommended > (failed or 0)
+    assert recommended is None or not enough or recommended > (used or 0)
 
 
-def test_sizes_that_were_each_too_little_are_named_with_twice_the_last():
-    killed = [run(n, state="OUT_OF_MEMORY", requested=replace(ASKED, memory_bytes=n * GIB)) for n in (2, 3)]
+@pytest.mark.proves("sizes-from-history", "proposals-have-grounds")
+@given(had=st.integers(MIB, 2**42))
+def test_after_a_kill_for_memory_the_diagnosis_and_the_history_ask_for_the_same(had):
+    requested = replace(ASKED, memory_bytes=had)
+    proposal = larger_memory(job("OUT_OF_MEMORY", resources=Resources(nodes=1, memory_per_node_bytes=had)))
+    advice = size_from_runs([run(state="OUT_OF_MEMORY", requested=requested)], requested)
 
-    said = "memory: 2G, 3G were each too little. Twice the last, 6G, tells more."
-    assert said in advise(killed, SMALLER).warnings
-    assert said not in advise(killed, ASKED).warnings  # it asks for more than that already
-    assert said not in advise(killed[1:], SMALLER).warnings
+    assert advice.memory.recommended is not None
+    assert proposal is not None
+    assert proposal.directive == f"#SBATCH --mem={format_memory(advice.memory.recommended)}"
+    assert advice.memory.recommended >= math.ceil(had * 6 / 5)

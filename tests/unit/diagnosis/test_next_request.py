@@ -6,7 +6,7 @@ import pytest
 from tests.unit.diagnosis.records import GIB, MIB, job, log, step
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.proposals import larger_memory, longer_time
+from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.models.request import Resources
 
 
@@ -29,35 +29,35 @@ def timed(limit, ran=None):
     ],
 )
 def test_memory_is_a_fifth_more_than_asked_for(size, directive):
-    assert larger_memory(asked(memory_per_node_bytes=size)).line == f"#SBATCH {directive}"
+    assert larger_memory(asked(memory_per_node_bytes=size)).directive == f"#SBATCH {directive}"
 
 
 @pytest.mark.proves("proposals-have-grounds")
 def test_memory_is_a_fifth_more_than_slurm_saw_where_that_was_more():
     part = replace(asked(memory_per_node_bytes=10 * GIB), steps=(step("0", "FAILED", max_rss_bytes=15 * GIB),))
 
-    assert larger_memory(part).line == "#SBATCH --mem=18G"
-    assert "15" in larger_memory(part).ground
+    assert larger_memory(part).directive == "#SBATCH --mem=18G"
+    assert "15" in larger_memory(part).why
 
 
 def test_memory_counts_what_the_program_could_not_get_as_well():
     part = replace(asked(memory_per_node_bytes=10 * GIB), steps=(step("0", "FAILED", max_rss_bytes=5 * GIB),))
     text = log("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 10.0 GiB for an array")
 
-    assert larger_memory(part, [text]).line == "#SBATCH --mem=18G"
-    assert larger_memory(part, [log("Error: cannot allocate vector of size 10.0 Gb")]).line == "#SBATCH --mem=18G"
+    assert larger_memory(part, [text]).directive == "#SBATCH --mem=18G"
+    assert larger_memory(part, [log("Error: cannot allocate vector of size 10.0 Gb")]).directive == "#SBATCH --mem=18G"
 
 
 def test_memory_far_above_the_request_is_not_proposed_for_one_wild_allocation():
     text = log("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 TiB for an array")
 
-    assert larger_memory(asked(memory_per_node_bytes=10 * GIB), [text]).line == "#SBATCH --mem=12G"
+    assert larger_memory(asked(memory_per_node_bytes=10 * GIB), [text]).directive == "#SBATCH --mem=12G"
 
 
 def test_memory_counts_what_slurm_said_in_the_log_was_in_use():
     text = log("slurmstepd: error: Step 71.0 exceeded memory limit (2097152 > 1048576), being killed")
 
-    assert larger_memory(asked(memory_per_node_bytes=GIB), [text]).line == "#SBATCH --mem=2458M"
+    assert larger_memory(asked(memory_per_node_bytes=GIB), [text]).directive == "#SBATCH --mem=2458M"
 
 
 def test_nothing_is_proposed_where_the_request_is_not_known():
@@ -79,7 +79,7 @@ def test_nothing_is_proposed_where_the_request_is_not_known():
     ],
 )
 def test_time_is_what_the_progress_foretells_or_half_more(limit, line, directive):
-    assert longer_time(timed(limit), [log(line)]).line == f"#SBATCH --time={directive}"
+    assert longer_time(timed(limit), [log(line)]).directive == f"#SBATCH --time={directive}"
 
 
 @pytest.mark.proves("proposals-have-grounds")
@@ -101,7 +101,7 @@ def test_only_a_larger_request_that_helps_is_proposed():
 def test_a_run_that_went_on_from_a_checkpoint_is_not_taken_for_a_faster_one():
     lines = [f"step {number}/1000" for number in range(500, 801, 50)]
 
-    assert longer_time(timed(7200), [log(*lines)]).line == "#SBATCH --time=03:50:00"  # 300 of 500 in two hours
+    assert longer_time(timed(7200), [log(*lines)]).directive == "#SBATCH --time=03:50:00"  # 300 of 500 in two hours
 
 
 def test_an_explanation_carries_the_directive_and_the_pace_it_rests_on():
