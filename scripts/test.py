@@ -44,7 +44,7 @@ HALF = tuple(
     )
 )
 # About half of the processor time of what needs no Slurm.
-COSTLY = ("tests/unit/test_cost.py", "tests/unit/toolbox", "tests/fuzz", "tests/replay")
+COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
 
 

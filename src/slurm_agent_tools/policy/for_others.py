@@ -173,7 +173,7 @@ def _positive(field: str, value: int) -> int:
 
 _REFERENCE_HEAD = """# Policy reference
 
-This page is generated from the rules (`slurm_agent_tools.policy.reference`); do not edit it.
+This page is generated from the rules (`slurm_agent_tools.policy.for_others`); do not edit it.
 
 Every rule is asked about every request, and every answer is shown. The most severe one decides:
 `deny` before `approve` (a person must agree) before `justify` (a written reason is needed) before `allow`.

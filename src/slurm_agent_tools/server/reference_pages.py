@@ -42,7 +42,7 @@ _COMPUTED = {
 
 _TOOLS_HEAD = """# The tools
 
-This page is generated (`slurm_agent_tools.reference`); do not edit it.
+This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit it.
 
 The answer is the same over MCP (`structuredContent`), from `python -m tools.agent_tools.NAME` and from
 `slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A field that is `null`
@@ -52,7 +52,7 @@ the [exit codes](exit-codes.md) sort them. With the setting `tool_prefix` the MC
 
 _OFFERS_HEAD = """# Resources and prompts
 
-This page is generated (`slurm_agent_tools.reference`); do not edit it.
+This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit it.
 
 What clients can read and begin with beside the [tools](tools.md), in both protocol eras, and over HTTP with a token of
 scope `read`.
@@ -75,7 +75,7 @@ What an agent begins with. `script`, `partition` and `job_id` are completed: scr
 
 _SETTINGS_HEAD = f"""# Settings
 
-This page is generated (`slurm_agent_tools.reference`); do not edit it.
+This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit it.
 
 Looked up in this order: the environment, `{FILE_NAME}` in the project's top folder, the default. An unknown name in
 the file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and where

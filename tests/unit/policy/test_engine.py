@@ -313,4 +313,4 @@ def test_memory_of_unknown_size_is_refused_with_the_line_that_states_it():
 def test_the_committed_reference_page_is_the_generated_one():
     committed = (REPOSITORY / "docs" / "reference" / "policy.md").read_text(encoding="utf-8")
 
-    assert committed == page(LOADED.policy), "write it again with slurm_agent_tools.policy.reference.page"
+    assert committed == page(LOADED.policy), "write it again with slurm_agent_tools.policy.for_others.page"
