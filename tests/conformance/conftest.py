@@ -53,8 +53,10 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = probe.getsockname()[1]
     folder = tmp_path_factory.mktemp("conformance")
     log = folder / "server.log"
+    argv = [sys.executable, HERE / "server.py", str(port), folder]
+    env = {**os.environ, "HOME": str(folder)}  # else it would know what the ledgers of whoever runs the tests know
     with log.open("wb") as sink:
-        process = subprocess.Popen([sys.executable, HERE / "server.py", str(port), folder], stdout=sink, stderr=sink)
+        process = subprocess.Popen(argv, env=env, stdout=sink, stderr=sink)
     try:
         _wait(port, process, log)
         yield f"http://127.0.0.1:{port}/mcp"
