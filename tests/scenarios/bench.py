@@ -268,7 +268,7 @@ class Bench(ABC):
         return TestedToolbox(
             ClusterContext(
                 settings=settings, policy=loaded, slurm=self.client, watcher=Watcher(self.client, self.clock),
-                files=LocalFiles(), store=Store(settings.state_dir, now=self.clock.now), clock=self.clock,
+                files=LocalFiles(), store=Store(settings.state_dir, clock=self.clock), clock=self.clock,
                 owner=Owner(self.user, str(self.project), self.place.key), transport=self.place,
                 environment=LoginEnvironment(self.user, str(self.project), {}),
             )

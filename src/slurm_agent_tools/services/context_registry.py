@@ -20,7 +20,7 @@ from slurm_agent_tools.store.ledger_location import LedgerFolder, choose
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.store.user_lock import anchor, register
 from slurm_agent_tools.text import log_events
-from slurm_agent_tools.transport.base import Completed, Files, LoginEnvironment, Runner, Transport
+from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, Runner, Transport
 from slurm_agent_tools.transport.local import LocalFiles, LocalTransport, SystemClock, user_name
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class OpenedContexts:
         place = self.place(name)
         async with self._ledger:
             if self._store is None:
-                self._store = await anyio.to_thread.run_sync(open_store, self.settings)
+                self._store = await anyio.to_thread.run_sync(open_store, self.settings, self._clock)
         project = str(self.settings.project_root.resolve())
         try:
             environment = await place.login_environment()
@@ -232,11 +232,11 @@ async def _site(place: Transport) -> tuple[str, bytes] | None:
     return None if content is None else (shown, content)
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     """The ledger in the settings' state folder, which knows what this user's other ledgers know."""
     lies = ledger_folder(settings)
     common = anchor(lies.folder)
-    return Store(lies.folder, place=common, others=register(common, lies.folder), note=lies.note)
+    return Store(lies.folder, place=common, others=register(common, lies.folder), note=lies.note, clock=clock)
 
 
 def ledger_folder(settings: Settings) -> LedgerFolder:

@@ -19,6 +19,8 @@ from slurm_agent_tools.store import decision_log, submissions
 from slurm_agent_tools.store.column_text import from_text, to_text
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Comparison, Decided, Owner, Submission
+from slurm_agent_tools.transport.base import Clock
+from slurm_agent_tools.transport.local import SystemClock
 
 _Record = TypeVar("_Record")
 
@@ -64,8 +66,8 @@ def _reader(hint: Any) -> Callable[[Any], Any] | None:
 class Approvals:
     """The approvals in one ledger. Raises StorageError."""
 
-    def __init__(self, db: Database, now: Callable[[], datetime]) -> None:
-        self._db, self._now = db, now
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db, self._clock = db, clock
 
     def ask(self, owner: Owner, approval: Approval) -> None:
         """Write the question down, so that a person can answer it."""
@@ -84,7 +86,7 @@ class Approvals:
         found = self._db.rows(
             "SELECT * FROM approvals WHERE user = ? AND project = ? AND cluster = ? AND used IS NULL"
             " AND declined IS NULL AND expires > ? AND (? IS NULL OR plan_sha256 = ?) ORDER BY created DESC",
-            (owner.user, owner.project, owner.cluster, self._now().timestamp(), plan_sha256, plan_sha256),
+            (owner.user, owner.project, owner.cluster, self._clock.now().timestamp(), plan_sha256, plan_sha256),
         )
         return [from_row(Approval, row) for row in found]
 
@@ -99,21 +101,22 @@ class Approvals:
 
     def update(self, approval: Approval, **changes: object) -> Approval:
         """Write changed fields and return it as it is now."""
-        now = replace(approval, updated=self._now(), **changes)  # type: ignore[arg-type]
+        now = replace(approval, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
         self._db.alter("approvals", "id", approval.id, to_row(now, {"updated", *changes}))
         return now
 
     def give_back(self, approval_id: str) -> None:
         """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
-        now = self._now().timestamp()
+        now = self._clock.now().timestamp()
         with self._db.change() as db:
             db.execute(
                 "UPDATE approvals SET used = NULL, updated = ? WHERE id = ? AND granted IS NOT NULL", (now, approval_id)
             )
 
 
-def use(db: sqlite3.Connection, approval_id: str, now: float) -> bool:
+def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
     """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
+    now = at.timestamp()
     done = db.execute(
         "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
         (now, now, approval_id),
@@ -128,8 +131,8 @@ class Store:
     """Records of one user's submissions, reads and results. Every method commits before it returns.
 
     Safe to call from several threads and processes. `place` is where the lock of submissions lies; `others` are the
-    folders of this user's other ledgers; `note` is what a person should know of the place; `now` is the clock, without
-    which it is the system's. Raises StorageError.
+    folders of this user's other ledgers; `note` is what a person should know of the place; `clock`: when a record was
+    changed, and what has expired. Raises StorageError.
     """
 
     def __init__(
@@ -139,12 +142,13 @@ class Store:
         place: Path | None = None,
         others: Sequence[Path] = (),
         note: str | None = None,
-        now: Callable[[], datetime] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.folder, self.place, self.others, self.note = folder, place or folder, tuple(others), note
         self.decisions = folder / "decisions.jsonl"
-        self._db, self._now = Database(folder), now or partial(datetime.now, UTC)
-        self.approvals = Approvals(self._db, self._now)
+        self._db = Database(folder)
+        self._clock = clock or SystemClock()
+        self.approvals = Approvals(self._db, self._clock)
         self.adopt()
 
     @property
@@ -174,7 +178,7 @@ class Store:
         names = ", ".join(record)
         marks = ", ".join(f":{name}" for name in record)
         with self._db.change() as db:
-            if submission.approval_id is not None and not use(db, submission.approval_id, self._now().timestamp()):
+            if submission.approval_id is not None and not use(db, submission.approval_id, self._clock.now()):
                 return False
             db.execute(f"INSERT INTO submissions ({names}) VALUES ({marks})", record)  # noqa: S608 - our own column names
             if decided is not None:
@@ -193,20 +197,20 @@ class Store:
 
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
-        now = replace(submission, updated=self._now(), **changes)  # type: ignore[arg-type]
+        now = replace(submission, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
         self._db.alter("submissions", "token", submission.token, to_row(now, {"updated", *changes}))
         return now
 
     def advance(self, submission: Submission, **changes: object) -> Submission | None:
         """The same where nobody else settled its phase meanwhile; None where somebody did."""
-        now = replace(submission, updated=self._now(), **changes)  # type: ignore[arg-type]
+        now = replace(submission, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
         row = to_row(now, {"updated", *changes})
         done = self._db.alter("submissions", "token", submission.token, row, ("phase", submission.phase))
         return now if done else None
 
     def deliver(self, token: str) -> None:
         """Note that the caller got its answer: from now on the same request without a key is a new one."""
-        now = self._now().timestamp()
+        now = self._clock.now().timestamp()
         self._db.alter("submissions", "token", token, {"delivered": now, "updated": now})
 
     def by_key(self, owner: Owner, key: str) -> Submission | None:

@@ -82,7 +82,7 @@ def toolbox(folder: Path, runner: Runner, clock: Clock | None = None) -> TestedT
             slurm=slurm,
             watcher=Watcher(slurm, clock),
             files=LocalFiles(),
-            store=Store(settings.state_dir),
+            store=Store(settings.state_dir, clock=clock),
             clock=clock,
             owner=Owner("alice", str(project.resolve()), "test"),
             transport=place,

@@ -32,7 +32,7 @@ def fake_toolbox(folder: Path, slurm: FakeSlurm) -> TestedToolbox:
             slurm=client,
             watcher=Watcher(client, slurm.clock),
             files=LocalFiles(),
-            store=Store(settings.state_dir, now=slurm.clock.now),
+            store=Store(settings.state_dir, clock=slurm.clock),
             clock=slurm.clock,
             owner=Owner(slurm.user, str(project), place.key),
             transport=place,

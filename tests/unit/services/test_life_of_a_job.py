@@ -86,6 +86,8 @@ async def test_a_long_wait_ends_early_when_something_grave_is_new_and_may_be_mad
     ran = scene.slurm.clock.seconds - reply.job.started.timestamp()
     assert (reply.status, 480 <= ran < 600) == ("running", True), "of ten minutes less than two are left"
     assert [(alert.severity, alert.code) for alert in reply.alerts] == [("high", "time-left")]
+    graver = await scene.wait(number, 3600)
+    assert [(alert.severity, alert.code) for alert in graver.alerts] == [("critical", "time-left")]
     assert (await scene.wait(number, 3600)).job.state == "TIMEOUT"
 
 
