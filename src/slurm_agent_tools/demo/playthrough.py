@@ -19,6 +19,7 @@ from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.server import MCPServer
 
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.devcluster import lifecycle
@@ -282,9 +283,20 @@ async def run(args: argparse.Namespace) -> int:
     async with _cluster(args.folder, yes=args.yes, keep=args.keep) as cluster:
         place = await make(cluster)
         printing.lines([f"project of the user {cluster.user}: {place.project}"])
-        async with Client(place.server()) as client:
-            await play(DemoAgent(client, place, paper))
+        await perform(place.server(), place, paper)
     return paper.end()
+
+
+async def perform(server: StdioServerParameters | MCPServer[Any], stage: DemoProject, paper: DemoOutput) -> None:
+    """Play all steps as a client of a server. AgentToolsError as it is: the client's own tasks would wrap it."""
+    failed: AgentToolsError | None = None
+    async with Client(server) as client:
+        try:
+            await play(DemoAgent(client, stage, paper))
+        except AgentToolsError as error:
+            failed = error
+    if failed is not None:
+        raise failed
 
 
 @asynccontextmanager
