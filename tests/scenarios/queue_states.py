@@ -8,7 +8,7 @@ from tests.scenarios.bench import Bench, Seen
 from tests.scenarios.table import scenario
 
 from slurm_agent_tools.slurm.commands.columns import SEPARATOR
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, parse_time
 
 
 @scenario()
@@ -48,7 +48,8 @@ async def a_job_begins_later(bench: Bench) -> Seen:
     assert job.expected_start is not None
     assert job.submitted is not None
     wait = job.expected_start - job.submitted
-    said = await bench.client.expected_start(JobId(number))
+    row = (await bench.rows(number, "%S"))[0][0]
+    said = parse_time(row)
     return {"job": bench.facts(job), "hour": wait == timedelta(hours=1), "same": said == job.expected_start}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.scenarios.bench import Bench, Seen
 from tests.scenarios.table import scenario
 
-from slurm_agent_tools.models.arguments import AnalyzeLog, CancelJob, SubmitJob, WaitForJob
+from slurm_agent_tools.models.arguments import AnalyzeLog, CancelJob, GetStatus, SubmitJob, WaitForJob
 
 HEAD = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/x.out\n#SBATCH --time=10\n"
 
@@ -110,11 +110,17 @@ async def a_job_drifts_while_it_waits(bench: Bench) -> Seen:
     reply = await _submitted(bench, HEAD + "#SBATCH --begin=now+1hour\nsleep 1\n")
     said = await bench.changed("scontrol", "update", f"jobid={reply.job_id}", "timelimit=20:00:00")
     waited = await bench.tool("wait_for_job", WaitForJob(job_id=reply.job_id, timeout_seconds=0))
+    status = await bench.tool("get_status", GetStatus())
+    other = await _submitted(bench, HEAD + "#SBATCH --begin=now+2hours\nsleep 1\n")
+
+    def drifted(answer: Any) -> list[list[str]]:
+        alerts = [one for one in answer.alerts if one.job_id == reply.job_id and one.code.startswith("drift")]
+        return [[one.severity, one.code] for one in alerts]
+
     return {
-        "said": said,
-        "status": waited.status,
-        "alerts": [[one.severity, one.code] for one in waited.alerts if one.code == "drift"],
-    }
+        "said": said, "status": waited.status, "alerts": drifted(waited), "get_status": drifted(status),
+        "next submission": [other.status, drifted(other)],
+    }  # fmt: skip
 
 
 @scenario(seconds=20)

@@ -40,14 +40,22 @@ class Session:
     extra: Mapping[str, str] = field(default_factory=dict)
     admin: bool = False
 
+    def may_change(self, job: FakeJob) -> bool:
+        """Whether it is theirs, or they are an operator."""
+        return self.admin or job.user == self.user
+
 
 Command = Callable[[Session, Sequence[str]], Answer]
+
+DENIED = "Access/permission denied"
+
+_FULL = {(22, 5): "22.05.8", (24, 11): "24.11.5", (26, 5): "26.05.4"}
 
 _ID = re.compile(r"(\d+)(?:_(\d+)|_\[([^\]]+)\]|\+(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NamedJobs:
     """The records that an id on a command line means. `tasks`: those of an array's rest that have no record."""
 
     text: str
@@ -61,21 +69,21 @@ class Target:
         return bool(self.jobs or self.tasks)
 
 
-def target(slurm: Controller, text: str) -> Target:
+def named_jobs(slurm: Controller, text: str) -> NamedJobs:
     """123, 123_4, 123_[4-6] or 123+1."""
     match = _ID.fullmatch(text)
     if match is None:
-        return Target(text)
+        return NamedJobs(text)
     parts = slurm.parts(int(match[1]))
     if match[4] is not None:
-        return Target(text, tuple(one for one in parts if one.offset == int(match[4])))
+        return NamedJobs(text, tuple(one for one in parts if one.offset == int(match[4])))
     if match[2] is None and match[3] is None:
-        return Target(text, tuple(parts))
+        return NamedJobs(text, tuple(parts))
     wanted = set(indices(match[3].partition("%")[0])) if match[3] else {int(match[2])}
     own = tuple(one for one in parts if one.task in wanted)
     rest = next((one for one in parts if one.waiting), None)
     tasks = tuple(sorted(wanted & set(rest.waiting))) if rest is not None else ()
-    return Target(text, own, rest, tasks)
+    return NamedJobs(text, own, rest, tasks)
 
 
 def seconds(moment: float | None, absent: str) -> str:
@@ -109,3 +117,8 @@ def megabytes(size: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.0f}{unit}" if value == int(value) else f"{value:.2f}{unit}"
+
+
+def full_version(slurm: Controller) -> str:
+    """22.05 as 22.05.8."""
+    return _FULL.get(slurm.version, "{}.{:02d}.1".format(*slurm.version))

@@ -8,13 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from slurm_agent_tools.slurm.fake import scheduling
-from slurm_agent_tools.slurm.fake.accounting_records import Accounting
 from slurm_agent_tools.slurm.fake.endings import Ending, read_script
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import LogDisk
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob, FakeStep, Share
+from slurm_agent_tools.slurm.fake.fake_files import JobLogs, LogDisk
+from slurm_agent_tools.slurm.fake.fake_job import Accounting, FakeJob, FakeStep, Share
 from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
-from slurm_agent_tools.slurm.fake.job_logs import JobLogs
 from slurm_agent_tools.slurm.fake.waiting_on import Conditions
 
 _REQUEUE_PAUSE = 121  # seconds until a requeued job may start again

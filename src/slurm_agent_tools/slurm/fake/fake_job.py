@@ -1,9 +1,10 @@
-"""One record of the fake controller: a job, an array's waiting rest, a task of it, or a component."""
+"""One record of the fake controller: a job, an array's rest, a task of it, or a component; and its accounting."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.slurm.fake.endings import Ending
@@ -170,3 +171,43 @@ def _filled(signs: dict[str, object], width: str, sign: str) -> str:
 def stepped(tasks: tuple[int, ...]) -> str:
     """Task numbers as Slurm lists them: 0-3 or 1,3,5."""
     return spans(tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A job as it was at a moment, and from when on the accounting shows it."""
+
+    job: FakeJob
+    visible: float
+
+
+@dataclass(slots=True)
+class Accounting:
+    """`delay`: seconds that a word takes. `enabled`: whether the cluster keeps accounts at all."""
+
+    delay: float = 0.0
+    enabled: bool = True
+    told: dict[int, list[Told]] = field(default_factory=dict)
+
+    def note(self, job: FakeJob, now: float) -> None:
+        """Tell it of a change."""
+        if not self.enabled:
+            return
+        kept = copy(job)
+        kept.steps = [replace(step) for step in job.steps]
+        kept.request = copy(job.request)
+        self.told.setdefault(job.number, []).append(Told(kept, now + self.delay))
+
+    def late(self, number: int, seconds: float) -> None:
+        """Let the last word about a job come so much later."""
+        told = self.told[number]
+        told[-1] = replace(told[-1], visible=told[-1].visible + seconds)
+
+    def records(self, now: float) -> list[FakeJob]:
+        """What it shows now, by number."""
+        found = []
+        for number in sorted(self.told):
+            seen = [told.job for told in self.told[number] if told.visible <= now]
+            if seen:
+                found.append(seen[-1])
+        return found

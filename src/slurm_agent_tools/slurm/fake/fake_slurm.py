@@ -1,4 +1,4 @@
-"""The fake Slurm as tests meet it: a Runner, a Place, and words for what happens on the cluster."""
+"""The fake Slurm as tests meet it: a Runner, a Transport, and words for what happens on the cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import anyio.lowlevel
 
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.slurm.fake.answering import Answer, Command, Session, UnknownCommand
-from slurm_agent_tools.slurm.fake.change_jobs import CHANGES, run_change, run_scancel, run_update
+from slurm_agent_tools.slurm.fake.answering import Answer, Session
+from slurm_agent_tools.slurm.fake.commands.command_table import find_command
 from slurm_agent_tools.slurm.fake.controller import Controller
 from slurm_agent_tools.slurm.fake.endings import Ending
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
@@ -20,11 +20,6 @@ from slurm_agent_tools.slurm.fake.fake_files import LocalDisk, MemoryFiles
 from slurm_agent_tools.slurm.fake.fake_job import FakeJob
 from slurm_agent_tools.slurm.fake.faults import Fault, Faults, silent
 from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition, devcluster, partition_of_all
-from slurm_agent_tools.slurm.fake.print_accounting import run_sacct
-from slurm_agent_tools.slurm.fake.print_cluster import SHOWS, run_ping, run_sdiag, run_sinfo, run_sstat, write_script
-from slurm_agent_tools.slurm.fake.print_job import show_job
-from slurm_agent_tools.slurm.fake.print_queue import run_squeue
-from slurm_agent_tools.slurm.fake.take_sbatch import run_sbatch
 from slurm_agent_tools.transport.base import Completed, Files, LoginEnvironment
 from slurm_agent_tools.transport.local import LocalFiles
 
@@ -179,11 +174,11 @@ class FakeSlurm:
         """How many commands of each name came through the seam."""
         return Counter(argv[0] for argv in self.asked)
 
-    def place(self, project: str | Path = "/home/alice/project", **environ: str) -> FakePlace:
+    def place(self, project: str | Path = "/home/alice/project", **environ: str) -> FakeTransport:
         """Where the tools find it. `environ`: what a login there has."""
         if self.memory is not None:
             self.memory.add_folder(str(project))
-        return FakePlace(self, str(project), environ)
+        return FakeTransport(self, str(project), environ)
 
     async def run(
         self,
@@ -238,7 +233,7 @@ class FakeSlurm:
                 scripts[word] = Path(cwd, word).read_bytes()
         session = Session(self.controller, user, self._uid(user), cwd, stdin, scripts, self.extra, admin=admin)
         before = self.controller.next_number
-        answer = _chosen(argv)(session, argv)
+        answer = find_command(argv)(session, argv)
         if argv[0] == "sbatch" and before in self.controller.jobs and not answer.code:
             self._tell_ending(self.controller.jobs[before])
         return answer
@@ -252,48 +247,8 @@ class FakeSlurm:
         return self._uids.setdefault(user, _FIRST_UID + len(self._uids) - 1)
 
 
-def _chosen(argv: Sequence[str]) -> Command:
-    command = _COMMANDS.get(argv[0])
-    if command is None:
-        raise UnknownCommand(argv)
-    return command
-
-
-def _scontrol(session: Session, words: Sequence[str]) -> Answer:
-    verb = words[1] if len(words) > 1 else ""
-    if verb == "show" and len(words) > 2:
-        if words[2] in {"job", "jobs"}:
-            return show_job(session, words)
-        if words[2] in SHOWS:
-            return SHOWS[words[2]](session, words)
-    if verb in CHANGES and len(words) > 2:
-        return run_change(session, words)
-    if verb in _VERBS:
-        return _VERBS[verb](session, words)
-    raise UnknownCommand(words)
-
-
-def _date(session: Session, words: Sequence[str]) -> Answer:
-    if list(words[1:]) != ["+%s"]:
-        raise UnknownCommand(words)
-    return Answer(f"{int(session.slurm.now)}\n")
-
-
-def _df(session: Session, words: Sequence[str]) -> Answer:  # noqa: ARG001 - the same of every folder
-    head = "Filesystem     1024-blocks      Used Available Capacity Mounted on\n"
-    return Answer(f"{head}/dev/fake        104857600  41943040  62914560      40% /\n")
-
-
-_VERBS: Mapping[str, Command] = {"update": run_update, "write": write_script, "ping": run_ping}
-
-_COMMANDS: Mapping[str, Command] = {
-    "sbatch": run_sbatch, "scancel": run_scancel, "scontrol": _scontrol, "squeue": run_squeue, "sacct": run_sacct,
-    "sinfo": run_sinfo, "sdiag": run_sdiag, "sstat": run_sstat, "date": _date, "df": _df,
-}  # fmt: skip
-
-
-class FakePlace:
-    """The seam's Place over a fake Slurm."""
+class FakeTransport:
+    """The seam's Transport over a fake Slurm."""
 
     def __init__(self, slurm: FakeSlurm, root: str, environ: Mapping[str, str]) -> None:
         self.slurm, self._root, self._environ = slurm, root, dict(environ)
@@ -301,22 +256,22 @@ class FakePlace:
 
     @property
     def key(self) -> str:
-        """See Place."""
+        """See Transport."""
         return "fake"
 
     @property
     def runner(self) -> FakeSlurm:
-        """See Place."""
+        """See Transport."""
         return self.slurm
 
     @property
     def files(self) -> Files:
-        """See Place: those of this machine, or in memory."""
+        """See Transport: those of this machine, or in memory."""
         return self._files
 
     async def login_environment(self) -> LoginEnvironment:
-        """See Place."""
+        """See Transport."""
         return LoginEnvironment(self.slurm.user, self._root, self._environ)
 
     async def close(self) -> None:
-        """See Place."""
+        """See Transport."""

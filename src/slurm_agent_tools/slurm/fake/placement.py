@@ -11,7 +11,7 @@ from slurm_agent_tools.slurm.fake.job_request import FakeRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class PlacedSize:
     """A request in numbers. Memory in MB over all nodes; `shown_nodes` is what a waiting job's record tells."""
 
     nodes: int
@@ -21,7 +21,7 @@ class Size:
     memory: int
 
 
-def size_of(request: FakeRequest, partition: FakePartition, nodes: Mapping[str, FakeNode], modern: bool) -> Size:
+def size_of(request: FakeRequest, partition: FakePartition, nodes: Mapping[str, FakeNode], modern: bool) -> PlacedSize:
     """What Slurm writes down of a request before it has a place. `modern`: 24.11 and later count CPUs per GPU."""
     count = request.nodes_min or len(request.nodelist) or 1
     tasks = request.tasks or (count * (request.tasks_per_node or 1))
@@ -31,7 +31,7 @@ def size_of(request: FakeRequest, partition: FakePartition, nodes: Mapping[str, 
     cpus = max(tasks * request.cpus_per_task, count)
     if modern and request.cpus_per_gpu:
         cpus = max(cpus, gpus * request.cpus_per_gpu)
-    return Size(count, tasks, cpus, gpus, _memory(request, partition, nodes, (count, cpus, gpus)))
+    return PlacedSize(count, tasks, cpus, gpus, _memory(request, partition, nodes, (count, cpus, gpus)))
 
 
 def gpus_of(request: FakeRequest, nodes: int, tasks: int) -> int:
@@ -99,7 +99,7 @@ def fit(
 
 
 def _spread(
-    request: FakeRequest, pool: Sequence[FakeNode], size: Size, count: int, *, exclusive: bool
+    request: FakeRequest, pool: Sequence[FakeNode], size: PlacedSize, count: int, *, exclusive: bool
 ) -> list[Share] | None:
     shares: list[Share] = []
     cpus_left, gpus_left = size.cpus, size.gpus
@@ -125,7 +125,7 @@ def _spread(
     return shares if len(shares) == count and cpus_left <= 0 and gpus_left <= 0 else None
 
 
-def _memory_here(request: FakeRequest, size: Size, node: FakeNode, counts: tuple[int, int]) -> int:
+def _memory_here(request: FakeRequest, size: PlacedSize, node: FakeNode, counts: tuple[int, int]) -> int:
     cpus, gpus = counts
     if request.memory_per_node is not None:
         return request.memory_per_node or node.memory

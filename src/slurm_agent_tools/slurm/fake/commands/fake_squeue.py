@@ -6,7 +6,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand, elapsed, seconds, short_span, target
+from slurm_agent_tools.slurm.fake.answering import (
+    Answer,
+    Session,
+    UnknownCommand,
+    elapsed,
+    named_jobs,
+    seconds,
+    short_span,
+)
 from slurm_agent_tools.slurm.fake.controller import Controller
 from slurm_agent_tools.slurm.fake.fake_job import FakeJob
 from slurm_agent_tools.slurm.fake.placement import size_of
@@ -32,7 +40,7 @@ def run_squeue(session: Session, words: Sequence[str]) -> Answer:
     slurm, asked = session.slurm, _options(session, words)
     jobs = slurm.known()
     if asked.ids:
-        wanted = [target(slurm, one) for one in asked.ids]
+        wanted = [named_jobs(slurm, one) for one in asked.ids]
         if len(wanted) == 1 and not wanted[0].found:
             return Answer(err="slurm_load_jobs error: Invalid job id specified\n", code=1)
         chosen = {job.number for one in wanted for job in (*one.jobs, *((one.rest,) if one.tasks and one.rest else ()))}

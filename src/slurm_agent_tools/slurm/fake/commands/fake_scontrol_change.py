@@ -1,47 +1,17 @@
-"""scancel, and what scontrol changes: release, hold, requeue, suspend, update."""
+"""What scontrol changes: release, hold, requeue, suspend, update."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from slurm_agent_tools.slurm.fake import scheduling
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, Target, UnknownCommand, target
+from slurm_agent_tools.slurm.fake.answering import DENIED, Answer, NamedJobs, Session, UnknownCommand, named_jobs
 from slurm_agent_tools.slurm.fake.fake_job import FakeJob
 from slurm_agent_tools.units import parse_memory, parse_time_limit
 
 _UNKNOWN = "Invalid job id specified"
 
 _OVER = "Job has already finished"
-
-_DENIED = "Access/permission denied"
-
-
-def run_scancel(session: Session, words: Sequence[str]) -> Answer:
-    """scancel IDS or --user=NAME; nothing is said of ids that no job has."""
-    slurm, jobs, errors = session.slurm, list[Target](), ""
-    for word in words[1:]:
-        if word.startswith("--user="):
-            own = [job for job in slurm.known() if job.user == word.removeprefix("--user=")]
-            jobs.append(Target(word, tuple(own)))
-        elif word.startswith("-"):
-            raise UnknownCommand(words, word)
-        else:
-            jobs.append(target(slurm, word))
-    for wanted in jobs:
-        for job in wanted.jobs:
-            if not _own(session, job):
-                errors += f"scancel: error: Kill job error on job id {wanted.text}: {_DENIED}\n"
-            else:
-                slurm.cancel(job, session.uid)
-        for task in wanted.tasks:
-            if wanted.rest is not None and _own(session, wanted.rest):
-                slurm.cancel_task(wanted.rest, task, session.uid)
-    return Answer(err=errors, code=1 if errors else 0)
-
-
-def _own(session: Session, job: FakeJob) -> bool:
-    return session.admin or job.user == session.user
-
 
 Change = Callable[[Session, FakeJob], str | None]
 
@@ -51,7 +21,7 @@ def run_change(session: Session, words: Sequence[str]) -> Answer:
     change = _CHANGES[words[1]]
     errors, code = "", 0
     for word in [one for text in words[2:] for one in text.split(",")]:
-        said = _changed(session, change, target(session.slurm, word))
+        said = _changed(session, change, named_jobs(session.slurm, word))
         if said is not None:
             errors += f"{said} for job {word}\n"
             errors += "" if words[1].startswith("requeue") else f"slurm_suspend error:{_gap(session)}{said}\n"
@@ -63,14 +33,14 @@ def _gap(session: Session) -> str:
     return "" if session.slurm.version >= (26, 5) else " "
 
 
-def _changed(session: Session, change: Change, wanted: Target) -> str | None:
+def _changed(session: Session, change: Change, wanted: NamedJobs) -> str | None:
     if not wanted.found:
         return _UNKNOWN
     jobs = list(wanted.jobs)
     if wanted.rest is not None:
         jobs += [_own_record(session, wanted.rest, task) for task in wanted.tasks]
-    if any(not _own(session, job) for job in jobs):
-        return _DENIED
+    if any(not session.may_change(job) for job in jobs):
+        return DENIED
     parts = [job for job in jobs if job.active] or jobs
     answers = [change(session, job) for job in parts]
     return next((said for said in answers if said is not None), None)
@@ -94,7 +64,7 @@ def _release(session: Session, job: FakeJob) -> str | None:
     if not job.active:
         return _OVER
     if job.held == "admin" and not session.admin:
-        return _DENIED
+        return DENIED
     if job.state == "PENDING":
         session.slurm.release(job)
     job.held = None
@@ -124,7 +94,7 @@ def _requeue_held(session: Session, job: FakeJob) -> str | None:
 
 def _suspend(session: Session, job: FakeJob) -> str | None:
     if not session.admin:
-        return _DENIED
+        return DENIED
     if job.state != "RUNNING":
         return "Requested operation not supported"
     job.state, job.suspended, job.priority = "SUSPENDED", session.slurm.now, 0
@@ -136,7 +106,7 @@ def _suspend(session: Session, job: FakeJob) -> str | None:
 
 def _resume(session: Session, job: FakeJob) -> str | None:
     if not session.admin:
-        return _DENIED
+        return DENIED
     job.state, job.suspended = "RUNNING", None
     for step in job.steps:
         step.state = "RUNNING"
@@ -169,7 +139,7 @@ _NAMING = frozenset({"jobid", "nodename", "state", "reason"})
 
 
 def _job(session: Session, given: dict[str, str]) -> Answer:
-    wanted = target(session.slurm, given.pop("jobid"))
+    wanted = named_jobs(session.slurm, given.pop("jobid"))
     if not wanted.found:
         return Answer(err=f"{_UNKNOWN} for job {wanted.text}\n", code=1)
     for job in wanted.jobs:
@@ -188,15 +158,15 @@ _PENDING_ONLY = frozenset({"partition", "minmemorynode", "numnodes", "numcpus"})
 
 
 def _refusal(session: Session, job: FakeJob, given: dict[str, str]) -> str | None:
-    if not _own(session, job):
-        return _DENIED
+    if not session.may_change(job):
+        return DENIED
     if not job.active:
         return _OVER
     running = job.state != "PENDING"
     if running and _PENDING_ONLY & set(given):
         return "Job is no longer pending execution"
     longer = "timelimit" in given and parse_time_limit(given["timelimit"]) > job.time_limit
-    return _DENIED if running and longer and not session.admin else None
+    return DENIED if running and longer and not session.admin else None
 
 
 def _set_time(session: Session, job: FakeJob, value: str) -> None:
@@ -253,7 +223,7 @@ _UPDATES: dict[str, Callable[[Session, FakeJob, str], None]] = {
 
 def _node(session: Session, words: Sequence[str], given: dict[str, str]) -> Answer:
     if not session.admin:
-        return Answer(err=f"slurm_update error: {_DENIED}\n", code=1)
+        return Answer(err=f"slurm_update error: {DENIED}\n", code=1)
     node, state = session.slurm.nodes[given["nodename"]], given.get("state", "").lower()
     why = given.get("reason", "none")
     if state == "down":

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand, elapsed, megabytes, seconds, target
+from slurm_agent_tools.slurm.fake.answering import (
+    Answer,
+    Session,
+    UnknownCommand,
+    elapsed,
+    megabytes,
+    named_jobs,
+    seconds,
+)
 from slurm_agent_tools.slurm.fake.controller import Controller
 from slurm_agent_tools.slurm.fake.fake_job import FakeJob, Share
 from slurm_agent_tools.slurm.fake.hardware import host_list, spans
@@ -27,7 +35,7 @@ def show_job(session: Session, words: Sequence[str]) -> Answer:
         if not known:
             return Answer("No jobs in the system\n")
     else:
-        wanted = target(slurm, rest[0])
+        wanted = named_jobs(slurm, rest[0])
         jobs = list(wanted.jobs) or ([wanted.rest] if wanted.rest is not None and wanted.tasks else [])
         if not jobs:
             if slurm.parts(int(rest[0].partition("_")[0].partition("+")[0])):

@@ -1,58 +1,16 @@
-"""What tells of the cluster: sinfo, sdiag, sstat, and scontrol's show of partitions, nodes, configuration."""
+"""scontrol: what it shows of the cluster, a job's script, and the way to the jobs and to what changes them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand, megabytes
+from slurm_agent_tools.slurm.fake.answering import Answer, Command, Session, UnknownCommand, full_version, megabytes
+from slurm_agent_tools.slurm.fake.commands.fake_scontrol_change import CHANGES, run_change, run_update
+from slurm_agent_tools.slurm.fake.commands.fake_scontrol_job import show_job
 from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition, host_list, spans
+from slurm_agent_tools.slurm.fake.hardware import FakePartition, host_list
 from slurm_agent_tools.units import format_duration
-
-_FULL = {(22, 5): "22.05.8", (24, 11): "24.11.5", (26, 5): "26.05.4"}
-
-
-def full_version(slurm: Controller) -> str:
-    """22.05 as 22.05.8."""
-    return _FULL.get(slurm.version, "{}.{:02d}.1".format(*slurm.version))
-
-
-def run_sinfo(session: Session, words: Sequence[str]) -> Answer:
-    """sinfo --version, or --Node with columns of fixed width."""
-    slurm = session.slurm
-    if list(words[1:]) == ["--version"]:
-        return Answer(f"slurm-wlm {full_version(slurm)}\n")
-    if list(words[1:3]) != ["--noheader", "--Node"] or not words[3].startswith("--Format=") or len(words) > 4:
-        raise UnknownCommand(words)
-    columns = [item.split(":") for item in words[3].removeprefix("--Format=").split(",")]
-    rows = ""
-    for name in sorted(slurm.nodes):
-        for part in slurm.partitions.values():
-            if name in part.nodes:
-                cells = _node_cells(slurm, slurm.nodes[name], part)
-                rows += "".join(f"{cells[key][: int(width)]:<{width}}" for key, width in columns) + "\n"
-    return Answer(rows)
-
-
-def _node_cells(slurm: Controller, node: FakeNode, part: FakePartition) -> dict[str, str]:
-    used = node.cpus_used if node.down is None else 0
-    away = node.cpus - used if not node.usable else 0
-    none = "(null)" if slurm.version >= (26, 5) else "gpu:0"
-    index = spans(node.gpus_used) or "N/A"
-    return {
-        "NodeList": node.name,
-        "PartitionName": part.name,
-        "StateCompact": node.state,
-        "CPUsState": f"{used}/{node.cpus - used - away}/{away}/{node.cpus}",
-        "Threads": "1",
-        "Memory": str(node.memory),
-        "FreeMem": str(node.memory - node.memory_used),
-        "Gres": f"gpu:{node.gpu_type}:{node.gpus}" if node.gpus else "(null)",
-        "GresUsed": f"gpu:{node.gpu_type}:{len(node.gpus_used)}(IDX:{index})" if node.gpus else none,
-        "Reason": node.down or node.drained or "none",
-    }
 
 
 def show_partitions(session: Session, words: Sequence[str]) -> Answer:
@@ -129,47 +87,23 @@ def run_ping(_: Session, _words: Sequence[str]) -> Answer:
     return Answer("Slurmctld(primary) at fake is UP\n")
 
 
-def run_sdiag(session: Session, _: Sequence[str]) -> Answer:
-    """sdiag: the figures that the tools read."""
-    threads, queue = session.extra.get("threads", "3"), session.extra.get("agent_queue", "0")
-    cycle = session.extra.get("mean_cycle", "99")
-    return Answer(
-        f"Server thread count:  {threads}\nAgent queue size:     {queue}\nAgent count:          0\n\n"
-        f"Main schedule statistics (microseconds):\n\tLast cycle:   132\n\tMean cycle:   {cycle}\n\n"
-        "Backfilling stats\n\tMean cycle: 289\n"
-    )
+def run_scontrol(session: Session, words: Sequence[str]) -> Answer:
+    """scontrol show, write, ping, update and the changes of a job."""
+    verb = words[1] if len(words) > 1 else ""
+    if verb == "show" and len(words) > 2:
+        if words[2] in {"job", "jobs"}:
+            return show_job(session, words)
+        if words[2] in _SHOWS:
+            return _SHOWS[words[2]](session, words)
+    if verb in CHANGES and len(words) > 2:
+        return run_change(session, words)
+    if verb in _VERBS:
+        return _VERBS[verb](session, words)
+    raise UnknownCommand(words)
 
 
-def run_sstat(session: Session, words: Sequence[str]) -> Answer:
-    """sstat of whole jobs."""
-    wanted = [int(one) for word in words if word.startswith("--jobs=") for one in word[7:].split(",")]
-    form = next((word[9:].split(",") for word in words if word.startswith("--format=")), [])
-    if not wanted or not form:
-        raise UnknownCommand(words)
-    out = err = ""
-    for number in wanted:
-        parts = session.slurm.parts(number)
-        steps = [(job, step) for job in parts if job.state == "RUNNING" for step in job.steps if step.end is None]
-        if not parts:
-            err += f"sstat: error: couldn't get steps for job {number}\n"
-        elif not steps:
-            err += f"sstat: error: No steps running for job {number}\n"
-        for job, step in steps:
-            cells = _use(job, step.step_id, step.memory or 409600)
-            out += "|".join(cells[name] for name in form) + "\n"
-    return Answer(out, err)
-
-
-def _use(job: FakeJob, step_id: str, memory: int) -> dict[str, str]:
-    usage = f"cpu=00:00:00,energy=0,fs/disk=9894,mem={memory},pages=0,vmem={memory}"
-    return {
-        "JobID": f"{job.number}.{step_id}", "NTasks": "1", "MaxRSS": str(memory), "AveCPU": "00:00:00",
-        "TRESUsageInTot": usage,
-    }  # fmt: skip
-
-
-Show = Callable[[Session, Sequence[str]], Answer]
-
-SHOWS: Mapping[str, Show] = {
+_SHOWS: Mapping[str, Command] = {
     "partition": show_partitions, "config": show_config, "reservation": show_reservations,
 }  # fmt: skip
+
+_VERBS: Mapping[str, Command] = {"update": run_update, "write": write_script, "ping": run_ping}

@@ -1,0 +1,1 @@
+"""What the fake Slurm prints: one module per Slurm command, and the table of them."""
