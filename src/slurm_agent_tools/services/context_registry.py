@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import anyio.to_thread
@@ -14,6 +16,7 @@ from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmU
 from slurm_agent_tools.services.context import LOCAL, ClusterContext
 from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import LedgerFolder, choose
@@ -107,7 +110,13 @@ class OpenedContexts:
     ) -> ClusterContext:
         if self._store is None:
             raise RuntimeError("the ledger is opened first")
-        slurm = SlurmClient(place.runner, self._clock, _slurm(self.settings, name), user=environment.user)
+        slurm = SlurmClient(
+            place.runner,
+            self._clock,
+            _slurm(self.settings, name),
+            user=environment.user,
+            backdrop=KeptBackdrop(_backdrop_file(self._store.folder, place.key)),
+        )
         reload = self._reload(site)
         return ClusterContext(
             settings=self.settings,
@@ -212,6 +221,10 @@ def open_transport(settings: Settings, name: str) -> Transport:
 def _slurm(settings: Settings, name: str) -> SlurmSettings:
     found = settings.clusters.get(name)
     return settings.slurm if found is None else found.slurm
+
+
+def _backdrop_file(folder: Path, key: str) -> Path:
+    return folder / f"partitions-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
 def _elsewhere(settings: Settings, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, overload
@@ -14,11 +14,12 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import controller_load, merge
+from slurm_agent_tools.slurm import controller_load, merge, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import sacct, scontrol, sdiag, sinfo, squeue
 from slurm_agent_tools.slurm.occasional_questions import RunningJobs, WaitHistory
+from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
@@ -97,12 +98,14 @@ class SlurmQuestions(JobActions):
         *,
         user: str,
         mark: Callable[[], str] = _fresh_mark,
+        backdrop: KeptBackdrop | None = None,
     ) -> None:
         super().__init__(CommandRunner(runner, settings))
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
         self._queue = SharedAnswer(clock, self._ask_queue)
         self._partitions = SharedAnswer(clock, self._ask_partitions)
+        self._backdrop = backdrop or KeptBackdrop()
         self._nodes = SharedAnswer(clock, self._ask_nodes)
         self._config = SharedAnswer(clock, self._ask_config)
         self._diagnosis = SharedAnswer(clock, self._ask_diagnosis)
@@ -195,7 +198,12 @@ class SlurmQuestions(JobActions):
         return found.get((base, DetailNeed.ALONE), ())
 
     async def partitions(self, *, fresh: bool = False, max_age: float | None = None) -> dict[str, Partition]:
-        """Every partition with what its nodes have. Raises SlurmError."""
+        """Every partition with what its nodes have. Raises SlurmError.
+
+        What the nodes have is at most an hour old, and of partitions that are still the same; `fresh` asks it too.
+        """
+        if fresh:
+            self._backdrop.forget()
         return await self._partitions.get(self._age(fresh=fresh, max_age=max_age))
 
     async def nodes(self, *, fresh: bool = False) -> tuple[Node, ...]:
@@ -265,10 +273,16 @@ class SlurmQuestions(JobActions):
         return sdiag.parse(await self._asker.run(sdiag.argv()))
 
     async def _ask_partitions(self) -> dict[str, Partition]:
-        found = scontrol.parse_partitions(await self._asker.run(scontrol.partitions_argv()))
-        nodes, config = await self.nodes(), await self._config.get(_CONFIG_AGE)
-        found = tuple(scontrol.with_defaults(part, config) for part in found)
-        return {part.name: _furnished(part, [node for node in nodes if part.name in node.partitions]) for part in found}
+        done = await self._asker.run(scontrol.partitions_argv())
+        found, sign = scontrol.parse_partitions(done), partition_backdrop.mark(done)
+        known = await self._backdrop.get(self._clock.now(), sign, frozenset(part.name for part in found))
+        if known is None:
+            nodes, config = await self.nodes(), await self._config.get(_CONFIG_AGE)
+            theirs = {part.name: [node for node in nodes if part.name in node.partitions] for part in found}
+            known = partition_backdrop.tell(self._clock.now(), sign, config, theirs)
+            await self._backdrop.keep(known)
+        furnished = [known.equipment[part.name].on(part) for part in found]
+        return {part.name: scontrol.with_defaults(part, known.config) for part in furnished}
 
     async def _ask_details(
         self, keys: frozenset[tuple[int, DetailNeed]], max_age: float
@@ -325,16 +339,3 @@ def _sorted_out(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
         if job.raw_id is not None:
             parts[job.raw_id] = (job,)
     return parts | found
-
-
-def _furnished(part: Partition, nodes: Sequence[Node]) -> Partition:
-    return replace(
-        part,
-        gpus_per_node=max((node.gpus for node in nodes), default=0),
-        cpus_per_node=max((node.cpus for node in nodes), default=0),
-        memory_per_node=min((node.memory_bytes for node in nodes), default=0),
-        memory_per_node_max=max((node.memory_bytes for node in nodes), default=0),
-        gpus_per_node_min=min((node.gpus for node in nodes if node.gpus), default=0),
-        threads_per_core=max((node.threads_per_core for node in nodes), default=1),
-        total_gpus=sum(node.gpus for node in nodes),
-    )

@@ -21,7 +21,7 @@ PARTITION = (
 )
 BARE = {"no-requeue": "no-requeue", "parsable": "set", "verbose": "1"}
 """What sbatch shows of options that were given without a value."""
-NODE = ("cpu01", "cpu*", "idle", "0/8/0/8", "1", "16000", "15000", "(null)", "(null)", "none")
+NODE = ("cpu01", "cpu", "idle", "0/8/0/8", "1", "16000", "15000", "(null)", "(null)", "none")
 RULE = f"sbatch: {'-' * 20} {'-' * 20}"
 
 

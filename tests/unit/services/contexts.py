@@ -10,6 +10,7 @@ from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
@@ -73,7 +74,8 @@ def toolbox(folder: Path, runner: Runner, clock: Clock | None = None) -> TestedT
     project.mkdir(exist_ok=True)
     settings = Settings(project_root=project, state_dir=folder / "state")
     clock = clock or SystemClock()
-    slurm = SlurmClient(runner, clock, settings.slurm, user="alice")
+    backdrop = KeptBackdrop(settings.state_dir / "partitions.json")
+    slurm = SlurmClient(runner, clock, settings.slurm, user="alice", backdrop=backdrop)
     place = Here(runner, project)
     return TestedToolbox(
         ClusterContext(

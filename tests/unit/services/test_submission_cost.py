@@ -81,13 +81,33 @@ async def test_an_accepted_submission_asks_slurm_eight_things_at_most(tools: reg
 
     await submitted(tools)
 
-    assert slurm.commands == [
-        "squeue", "sbatch", "sbatch", "scontrol show job", "scontrol write batch_script", "squeue", "scontrol release 1",
-    ]  # fmt: skip
+    assert slurm.commands == SENDING
     assert len(slurm.commands) <= COMMANDS
     assert "--test-only" in slurm.asked[1]
     assert "--hold" in slurm.asked[2]
     assert slurm.stdin[-5:-4] == [SCRIPT.encode()]
+
+
+SENDING = [
+    "squeue", "sbatch", "sbatch", "scontrol show job", "scontrol write batch_script", "squeue", "scontrol release 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("process", ["the same", "another"])
+async def test_partitions_that_grew_old_cost_one_command_here_and_in_the_next_process(
+    tools: registry.TestedToolbox, slurm: Accepting, tmp_path: Path, process: str
+):
+    await tools.call("get_status", GetStatus())
+    if process == "another":
+        tools = registry.toolbox(tmp_path, slurm)
+    else:
+        tools.context.slurm._partitions.changed()
+    slurm.asked.clear()
+
+    await submitted(tools)
+
+    assert sorted(slurm.commands) == sorted([*SENDING, "scontrol show partition"])
+    assert len(slurm.commands) <= COMMANDS
 
 
 async def test_a_repeated_key_is_answered_from_the_facts_with_the_very_same_words(
