@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import io
 import json
+import resource
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,3 +118,44 @@ def test_the_schema_in_the_guide_says_what_the_guide_says_of_it():
         ("lrr", 1, "lrr is not a known key.", "Did you mean lr?"),
         ("seed", 1, "seed is missing.", "One seed for all generators"),
     ]
+
+
+# --- as the process of its own answers --------------------------------------------------------------------------------
+
+
+class Streams:
+    """Standard input and output of that process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, config: bytes, schema: bytes) -> None:
+        self.written = io.StringIO()
+        monkeypatch.setattr(sys, "argv", ["schema_check", ".yaml", str(len(config))])
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(config + schema)))
+        monkeypatch.setattr(sys, "stdout", self.written)
+        self.bounds: dict[int, tuple[int, int]] = {}
+        monkeypatch.setattr(resource, "setrlimit", self.bounds.__setitem__)
+
+
+@pytest.mark.parametrize(
+    ("config", "schema", "answer"),
+    [
+        (b"a: 1\n", b'{"required": ["a"]}', {"complaints": []}),
+        (b"a: 1\n", b'{"type": "nonsense"}', "problem"),
+    ],
+)
+def test_the_process_reads_both_parts_and_answers_in_one_document(monkeypatch, config, schema, answer):
+    streams = Streams(monkeypatch, config, schema)
+    schema_check.main()
+    body = json.loads(streams.written.getvalue())
+    assert body == answer if isinstance(answer, dict) else answer in body
+    seconds = (schema_check.SECONDS, schema_check.SECONDS)
+    assert streams.bounds == {
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_AS: (schema_check.MEMORY, schema_check.MEMORY),
+    }
+
+
+def test_the_processes_complaint_names_path_and_line(monkeypatch):
+    streams = Streams(monkeypatch, b"seed: x\n", b'{"properties": {"seed": {"type": "integer"}}}')
+    schema_check.main()
+    (complaint,) = json.loads(streams.written.getvalue())["complaints"]
+    assert (complaint["path"], complaint["line"]) == ("seed", 1)

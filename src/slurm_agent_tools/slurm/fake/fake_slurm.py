@@ -62,6 +62,7 @@ class FakeSlurm:
             disk=files or LocalDisk(), first_job_id=first_job_id,
         )  # fmt: skip
         self.controller.accounting.enabled = accounting
+        self._project = "/"
         self._uids = dict(_UIDS)
         self._next: deque[tuple[Ending | None, dict[int, Ending]]] = deque()
         self._spent: deque[float] = deque()
@@ -84,12 +85,16 @@ class FakeSlurm:
         self.controller.ends = ends
 
     def submit(
-        self, script: str = "#!/bin/bash\nsleep 60\n", *options: str, user: str | None = None, cwd: str = "/"
+        self, script: str = "#!/bin/bash\nsleep 60\n", *options: str, user: str | None = None, cwd: str | None = None
     ) -> int:
-        """Put a job into the queue as somebody, past the tools. AssertionError where sbatch refuses it."""
+        """Put a job into the queue as somebody, past the tools. AssertionError where sbatch refuses it.
+
+        Without `cwd` it begins in the project of the last `place`, so that its log lies there; else at the root.
+        """
+        where = cwd or self._project
         if self.memory is not None:
-            self.memory.add_folder(cwd)
-        answer = self._command(["sbatch", "--parsable", *options], script.encode(), cwd, user or self.user)
+            self.memory.add_folder(where)
+        answer = self._command(["sbatch", "--parsable", *options], script.encode(), where, user or self.user)
         if answer.code:
             raise AssertionError(answer.err)
         return int(answer.out)
@@ -175,8 +180,9 @@ class FakeSlurm:
 
     def place(self, project: str | Path = "/home/alice/project", **environ: str) -> FakeTransport:
         """Where the tools find it. `environ`: what a login there has."""
+        self._project = str(project)
         if self.memory is not None:
-            self.memory.add_folder(str(project))
+            self.memory.add_folder(self._project)
         return FakeTransport(self, str(project), environ)
 
     async def run(

@@ -30,6 +30,12 @@ def test_a_job_without_a_folder_of_its_own_begins_at_the_root(slurm):
     assert (slurm.job(number).work_dir, slurm.job(number).stdout) == ("/", f"/slurm-{number}.out")
 
 
+def test_a_job_past_the_tools_begins_in_the_project_that_they_have(slurm):
+    slurm.place("/home/alice/project")
+    number = running(slurm)
+    assert slurm.job(number).stdout == f"/home/alice/project/slurm-{number}.out"
+
+
 def test_a_job_with_a_time_begins_then_though_nothing_else_happens(slurm):
     number = slurm.submit(LONG, "--begin=now+60")
     slurm.clock.move(59)
