@@ -24,6 +24,9 @@ help:
 	@echo 'make clean    remove the environment and everything that was built'
 
 # What the machine itself needs for the targets that were asked for, all of it looked for before anything is installed.
+NEEDED_check = login
+NEEDED_coverage = login
+NEEDED_faults = login
 NEEDED_demo = cluster accounting
 NEEDED_readme = cluster accounting
 NEEDED_test = cluster accounting login
