@@ -131,6 +131,7 @@ def _devices(cluster: Cluster) -> str:
         for number in range(8):
             path = Path(f"{ours}{number}")
             if not path.is_char_device():
+                path.unlink(missing_ok=True)  # a plain file of an earlier configuration
                 os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     except PermissionError:
         if Path("/dev/tty7").is_char_device():

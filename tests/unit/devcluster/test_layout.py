@@ -27,3 +27,20 @@ def test_the_distributions_own_slurm_needs_no_profile(tmp_path):
     folders._profile(Cluster(Path("/srv/try"), 21000, "ada"), tmp_path)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_devices_that_may_not_be_made_are_plain_files_and_are_made_again(tmp_path, monkeypatch):
+    def refused(path, mode, device):
+        if Path(path).exists():
+            raise FileExistsError(path)
+        raise PermissionError(path)
+
+    cluster = Cluster(tmp_path, 21000, "ada")
+    (tmp_path / "dev").mkdir()
+    monkeypatch.setattr("slurm_agent_tools.devcluster.folders.os.mknod", refused)
+    monkeypatch.setattr(Path, "is_char_device", lambda path: False)
+
+    for _ in range(2):  # each way to limit memory writes the configuration anew
+        assert folders._devices(cluster) == str(tmp_path / "dev" / "fakegpu")
+
+    assert sorted(path.name for path in (tmp_path / "dev").iterdir()) == [f"fakegpu{number}" for number in range(8)]
