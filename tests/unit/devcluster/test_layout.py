@@ -38,7 +38,7 @@ def test_devices_that_may_not_be_made_are_plain_files_and_are_made_again(tmp_pat
     cluster = Cluster(tmp_path, 21000, "ada")
     (tmp_path / "dev").mkdir()
     monkeypatch.setattr("slurm_agent_tools.devcluster.folders.os.mknod", refused)
-    monkeypatch.setattr(Path, "is_char_device", lambda path: False)
+    monkeypatch.setattr(Path, "is_char_device", lambda _: False)
 
     for _ in range(2):  # each way to limit memory writes the configuration anew
         assert folders._devices(cluster) == str(tmp_path / "dev" / "fakegpu")
