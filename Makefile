@@ -72,7 +72,7 @@ soak: setup
 	$(BIN)/python -m pytest -s tests/soak tests/fuzz tests/system/test_reading_against_slurm.py tests/system/test_scale.py \
 		tests/system/test_crashes.py tests/system/faults $(ARGS)
 
-# Other faults: ARGS="--seed 2"; some of them again: ARGS="--only 3 17"; beside each other: ARGS="--jobs 2".
+# Other faults: ARGS="--seed 2"; some of them again: ARGS="--only 3 17".
 faults: setup
 	$(BIN)/python scripts/faults.py $(ARGS)
 

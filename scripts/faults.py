@@ -102,7 +102,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--rooms", nargs="+", default=list(ROOMS), help="folders of the package")
     parser.add_argument("--tests", nargs="+", default=["tests/unit"], help="where tests are looked for")
     parser.add_argument("--only", nargs="+", type=int, help="numbers of the draw")
-    parser.add_argument("--jobs", type=int, default=1, help="how many faults are tried beside each other")
+    parser.add_argument("--jobs", type=int, default=2, help="how many faults are tried beside each other")
     return parser
 
 

@@ -159,6 +159,15 @@ async def test_five_hundred_waits_that_began_within_three_seconds_look_together_
     assert scene.slurm.calls["squeue"] == 8  # at the start, at six ticks, and one at the end
 
 
+@pytest.mark.parametrize(("waits", "before"), [(1, 0.004), (50, 0.2), (100, 0.4)])
+async def test_the_last_look_of_a_crowd_leaves_time_for_all_their_answers(waits, before):
+    looks = []
+    scene = Scene(lambda passed: looks.append(passed) or queued("5"))
+    await scene.clock.through(*(partial(scene.wait, 61, progress=False) for _ in range(waits)))
+    assert len(scene.views) == waits
+    assert 61 - looks[-1] == pytest.approx(before, abs=0.01)
+
+
 @pytest.mark.proves("crowds-are-cheap")
 async def test_two_hundred_users_do_not_look_in_the_same_second():
     seconds = [int(offset(f"user{number}")) % 10 for number in range(200)]

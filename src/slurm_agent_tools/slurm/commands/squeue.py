@@ -105,7 +105,7 @@ def _job(cell: dict[str, str]) -> Job:
     state = columns.state_word(cell["state"])
     started = parse_time(cell["start"])
     pending = state == "PENDING"
-    elapsed = None if pending or cell["elapsed"] in {"INVALID", "N/A"} else parse_elapsed(cell["elapsed"])
+    elapsed = None if pending else parse_elapsed(cell["elapsed"])
     return Job(
         job_id=parse_job_id(cell["id"]),
         name=cell["name"],
