@@ -1,6 +1,6 @@
 import pytest
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import FakeClock, queued
+from tests.unit.slurm.clocks import queued
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.settings import SlurmSettings
@@ -8,6 +8,7 @@ from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sdiag
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 from slurm_agent_tools.slurm.controller_load import CALM, ControllerAnswer, judge_load
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
@@ -106,7 +107,7 @@ class Slow:
     async def look(self, times=2):
         for _ in range(times):
             await self.slurm.queue(fresh=True)
-            self.clock.seconds += 1
+            self.clock.move(1)
 
 
 async def test_a_quick_controller_is_not_asked_how_it_is():
@@ -122,7 +123,7 @@ async def test_a_slow_controller_is_asked_how_it_is_every_five_minutes():
     await scene.look()
     for _ in range(3):
         assert (await scene.slurm.diagnose()).kind == "limited"
-    scene.clock.seconds += 301
+    scene.clock.move(301)
     await scene.slurm.diagnose()
     assert scene.slurm.calls["sdiag"] == 2
 

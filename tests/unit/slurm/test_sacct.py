@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import FakeClock, accounted
+from tests.unit.slurm.clocks import accounted
 
 from slurm_agent_tools.errors import SlurmGarbled
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20
