@@ -69,8 +69,13 @@ async def a_running_task_is_cancelled(bench: Bench) -> Seen:
 
 @scenario(seconds=10)
 async def an_array_is_cancelled_while_some_run(bench: Bench) -> Seen:
-    number = await bench.submit("--array=0-5%2", script="sleep 600")
+    number = await bench.submit("--array=0-5%2", script="echo up\nsleep 600")
     await _two_run(bench, number)
+
+    async def both_up() -> bool:  # a task that has not begun its script is killed, not asked to end
+        return sum(path.read_text() == "up\n" for path in bench.project.glob(f"slurm-{number}_*.out")) == 2
+
+    await bench.until(both_up, "the scripts of two tasks run")
     await bench.changed("scancel", str(number))
     await bench.over(number)
     return {"job": await bench.seen(number)}

@@ -104,6 +104,7 @@ async def after_all_tasks_of_an_array(bench: Bench) -> Seen:
     array = await bench.submit("--hold", "--array=0-1", script="[ $SLURM_ARRAY_TASK_ID != 1 ] || exit 5")
     bad = await bench.submit(f"--dependency=afterok:{array}")
     first = await bench.submit(f"--dependency=afterok:{array}_0", script="true")
+    await bench.becomes(bad, "PENDING", reason="Dependency")
     before = await bench.seen(bad, "dependency")
     await bench.changed("scontrol", "release", str(array))
     await bench.over(array, first)

@@ -11,6 +11,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
@@ -23,7 +24,8 @@ def fake_toolbox(folder: Path, slurm: FakeSlurm) -> TestedToolbox:
     project = (folder / "project").resolve()
     project.mkdir(exist_ok=True)
     settings = Settings(project_root=project, state_dir=folder / "state")
-    client = SlurmClient(slurm, slurm.clock, settings.slurm, user=slurm.user)
+    backdrop = KeptBackdrop(settings.state_dir / "partitions.json")
+    client = SlurmClient(slurm, slurm.clock, settings.slurm, user=slurm.user, backdrop=backdrop)
     place = slurm.place(project)
     return TestedToolbox(
         ClusterContext(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 from tests.unit.insights.parts import GIB, job, step
-from tests.unit.slurm.clocks import FakeClock
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.services.completion_report import settled
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.merge import JobView
 
 DONE = step(cpu=1.0, mem=GIB)

@@ -1,4 +1,4 @@
-"""What one accepted submission costs: Slurm's commands and our own functions, over a cluster that takes every job."""
+"""What one accepted submission costs: Slurm's commands and our own functions, over the fake Slurm."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from types import CodeType, FrameType
 
 import pytest
 from tests.unit.services import contexts as registry
-from tests.unit.services.accepting import Accepting
+from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services import dispatch, submission_advice, submit
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
 FUNCTIONS = 440
@@ -34,7 +35,8 @@ class Counter:
     def note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if self.on and event == "call" and code.co_flags & _PLAIN and not code.co_name.startswith("<"):
-            self.seen |= {code} if "/slurm_agent_tools/" in code.co_filename else set()
+            ours = "/slurm_agent_tools/" in code.co_filename and "/slurm/fake/" not in code.co_filename
+            self.seen |= {code} if ours else set()
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -56,13 +58,13 @@ def counter() -> Iterator[Counter]:
 
 
 @pytest.fixture
-def slurm() -> Accepting:
-    return Accepting()
+def slurm() -> FakeSlurm:
+    return FakeSlurm()
 
 
 @pytest.fixture
-def tools(tmp_path: Path, slurm: Accepting) -> Iterator[registry.TestedToolbox]:
-    made = registry.toolbox(tmp_path, slurm)
+def tools(tmp_path: Path, slurm: FakeSlurm) -> Iterator[registry.TestedToolbox]:
+    made = fake_toolbox(tmp_path, slurm)
     Path(made.context.project, "job.sh").write_text(SCRIPT)
     yield made
     made.context.store.close()
@@ -75,43 +77,50 @@ async def submitted(tools: registry.TestedToolbox, **asked: str) -> SubmitReply:
     return reply
 
 
-async def test_an_accepted_submission_asks_slurm_eight_things_at_most(tools: registry.TestedToolbox, slurm: Accepting):
+async def test_an_accepted_submission_asks_slurm_eight_things_at_most(tools: registry.TestedToolbox, slurm: FakeSlurm):
     await tools.call("get_status", GetStatus())
     slurm.asked.clear()
 
-    await submitted(tools)
+    reply = await submitted(tools)
 
-    assert slurm.commands == SENDING
-    assert len(slurm.commands) <= COMMANDS
+    assert commands(slurm) == [*SENDING, f"scontrol release {reply.job_id}"]
+    assert len(commands(slurm)) <= COMMANDS
     assert "--test-only" in slurm.asked[1]
     assert "--hold" in slurm.asked[2]
-    assert slurm.stdin[-5:-4] == [SCRIPT.encode()]
+    assert slurm.job(int(reply.job_id or 0)).request.script == SCRIPT.encode()
 
 
 SENDING = [
-    "squeue", "sbatch", "sbatch", "scontrol show job", "scontrol write batch_script", "squeue", "scontrol release 1",
+    "squeue", "sbatch", "sbatch", "scontrol show job", "scontrol write batch_script", "squeue",
 ]  # fmt: skip
+"""Up to the release."""
+
+
+def commands(slurm: FakeSlurm) -> list[str]:
+    """What was asked, in brief."""
+    return [" ".join(word for word in argv[:3] if not word.startswith("-")) for argv in slurm.asked]
 
 
 @pytest.mark.parametrize("process", ["the same", "another"])
 async def test_partitions_that_grew_old_cost_one_command_here_and_in_the_next_process(
-    tools: registry.TestedToolbox, slurm: Accepting, tmp_path: Path, process: str
+    tools: registry.TestedToolbox, slurm: FakeSlurm, tmp_path: Path, process: str
 ):
     await tools.call("get_status", GetStatus())
     if process == "another":
-        tools = registry.toolbox(tmp_path, slurm)
+        tools = fake_toolbox(tmp_path, slurm)
     else:
         tools.context.slurm._partitions.changed()
     slurm.asked.clear()
 
-    await submitted(tools)
+    reply = await submitted(tools)
 
-    assert sorted(slurm.commands) == sorted([*SENDING, "scontrol show partition"])
-    assert len(slurm.commands) <= COMMANDS
+    asked = [*SENDING, f"scontrol release {reply.job_id}", "scontrol show partition"]
+    assert sorted(commands(slurm)) == sorted(asked)
+    assert len(commands(slurm)) <= COMMANDS
 
 
 async def test_a_repeated_key_is_answered_from_the_facts_with_the_very_same_words(
-    tools: registry.TestedToolbox, slurm: Accepting
+    tools: registry.TestedToolbox, slurm: FakeSlurm
 ):
     await tools.call("get_status", GetStatus())
     first = await submitted(tools, idempotency_key="k", run_id="run-7")

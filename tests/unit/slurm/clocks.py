@@ -1,61 +1,16 @@
-"""A clock that only moves when somebody sleeps, and Slurm's tables in words."""
+"""Rows of Slurm's tables in words, for tests of what cells mean."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
-
-import anyio
-import anyio.lowlevel
+from collections.abc import Mapping
 
 from slurm_agent_tools.slurm.commands import columns, squeue
 from slurm_agent_tools.slurm.commands.sacct import COLUMNS
+from slurm_agent_tools.slurm.fake import fake_clock
 
 US = columns.SEPARATOR
-START = 1_800_000_000
-_ROUNDS = 200  # of the event loop, in which all who can go on do so
-
-
-class FakeClock:
-    """Sleepers wake in the order of their time once everybody sleeps; no real time passes."""
-
-    def __init__(self) -> None:
-        self.seconds = float(START)
-        self._waiting: list[tuple[float, anyio.Event]] = []
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-    @property
-    def passed(self) -> float:
-        return self.seconds - START
-
-    async def sleep(self, seconds: float) -> None:
-        event = anyio.Event()
-        self._waiting.append((self.seconds + seconds, event))
-        await event.wait()
-
-    async def drive(self) -> None:
-        """Move on whenever nobody else can; runs until it is cancelled."""
-        while True:
-            for _ in range(_ROUNDS):
-                await anyio.lowlevel.checkpoint()
-            if not self._waiting:
-                continue
-            self.seconds = min(moment for moment, _ in self._waiting)
-            due = [event for moment, event in self._waiting if moment <= self.seconds]
-            self._waiting = [item for item in self._waiting if item[0] > self.seconds]
-            for event in due:
-                event.set()
-
-    async def through(self, *works: Callable[[], Awaitable[object]]) -> None:
-        """Run all of these together to their end under this clock."""
-        async with anyio.create_task_group() as outer:
-            outer.start_soon(self.drive)
-            async with anyio.create_task_group() as inner:
-                for work in works:
-                    inner.start_soon(work)
-            outer.cancel_scope.cancel()
+START = int(fake_clock.START.timestamp())
+"""When the fake clock starts, in seconds."""
 
 
 def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:

@@ -3,10 +3,10 @@ from functools import partial
 import anyio
 import anyio.lowlevel
 import pytest
-from tests.unit.slurm.clocks import FakeClock
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 
 
 class Asked:
@@ -47,15 +47,15 @@ async def settle():
 async def test_the_age_of_an_answer_counts_from_the_question(asked):
     assert asked.shared.age is None
     await asked.shared.get(10)
-    asked.clock.seconds += 7
+    asked.clock.move(7)
     assert asked.shared.age == 7
 
 
 async def test_after_a_change_what_was_asked_for_before_it_is_asked_for_again(asked):
     await asked.shared.get(10)
-    asked.clock.seconds += 1
+    asked.clock.move(1)
     asked.shared.changed()
-    asked.clock.seconds += 1
+    asked.clock.move(1)
     assert [await asked.shared.get(10), await asked.shared.get(10)] == [2, 2]
 
 
@@ -64,7 +64,7 @@ async def test_an_answer_under_way_while_something_changed_is_asked_for_again(as
     async with anyio.create_task_group() as group:
         group.start_soon(asked.shared.get, 10)
         await settle()
-        asked.clock.seconds += 1
+        asked.clock.move(1)
         asked.shared.changed()
         group.start_soon(asked.shared.get, 10)
         await settle()
@@ -120,7 +120,7 @@ async def test_those_that_come_while_a_question_is_out_are_asked_as_the_next_one
 
 async def test_an_answer_about_one_thing_is_used_until_its_age(asked):
     assert await asked.batch.get([1, 2], 10) == {1: "1!", 2: "2!"}
-    asked.clock.seconds += 5
+    asked.clock.move(5)
     assert await asked.batch.get([2, 3], 10) == {2: "2!", 3: "3!"}
     await asked.batch.get([1], 3)
     assert [keys for keys, _ in asked.questions] == [[1, 2], [3], [1]]
@@ -148,6 +148,6 @@ async def test_a_failed_batch_is_an_error_for_each_of_its_askers(asked):
 
 async def test_old_answers_are_let_go(asked):
     await asked.batch.get(range(1, 500), 10)
-    asked.clock.seconds += 61
+    asked.clock.move(61)
     await asked.batch.get([1], 10)
     assert list(asked.batch._kept) == [1]

@@ -4,12 +4,13 @@ import anyio
 import pytest
 from tests.unit.services.clusters import ABOUT
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import START, FakeClock, accounted, queued
+from tests.unit.slurm.clocks import START, accounted, queued
 from tests.unit.slurm.told import DISABLED, NO_DATABASE, NOTHING, SILENT, Told
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.units import parse_job_id
 
 # --- sharing -----------------------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ async def test_simultaneous_fresh_questions_cost_one_command():
 async def test_an_answer_is_used_until_its_age(passed, more, calls):
     told = Told(squeue=done(queued("5")))
     await told.slurm.queue()
-    told.clock.seconds += passed
+    told.clock.move(passed)
     await told.slurm.queue(**more)
     assert told.slurm.calls["squeue"] == calls
 
@@ -57,7 +58,7 @@ async def test_an_error_lasts_no_longer_than_an_answer():
             await told.slurm.queue()
     assert told.slurm.calls["squeue"] == 1
     told.answers["squeue"] = done(queued("5"))
-    told.clock.seconds += 11
+    told.clock.move(11)
     assert [job.state for job in await told.slurm.queue()] == ["RUNNING"]
 
 
@@ -65,7 +66,7 @@ async def test_an_error_is_not_hidden_by_an_older_answer():
     told = Told(squeue=done(queued("5")))
     await told.slurm.queue()
     told.answers["squeue"] = SILENT
-    told.clock.seconds += 11
+    told.clock.move(11)
     for _ in range(2):
         with pytest.raises(SlurmUnreachable):
             await told.slurm.queue()
@@ -179,7 +180,7 @@ async def test_a_job_that_may_go_on_is_an_error_while_the_controller_is_silent(s
 async def test_an_old_look_at_the_queue_never_makes_a_new_job_unknown():
     told = Told(sacct=done(accounted("5", "RUNNING", End="Unknown")))
     await told.slurm.queue()
-    told.clock.seconds += 1
+    told.clock.move(1)
     told.answers["squeue"] = done(queued("5"))
     assert (await told.job()).state == "RUNNING"
 
@@ -188,7 +189,7 @@ async def test_an_old_look_at_the_queue_never_makes_a_new_job_unknown():
 async def test_a_controller_that_fell_silent_after_an_old_look_makes_no_job_unknown():
     told = Told(sacct=done(accounted("5", "RUNNING", End="Unknown")))
     await told.slurm.queue()
-    told.clock.seconds += 1
+    told.clock.move(1)
     told.answers["squeue"] = SILENT
     with pytest.raises(SlurmUnreachable):
         await told.job()
@@ -275,7 +276,7 @@ async def test_a_job_is_found_by_its_token(queue, accounts, found):
 async def test_a_token_is_looked_for_in_a_fresh_queue():
     told = Told()
     await told.slurm.queue()
-    told.clock.seconds += 1
+    told.clock.move(1)
     told.answers["squeue"] = done(queued("5", comment="sat-1"))
     assert await told.slurm.find_token("sat-1") is not None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.slurm.clocks import FakeClock
 
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
@@ -27,7 +27,7 @@ async def test_after_ten_seconds_a_few_more_are_asked_about_one_by_one(later, al
 
     await client.jobs([JobId(number) for number in numbers[:4]])
     assert sorted(details(slurm)) == [str(number) for number in numbers[:4]]
-    clock.seconds += later
+    clock.move(later)
     await client.jobs([JobId(numbers[4])])
 
     assert (details(slurm)[4] == str(numbers[4])) is alone

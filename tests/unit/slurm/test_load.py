@@ -1,6 +1,5 @@
 import pytest
-from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import FakeClock, queued
+from tests.unit.slurm.answers import done
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.settings import SlurmSettings
@@ -8,8 +7,8 @@ from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sdiag
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 from slurm_agent_tools.slurm.controller_load import CALM, ControllerAnswer, judge_load
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.slurm.watcher import Watcher
-from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
 
 IDLE, BUSY = ControllerStatistics(3, 0, 0.04), ControllerStatistics(200, 0, 0.04)
@@ -92,21 +91,22 @@ def test_a_silent_controller_has_no_figures():
 
 
 class Slow:
-    """A client of a controller that takes `seconds` for everything."""
+    """A client of a controller that takes `seconds` for each look at the queue."""
 
-    def __init__(self, seconds, figures=SDIAG):
-        self.seconds, self.clock = seconds, FakeClock()
-        answers = {"squeue": queued("5"), "sdiag": figures}
-        self.runner = Prepared({name: lambda argv: self.answer(answers[argv[0]]) for name in answers})
-        self.slurm = SlurmClient(self.runner, self.clock, SlurmSettings(), user="alice")
-
-    def answer(self, text):
-        return Completed(("squeue",), 0 if text else None, text, b"", self.seconds)
+    def __init__(self, seconds):
+        self.fake = FakeSlurm()
+        self.clock, self.number = (
+            self.fake.clock,
+            self.fake.submit("#!/bin/bash\nsleep infinity\n", "--output=/dev/null"),
+        )
+        self.clock.move(60)
+        self.fake.slow("squeue", seconds)
+        self.slurm = SlurmClient(self.fake, self.clock, SlurmSettings(), user=self.fake.user)
 
     async def look(self, times=2):
         for _ in range(times):
             await self.slurm.queue(fresh=True)
-            self.clock.seconds += 1
+            self.clock.move(1)
 
 
 async def test_a_quick_controller_is_not_asked_how_it_is():
@@ -122,13 +122,14 @@ async def test_a_slow_controller_is_asked_how_it_is_every_five_minutes():
     await scene.look()
     for _ in range(3):
         assert (await scene.slurm.diagnose()).kind == "limited"
-    scene.clock.seconds += 301
+    scene.clock.move(301)
     await scene.slurm.diagnose()
     assert scene.slurm.calls["sdiag"] == 2
 
 
 async def test_a_controller_that_does_not_tell_its_figures_is_judged_without_them():
-    scene = Slow(2.5, figures=b"lorem")
+    scene = Slow(2.5)
+    scene.fake.garble("sdiag", "lorem", times=None)
     await scene.look()
     assert (await scene.slurm.diagnose()).kind == "limited"
 
@@ -137,9 +138,9 @@ async def test_a_limited_controller_is_looked_at_less_often_and_its_answers_are_
     scene = Slow(2.5)
     await scene.look()
     assert scene.slurm.age_limit == 30
-    view = await scene.slurm.glance(JobId(5), max_age=10)
+    view = await scene.slurm.glance(JobId(scene.number), max_age=10)
     assert view is not None
     assert Watcher(scene.slurm, scene.clock).pause(view) == 30
-    scene.seconds = 0.01
+    scene.fake.slow("squeue", 0)
     await scene.look(6)
     assert Watcher(scene.slurm, scene.clock).pause(view) == 10

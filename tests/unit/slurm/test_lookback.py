@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import START, US, FakeClock
+from tests.unit.slurm.clocks import START, US
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import PastWait
@@ -17,6 +17,7 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import job_comment, occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct_waits
+from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.transport.base import Completed
 
 CONFIG = b"ClusterName = test\nSLURM_VERSION = 22.05.8\nAccountingStorageType = %s\n"
@@ -89,12 +90,12 @@ async def test_the_window_is_as_wide_as_the_number_of_jobs_allows(rows: int, win
 async def test_an_answer_is_kept_for_ten_minutes():
     told = Told({2: b"", 168: b""})
     for passed in (0, 300, 299):
-        told.clock.seconds += passed
+        told.clock.move(passed)
         await told.slurm.past()
     assert told.windows == [2, 168]
     assert await told.slurm.past(ask=False) is not None
 
-    told.clock.seconds += 2
+    told.clock.move(2)
 
     assert await told.slurm.past(ask=False) is None
     await told.slurm.past()
@@ -104,7 +105,7 @@ async def test_an_answer_is_kept_for_ten_minutes():
 async def test_a_slow_controller_is_not_asked():
     told = Told({})
     for _ in range(3):
-        told.clock.seconds += 10
+        told.clock.move(10)
         await told.slurm.nodes(fresh=True)
 
     assert told.slurm.verdict.kind != "calm"
@@ -177,11 +178,11 @@ async def test_an_accounting_that_failed_is_left_alone_for_a_minute():
     with pytest.raises(SlurmGarbled):
         await told.slurm.past()
     told.answers[2] = b""
-    told.clock.seconds += 59
+    told.clock.move(59)
 
     assert await told.slurm.past() is None
     assert told.windows == [2]
-    told.clock.seconds += 1
+    told.clock.move(1)
     assert await told.slurm.past() is not None
 
 
@@ -192,7 +193,7 @@ async def test_an_accounting_that_nobody_waits_for_any_longer_is_left_alone_too(
         await told.slurm.past()
 
     assert await told.slurm.past() is None
-    told.clock.seconds += 60
+    told.clock.move(60)
     assert await told.slurm.past() is not None
 
 

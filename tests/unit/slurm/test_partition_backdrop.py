@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.services.accepting import CONFIG, Accepting
-from tests.unit.slurm.clocks import FakeClock
 
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.fake.fake_clock import START, FakeClock
 from slurm_agent_tools.slurm.partition_backdrop import AGE, KeptBackdrop
 
 ASKED = ["scontrol show partition", "sinfo", "scontrol show config"]
@@ -44,7 +45,7 @@ class Asking:
     async def ask(self, *, fresh: bool = False, process: str = "another") -> list[str]:
         """What it costs to know the partitions, with what their nodes have."""
         self.slurm.asked.clear()
-        self.clock.seconds += 0.001
+        self.clock.move(0.001)
         if process == "another":
             self.client = self.opened()
         (part,) = (await self.client.partitions(fresh=fresh, max_age=0)).values()
@@ -60,16 +61,16 @@ def asking(tmp_path: Path) -> Asking:
 @pytest.mark.parametrize("process", ["the same", "another"])
 async def test_it_is_asked_once_an_hour(asking: Asking, process: str):
     assert await asking.ask(process=process) == ASKED
-    asking.clock.seconds += AGE - 1
+    asking.clock.move(AGE - 1)
     assert await asking.ask(process=process) == KEPT
-    asking.clock.seconds += 2
+    asking.clock.move(2)
     assert "sinfo" in await asking.ask(process=process)
 
 
 @pytest.mark.parametrize("process", ["the same", "another"])
 async def test_it_does_not_hold_beside_other_partitions(asking: Asking, process: str):
     await asking.ask(process=process)
-    asking.clock.seconds += 60
+    asking.clock.move(60)
     asking.slurm.more = b" Nodes=cpu[01-02]"
     assert "sinfo" in await asking.ask(process=process)
 
@@ -87,7 +88,7 @@ async def test_who_asks_anew_gets_it_anew(asking: Asking):
 
 async def test_a_clock_that_went_back_leaves_nothing(asking: Asking):
     await asking.ask()
-    asking.clock.seconds -= 5
+    asking.clock = FakeClock(START - timedelta(seconds=5))
     assert await asking.ask() == ASKED
 
 

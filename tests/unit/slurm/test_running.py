@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.slurm.answers import Prepared, done
+from tests.unit.slurm.answers import done
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import StepUse
@@ -15,7 +16,7 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import scontrol_reservations, sstat
-from slurm_agent_tools.transport.local import SystemClock
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 TRES = "cpu=00:00:09,energy=0,fs/disk=176472,mem=165830656,pages=0,vmem=165830656"
@@ -109,29 +110,39 @@ def test_a_reservation_that_cannot_be_read_is_an_error():
 # --- questions ---------------------------------------------------------------------------------------------------
 
 
-async def test_looks_at_several_jobs_in_one_moment_are_one_command_and_kept():
-    runner = Prepared({"sstat": lambda argv: done(STEPS, argv=argv)})
-    slurm = SlurmClient(runner, SystemClock(), SlurmSettings(), user="alice")
+def client(fake: FakeSlurm) -> SlurmClient:
+    return SlurmClient(fake, fake.clock, SlurmSettings(), user=fake.user)
+
+
+async def test_looks_at_several_jobs_in_one_moment_are_one_command_and_kept(tmp_path: Path):
+    fake = FakeSlurm()
+    numbers = [fake.submit(cwd=str(tmp_path)) for _ in range(3)]
+    await fake.clock.advance(10)
+    slurm = client(fake)
     found: list[object] = []
 
     async def one(base: int) -> None:
-        found.append(await slurm.running.use([base]))
+        found.append((await slurm.running.use([base])).get(base))
 
     for _ in range(2):
         async with anyio.create_task_group() as group:
-            for base in (2, 3, 4):
+            for base in numbers:
                 group.start_soon(one, base)
-    assert [argv[-1] for argv in runner.asked] == ["--jobs=2,3,4"]
+    assert [argv[-1] for argv in fake.asked] == ["--jobs=1,2,3"]
     assert slurm.calls["sstat"] == 1
-    assert all(use == found[0] for use in found)
-    assert [step.step_id for step in (await slurm.running.use([2]))[2]] == ["batch", "0"]
+    assert found[:3] == found[3:]
+    assert [step.step_id for step in (await slurm.running.use([2]))[2]] == ["batch"]
 
 
 async def test_reservations_are_kept_for_a_minute():
-    runner = Prepared({"scontrol": lambda argv: done(LINE.encode(), argv=argv)})
-    slurm = SlurmClient(runner, SystemClock(), SlurmSettings(), user="alice")
+    fake = FakeSlurm()
+    fake.extra["reservations"] = f"{LINE}\n"
+    slurm = client(fake)
     assert await slurm.running.reservations() == await slurm.running.reservations()
     assert slurm.calls == {"scontrol show reservation": 1}
+    fake.clock.move(61)
+    assert [one.name for one in await slurm.running.reservations()] == ["works"]
+    assert slurm.calls == {"scontrol show reservation": 2}
 
 
 # --- names of nodes ----------------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import FakeClock, accounted
+from tests.unit.slurm.answers import done
+from tests.unit.slurm.clocks import accounted
 
 from slurm_agent_tools.errors import SlurmGarbled
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct
+from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20
@@ -72,47 +74,16 @@ def test_a_row_with_an_amount_that_cannot_be_read_is_an_error():
         read(accounted("5", AllocTRES="cpu=4,mem=much"))
 
 
-@pytest.mark.parametrize("told", ["JobID StdErr StdIn\nStdOut WorkDir", "JobID State"])
-async def test_columns_of_later_versions_are_asked_for_where_they_are(told):
-    rows = {"StdOut": "o-%x-%j.txt", "StdErr": "/logs/%A_%a.err"} if "StdOut" in told else {}
-
-    def answer(argv):
-        return done(_with(argv, accounted("5", WorkDir="/home/a"), rows), argv=argv)
-
-    runner = _Versioned(told, answer)
-    slurm = SlurmClient(runner, FakeClock(), SlurmSettings(), user="alice", mark=str)
+@pytest.mark.parametrize(("version", "shown"), [("22.05", False), ("24.11", True)])
+async def test_columns_of_later_versions_are_asked_for_where_they_are(version: str, shown: bool):
+    fake = FakeSlurm(version=version, files=MemoryFiles())
+    fake.memory.add_folder("/home/a/logs")
+    number = fake.submit("#!/bin/bash\ntrue\n", "-Jtrain", "-oo-%x-%j.txt", "-elogs/%A_%a.err", cwd="/home/a")
+    await fake.clock.advance(30)
+    fake.forget(number)
+    slurm = SlurmClient(fake, fake.clock, SlurmSettings(), user=fake.user)
     for _ in range(2):
-        job = (await slurm.job(JobId(5), fresh=True)).job
-    assert runner.asked.count(("sacct", "--helpformat")) == 1
-    if rows:
-        assert (job.stdout, job.stderr) == ("/home/a/o-train-5.txt", "/logs/5_4294967294.err")
-    else:
-        assert (job.stdout, job.stderr) == (None, None)
-
-
-class _Versioned(Prepared):
-    """A cluster that has forgotten the job, of one version."""
-
-    def __init__(self, columns, answer) -> None:
-        super().__init__(
-            {
-                "squeue": lambda _: done(b""),
-                "sacct": answer,
-                "scontrol": lambda _: done(b"", b"slurm_load_jobs error: Invalid job id specified", 1),
-            }
-        )
-        self.columns = columns
-
-    async def run(self, argv, **more):
-        if list(argv) == sacct.columns_argv():
-            self.asked.append(tuple(argv))
-            return done(self.columns.encode(), argv=argv)
-        return await super().run(argv, **more)
-
-
-def _with(argv, row, more):
-    """The row with the columns that were asked for beside the usual ones, before the last."""
-    cells = row.decode().rstrip("\n").split("\x1f")
-    asked = next(word for word in argv if word.startswith("--format="))
-    extra = [more[name] for name in asked.removeprefix("--format=").split(",") if name in more]
-    return ("\x1f".join([*cells[:-1], *extra, cells[-1]]) + "\n").encode()
+        job = (await slurm.job(JobId(number), fresh=True)).job
+    assert fake.asked.count(("sacct", "--helpformat")) == 1
+    paths = ("/home/a/o-train-1.txt", "/home/a/logs/1_4294967294.err") if shown else (None, None)
+    assert (job.stdout, job.stderr) == paths

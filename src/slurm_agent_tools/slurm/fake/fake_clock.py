@@ -34,6 +34,8 @@ class FakeClock:
         self._steady = steady
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._sleepers: dict[int, anyio.Event] = {}
+        self._moved_on = False
 
     @property
     def seconds(self) -> float:
@@ -53,14 +55,34 @@ class FakeClock:
         if seconds <= 0:
             await anyio.lowlevel.checkpoint()
             return
-        due, woken = self._seconds + seconds, anyio.Event()
-        self.call_at(due, woken.set)
-        while not woken.is_set():
-            await _everybody_else()
-            if self._steady:
-                await woken.wait()
-            elif not woken.is_set():
-                self.move(self._due[0][0] - self._seconds)
+        due, key = self._seconds + seconds, next(self._order)
+        self.call_at(due, lambda: self._stir(key))
+        try:
+            while self._seconds < due:
+                self._sleepers[key] = anyio.Event()
+                if self._steady or self._moved_on:
+                    await self._sleepers[key].wait()
+                else:
+                    await self._move_on(due)
+        finally:
+            self._sleepers.pop(key, None)
+            if self._sleepers and not self._moved_on:
+                self._stir(next(iter(self._sleepers)))
+
+    async def _move_on(self, due: float) -> None:
+        """Of all sleepers one moves the time, so that those who are woken act before it goes on."""
+        self._moved_on = True
+        try:
+            while self._seconds < due:
+                await _everybody_else()
+                if self._seconds < due:
+                    self.move(self._due[0][0] - self._seconds)
+        finally:
+            self._moved_on = False
+
+    def _stir(self, key: int) -> None:
+        if key in self._sleepers:
+            self._sleepers[key].set()
 
     async def advance(self, seconds: float) -> None:
         """Let so much time pass: all that is due happens in its order, and sleepers wake in time."""

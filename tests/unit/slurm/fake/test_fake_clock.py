@@ -59,3 +59,18 @@ async def test_a_steady_clock_is_moved_by_nobody_but_the_test():
         await clock.advance(100)
         assert woken == [3, 4]  # the one who slept on woke in its own time
     assert clock.now() == START + timedelta(seconds=103)
+
+
+async def test_whoever_is_woken_acts_before_another_sleeper_moves_the_time_on():
+    clock, seen = FakeClock(), list[float]()
+
+    async def often() -> None:
+        for _ in range(3):
+            await clock.sleep(1)
+            seen.append(clock.seconds - START.timestamp())
+
+    async with anyio.create_task_group() as group:
+        for seconds in (10, 20, 30):
+            group.start_soon(clock.sleep, seconds)
+        group.start_soon(often)
+    assert seen == [1, 2, 3]
