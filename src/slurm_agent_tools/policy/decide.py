@@ -36,7 +36,8 @@ def decide(
     """
     results = [_ask(rule, plan, loaded, complete=complete) for rule in RULES]
     results += [_site(rule, plan, loaded, complete=complete) for rule in loaded.expressions]
-    results = [_granted(result, grant) for result in results]
+    if grant is not None:
+        results = [_granted(result, grant) for result in results]
     verdicts: list[Verdict] = [_VERDICTS.get(result.outcome, "allow") for result in results]
     return Decision(
         id=decision_id,
@@ -58,6 +59,8 @@ def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bo
     result = rule.check(judged, loaded.policy)
     if result.outcome == "not_evaluated" and complete and rule.applies(plan) and level != "off":
         return _lacking(result)
+    if result.outcome not in VIOLATIONS:
+        return result
     return _excepted(_levelled(result, level, floor, plan, loaded.policy), plan, loaded.policy)
 
 
@@ -78,7 +81,7 @@ def _levelled(
     result: RuleDecision, level: Level | None, floor: Level | None, plan: PlannedRequest, policy: Policy
 ) -> RuleDecision:
     """A violation at the level that the policy gives to it; a layer's level is a floor under the rule's own."""
-    if result.outcome not in VIOLATIONS or (level is None and floor is None):
+    if level is None and floor is None:
         return result
     own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
     now = own if floor is None else harsher(own, floor)
@@ -148,8 +151,8 @@ def _covers(item: Exemption, plan: PlannedRequest) -> bool:
     return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
 
 
-def _granted(result: RuleDecision, grant: Consent | None) -> RuleDecision:
-    if grant is None or result.outcome != "approve":
+def _granted(result: RuleDecision, grant: Consent) -> RuleDecision:
+    if result.outcome != "approve":
         return result
     message = f"{result.message} Approved by {grant.by} ({grant.channel}, {grant.id})."
     return replace(result, outcome="pass", message=message)
