@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.models.decision import Consent, Decision, Outcome, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
@@ -12,7 +13,9 @@ from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.remedies import without_reasons
 from slurm_agent_tools.policy.rules.rule import Rule, reason_for
-from slurm_agent_tools.policy.site_rules import Expression, facts
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.site_rules import Expression
 
 _VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
 
@@ -99,6 +102,8 @@ def _levelled(
 
 def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
     """A site's own rule; an error in its expression is a violation."""
+    from slurm_agent_tools.policy.site_rules import facts  # noqa: PLC0415 - few policies have rules of their site
+
     rule, known = expression.rule, facts(plan)
     missing = [name for name in expression.names if name not in known]
     if missing or plan.reading is None:

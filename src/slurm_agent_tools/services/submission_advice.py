@@ -73,7 +73,7 @@ async def give(
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
     known = await records(context, case.name, case.reading.sha256, ask=ask)
-    awaits = await awaited_jobs(context, case.request.dependency)
+    awaits = await awaited_jobs(context, case.request.dependency) if case.request.dependency else None
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.lookback.kept:

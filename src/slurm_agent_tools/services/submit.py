@@ -176,7 +176,8 @@ async def _submit(context: ClusterContext, case: SubmissionRequest, given: Grant
 
 async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
     """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
-    _reached(case)
+    if case.away is not None:
+        raise case.away  # what was not read where it runs is not sent, even if the cluster is back by now
     await recovery.settle(context, keep=case.key)
     snapshot = await take_snapshot(context, fresh=True)
     known = await live_facts(context, snapshot, case.reading)
@@ -215,7 +216,8 @@ async def _send(
 
 async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitReply:
     try:
-        _reached(case)
+        if case.away is not None:
+            raise case.away
         snapshot = await take_snapshot(context, fresh=False)
         known = await live_facts(context, snapshot, case.reading)
         case = await judge(context, case, known)
@@ -240,12 +242,6 @@ def _beside(case: SubmissionRequest, snapshot: Snapshot) -> str:
     from slurm_agent_tools.insights import capacity  # noqa: PLC0415 - for a refusal only
 
     return capacity.beside(case.resources, snapshot.partitions)
-
-
-def _reached(case: SubmissionRequest) -> None:
-    """What was not read where it runs is not sent, even if the cluster is back by now. Raises SlurmUnreachable."""
-    if case.away is not None:
-        raise case.away
 
 
 async def _without_slurm(context: ClusterContext, case: SubmissionRequest, error: SlurmError) -> SubmitReply:
