@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.models.decision import Consent, Decision, Outcome, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
@@ -12,7 +13,9 @@ from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.remedies import without_reasons
 from slurm_agent_tools.policy.rules.rule import Rule, reason_for
-from slurm_agent_tools.policy.site_rules import Expression, facts
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.site_rules import Expression
 
 _VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
 
@@ -36,7 +39,8 @@ def decide(
     """
     results = [_ask(rule, plan, loaded, complete=complete) for rule in RULES]
     results += [_site(rule, plan, loaded, complete=complete) for rule in loaded.expressions]
-    results = [_granted(result, grant) for result in results]
+    if grant is not None:
+        results = [_granted(result, grant) for result in results]
     verdicts: list[Verdict] = [_VERDICTS.get(result.outcome, "allow") for result in results]
     return Decision(
         id=decision_id,
@@ -58,6 +62,8 @@ def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bo
     result = rule.check(judged, loaded.policy)
     if result.outcome == "not_evaluated" and complete and rule.applies(plan) and level != "off":
         return _lacking(result)
+    if result.outcome not in VIOLATIONS:
+        return result
     return _excepted(_levelled(result, level, floor, plan, loaded.policy), plan, loaded.policy)
 
 
@@ -78,7 +84,7 @@ def _levelled(
     result: RuleDecision, level: Level | None, floor: Level | None, plan: PlannedRequest, policy: Policy
 ) -> RuleDecision:
     """A violation at the level that the policy gives to it; a layer's level is a floor under the rule's own."""
-    if result.outcome not in VIOLATIONS or (level is None and floor is None):
+    if level is None and floor is None:
         return result
     own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
     now = own if floor is None else harsher(own, floor)
@@ -96,6 +102,8 @@ def _levelled(
 
 def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
     """A site's own rule; an error in its expression is a violation."""
+    from slurm_agent_tools.policy.site_rules import facts  # noqa: PLC0415 - few policies have rules of their site
+
     rule, known = expression.rule, facts(plan)
     missing = [name for name in expression.names if name not in known]
     if missing or plan.reading is None:
@@ -148,8 +156,8 @@ def _covers(item: Exemption, plan: PlannedRequest) -> bool:
     return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
 
 
-def _granted(result: RuleDecision, grant: Consent | None) -> RuleDecision:
-    if grant is None or result.outcome != "approve":
+def _granted(result: RuleDecision, grant: Consent) -> RuleDecision:
+    if result.outcome != "approve":
         return result
     message = f"{result.message} Approved by {grant.by} ({grant.channel}, {grant.id})."
     return replace(result, outcome="pass", message=message)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
@@ -16,8 +16,10 @@ from pydantic import ValidationError
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
 from slurm_agent_tools.policy.field_types import Part
-from slurm_agent_tools.policy.site_rules import Expression, compile_rules
 from slurm_agent_tools.policy.stricter_layers import tighten
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.site_rules import Expression
 
 MAX_BYTES = 256 * 1024
 
@@ -156,11 +158,16 @@ def load(
         stated = layer.data.get("rules")
         refused += _raise(floors, policy.rules, {rule: wanted.rules[rule] for rule in stated or {}})  # type: ignore[attr-defined]
         found += [f"{name}: {note}" for note in refused]
+    expressions: tuple[Expression, ...] = ()
+    if current.site_rules:
+        from slurm_agent_tools.policy.site_rules import compile_rules  # noqa: PLC0415 - few policies have any
+
+        expressions = compile_rules(current.site_rules)
     contents = [shipped, *([base.content] if base else []), *(content for _, content in layers)]
     named = ["shipped", *([f"{base.kind} {base.path}"] if base else []), *(name for name, _ in layers)]
     return LoadedPolicy(
         current, _digest(contents), policy.version, policy.name, tuple(named), tuple(found), floors,
-        compile_rules(current.site_rules),
+        expressions,
     )  # fmt: skip
 
 

@@ -28,7 +28,8 @@ def pins(
     gpus = _gpus(request, policy, chosen)
     found = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
     found += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
-    found.append(_priority_pin(request, policy, priority))
+    if priority is not None:
+        found.append(_priority_pin(request, policy, priority))
     return tuple(pin for pin in found if pin is not None)
 
 

@@ -14,7 +14,6 @@ from slurm_agent_tools.scripts import reading_state
 from slurm_agent_tools.scripts.directive_lines import Header, read_directives, unreadable
 from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective
 from slurm_agent_tools.scripts.program import SETS_DEVICES, Effort, InnerText, Program, RunFile, TooLarge, cost, within
-from slurm_agent_tools.scripts.python_program import read_python
 from slurm_agent_tools.scripts.reading_state import (
     SILENT,
     Answer,
@@ -179,6 +178,8 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
 
 
 def _read_python(state: ReadingState, source: TextToRead) -> None:
+    from slurm_agent_tools.scripts.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+
     try:
         with within(state.effort):
             program = read_python(source.content, source.line)
@@ -190,6 +191,8 @@ def _read_python(state: ReadingState, source: TextToRead) -> None:
 
 def _read_module(state: ReadingState, source: TextToRead) -> None:
     """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
+    from slurm_agent_tools.scripts.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+
     state.modules["read"] += 1
     state.imported.signs -= cost(as_encoded(source.content), "python")
     if state.modules["read"] > MAX_IMPORTED or state.imported.signs < 0:

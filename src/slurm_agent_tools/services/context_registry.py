@@ -224,7 +224,7 @@ def _slurm(settings: Settings, name: str) -> SlurmSettings:
 
 
 def _backdrop_file(folder: Path, key: str) -> Path:
-    return folder / f"partitions-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    return folder / f"seen-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
 def _elsewhere(settings: Settings, name: str) -> bool:

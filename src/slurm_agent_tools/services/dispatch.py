@@ -12,7 +12,7 @@ from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.decision import PinShown, decision_shown
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
-from slurm_agent_tools.services import jobs, present, snapshot, submission_advice, verification
+from slurm_agent_tools.services import present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm import job_comment
@@ -195,6 +195,8 @@ async def _withdraw(
     context: ClusterContext, case: SubmissionRequest, submission: Submission, differences: list[str]
 ) -> SubmitReply:
     """Slurm made something else of it than was checked: it never runs."""
+    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - a job that is released needs nothing of it
+
     try:
         await jobs.cancel(context, JobId(submission.job_id or 0))
     except SlurmError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.diagnosis.phrases import queued
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
@@ -16,6 +15,8 @@ _SHARED = frozenset({"partition", "user", "submitted", "time_limit_seconds", "ma
 
 def job(record: Job, *, managed: bool | None = None, why: str | None = None) -> JobShown:
     """One job as Slurm tells it; `why`: the cause of its end, where more is known of it than Slurm tells."""
+    from slurm_agent_tools.diagnosis.phrases import queued  # noqa: PLC0415 - a submission shows no job
+
     return JobShown(
         job_id=str(record.job_id),
         name=line(record.name),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
-from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.slurm.queue import Queue
@@ -128,6 +127,8 @@ async def complete(context: ClusterContext, queue: Sequence[Job]) -> list[Alert]
 
 async def ended(context: ClusterContext, queue: Queue) -> None:
     """Complete the records of jobs that this queue, which may be some seconds old, does not show as active."""
+    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - a submission asks for no end
+
     read = context.clock.now() - timedelta(seconds=context.slurm.ages["queue"] or 0.0)
     await jobs.settle_ended(context, context.slurm.mine(queue).going().bases, read)
 
@@ -154,6 +155,8 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
 
 async def _give_up(context: ClusterContext, item: Submission, number: int) -> None:
     """Cancel a held job; one that cannot be cancelled now is for the next time."""
+    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - as above
+
     with contextlib.suppress(SlurmError):
         await jobs.cancel(context, JobId(number))
         now = _match(item, context.slurm.mine(await context.slurm.queue()))

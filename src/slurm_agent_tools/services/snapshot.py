@@ -14,7 +14,6 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
-from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import job_comment
@@ -94,7 +93,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
     candidate = slots.Claim(_CANDIDATE, width, after)
     active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
     waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
-    known, ended = await _named(context, slots.named(request.dependency))
+    known, ended = await _named(context, slots.named(request.dependency)) if request.dependency else (frozenset(), {})
     before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
@@ -105,7 +104,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
         status_read=await context.db(context.store.last_read, context.owner, "status"),
         known_jobs=known,
         ended_jobs=ended,
-        takes_over=_taken_over(after, active_now, active_then, width),
+        takes_over=str(min(after)) if after and active_then < active_now + width else None,
         slots_after=active_then,
         history=before,
         pending_after=slots.count((*waiting, *snapshot.reserved(), candidate)),
@@ -136,6 +135,8 @@ async def history(context: ClusterContext, active: Sequence[Job], reading: Scrip
     if limits.gpu_hours_per_day is None and limits.cpu_hours_per_day is None:
         wanted = [run for run in wanted if _related(run, reading)]
     if wanted:
+        from slurm_agent_tools.services import jobs  # noqa: PLC0415 - nothing ran that bears on it
+
         await jobs.settle_all(context, wanted)
         runs = await context.db(context.store.accepted, context.owner)
     return tuple(
@@ -179,7 +180,3 @@ async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[froze
         if view.over and not view.tasks:
             ended[str(base)] = view.job.state
     return frozenset(known), ended
-
-
-def _taken_over(after: frozenset[int], now: int, then: int, width: int) -> str | None:
-    return str(min(after)) if after and then < now + width else None

@@ -6,24 +6,13 @@ Nothing here refuses a job or keeps it waiting: where the accounting is slow, it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, UnknownJob
-from slurm_agent_tools.insights import measured_waits
-from slurm_agent_tools.insights.measured_waits import MeasuredWaits
-from slurm_agent_tools.insights.run_sizes import size_from_runs
-from slurm_agent_tools.insights.script_size import budget_seconds
-from slurm_agent_tools.insights.sizing import ENOUGH
-from slurm_agent_tools.models.advice import Advised, Budget, ExpectedWait, SizeFigure, Sizing
-from slurm_agent_tools.models.job import PastWaits
-from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
+from slurm_agent_tools.models.advice import Advised, ExpectedWait
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
 from slurm_agent_tools.policy import slots
-from slurm_agent_tools.services import present
-from slurm_agent_tools.services.accounting_history import is_answered
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.queue_history import period, recent_waits, shown
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.units import JobId, format_duration
@@ -71,16 +60,9 @@ async def _going(context: ClusterContext, dependency: str) -> bool:
 
 _RUNS = 200
 
+_ASKS = "a dry run asks it"
+
 _AT_ONCE = 10  # seconds: until then the scheduler has looked
-
-
-@dataclass(frozen=True, slots=True)
-class _Wait:
-    """What is known of the wait: Slurm's estimate in seconds, and what was measured."""
-
-    slurm: int | None
-    measured: MeasuredWaits
-    note: str
 
 
 async def give(
@@ -90,27 +72,19 @@ async def give(
 
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
-    past = await recent_waits(context, ask=ask, otherwise="a dry run asks it")
-    runs = size_from_runs(
-        await records(context, case.name, case.reading.sha256, ask=ask), case.resources, _pinned(case)
-    )
-    awaits = await awaited_jobs(context, case.request.dependency)
+    known = await records(context, case.name, case.reading.sha256, ask=ask)
+    awaits = await awaited_jobs(context, case.request.dependency) if case.request.dependency else None
     start = trial.start if awaits is None else None  # the trial knows of no dependency
-    wait = _wait(past, case, _seconds(start, context.clock.now()))
-    advised = Advised(
-        estimated_start=start,
-        expected_wait=_expected(wait),
-        sizing=_sizing(runs) if runs.basis or runs.warnings or runs.recommended else None,
-        budget=_budget(case, wait, runs, awaits),
-        awaits=awaits,
-    )
-    return replace(case, advised=advised)
+    begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
+    if known or ask or context.slurm.lookback.kept:
+        from slurm_agent_tools.services import queue_history, run_estimates  # noqa: PLC0415 - loaded where there is something to tell
 
-
-def _pinned(case: SubmissionRequest) -> frozenset[str]:
-    """Figures that the guard wrote: nobody asked for them."""
-    signs = {"--mem": "memory", "--time": "time", "--cpus": "cpus"}
-    return frozenset(what for pin in case.pinned for sign, what in signs.items() if pin.option.startswith(sign))
+        past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)
+        advised = run_estimates.estimate(case, past, known, begins, awaits)
+    else:
+        note = f"The accounting was not asked: {_ASKS}."
+        advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)
+    return replace(case, advised=advised.model_copy(update={"estimated_start": start}))
 
 
 async def records(
@@ -124,7 +98,11 @@ async def records(
         else await context.db(context.store.history, context.owner, script_sha256=sha256, limit=_RUNS)
     )
     kept = {record.job_id: record for record in [*named, *same]}
-    return merged(kept.values(), await is_answered(context, name) if ask else [])
+    if not ask:
+        return sorted(kept.values(), key=lambda record: (record.submitted, record.job_id), reverse=True)
+    from slurm_agent_tools.services.accounting_history import is_answered  # noqa: PLC0415 - few calls ask for it
+
+    return merged(kept.values(), await is_answered(context, name))
 
 
 def starts(wait: ExpectedWait | None) -> str:
@@ -133,75 +111,3 @@ def starts(wait: ExpectedWait | None) -> str:
     if seconds is None:
         return ""
     return f" Slurm expects it to start {'at once' if seconds < _AT_ONCE else f'in {format_duration(seconds)}'}."
-
-
-def _seconds(start: datetime | None, now: datetime) -> int | None:
-    return None if start is None else max(0, round((start - now).total_seconds()))
-
-
-# --- the wait ------------------------------------------------------------------------------------------------------
-
-
-def _wait(past: PastWaits, case: SubmissionRequest, slurm: int | None) -> _Wait:
-    measured = measured_waits.measure_waits(measured_waits.same_shape(past.waits, case.resources))
-    return _Wait(slurm, measured, past.note or _rests_on(past, measured))
-
-
-def _rests_on(past: PastWaits, measured: MeasuredWaits) -> str:
-    whose = " of yours" if past.own else ""
-    jobs = f"{measured.jobs} {'job' if measured.jobs == 1 else 'jobs'}{whose}"
-    ran = f"{jobs} of about this size ran on this partition in the last {period(past.hours)}"
-    return ran if measured.median is not None else f"No estimate from earlier jobs: {ran}, {ENOUGH} are needed"
-
-
-def _expected(wait: _Wait) -> ExpectedWait:
-    return ExpectedWait(
-        from_slurm_seconds=wait.slurm,
-        from_history_seconds=shown(wait.measured),
-        jobs=wait.measured.jobs,
-        note=f"{wait.note[:1].upper()}{wait.note[1:]}.",
-    )
-
-
-# --- the size ------------------------------------------------------------------------------------------------------
-
-
-def _sizing(advice: JobSizing) -> Sizing:
-    """Figures, over-request and recommendation as they are shown."""
-    return Sizing(
-        runs=advice.basis,
-        summary=advice.summary,
-        memory=_figure(advice.memory),
-        time=_figure(advice.time),
-        cpus=_figure(advice.cpus),
-        recommended=None if advice.recommended is None else present.resources(advice.recommended),
-        warnings=list(advice.warnings),
-    )
-
-
-def _figure(figure: SizingFigure) -> SizeFigure:
-    return SizeFigure(
-        requested=figure.requested,
-        used=None if figure.used is None else round(figure.used, 2),
-        most_used=None if figure.most is None else round(figure.most, 2),
-        over_request_percent=figure.over_percent,
-        recommended=figure.recommended,
-        runs=figure.runs,
-    )
-
-
-# --- the time ------------------------------------------------------------------------------------------------------
-
-
-def _budget(case: SubmissionRequest, wait: _Wait, runs: JobSizing, awaits: str | None) -> Budget | None:
-    if case.ask.time_budget is None:
-        return None
-    wanted = budget_seconds(case.ask.time_budget)
-    used = runs.time.used if runs.enough else None
-    limit = case.resources.time_limit_seconds
-    waits_for = measured_waits.wait_seconds(wait.slurm, wait.measured.p95, wait.measured.jobs)
-    if awaits is not None:
-        waits_for = None, f"{awaits[:1].lower()}{awaits[1:].rstrip('.')}"
-    need = measured_waits.TimeNeeded(*waits_for, *measured_waits.run_seconds(used, runs.time.runs, limit))
-    judged = measured_waits.judge_budget(wanted, need)
-    return Budget(fits=judged.fits, budget_seconds=wanted, wait_seconds=need.wait, run_seconds=need.run, why=judged.why)

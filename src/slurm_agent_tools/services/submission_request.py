@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinShown, decision_shown
@@ -19,7 +18,7 @@ from slurm_agent_tools.policy.decide import format_refusal
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.pins import offered
 from slurm_agent_tools.policy.plan import LiveFacts
-from slurm_agent_tools.services import decisions, handover, present, project_paths
+from slurm_agent_tools.services import decisions, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.slurm import job_comment
@@ -73,7 +72,8 @@ class SubmissionRequest:
 
 async def open_request(context: ClusterContext, ask: SubmitJob, caller: Caller) -> SubmissionRequest:
     """Read and check everything that the caller named. Raises InputError."""
-    offered(ask.priority, context.policy.policy)
+    if ask.priority is not None:
+        offered(ask.priority, context.policy.policy)
     limit = context.policy.policy.sizes.script_bytes
     project_files = await project_paths.either(context, "script", ask.script)
     real, data = await project_paths.read_script(project_files, "script", ask.script, limit=limit)
@@ -113,6 +113,8 @@ def _arguments(ask: SubmitJob) -> dict[str, str]:
         hint = f"Use letters, digits and ._:@/+- only, at most {job_comment.LONGEST}."
         raise InputError("run_id", ask.run_id, "does not go into the job's comment as it is", hint=hint)
     if ask.time_budget is not None:
+        from slurm_agent_tools.insights.script_size import budget_seconds  # noqa: PLC0415 - few calls have one
+
         budget_seconds(ask.time_budget)
     return found
 
@@ -168,6 +170,8 @@ async def hand_over(
     context: ClusterContext, case: SubmissionRequest, blocker: Blocker, reason: str, *, approval_id: str | None = None
 ) -> SubmitReply:
     """Leave a script and commands for a person, and say so. `approval_id`: what the person can approve instead."""
+    from slurm_agent_tools.services import handover  # noqa: PLC0415 - nothing is left for a person where a job is sent
+
     left = await handover.hand_over(
         context, name=case.name, script=case.data, decision=case.verdict, blocker=blocker,
         options=[*case.options, *(pin.option for pin in case.pinned)], args=case.ask.args or (),

@@ -7,11 +7,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import anyio
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmMissing, SlurmRefused, SlurmUnreachable, StorageError
-from slurm_agent_tools.insights import capacity
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
 from slurm_agent_tools.models.job import Job
@@ -20,11 +20,9 @@ from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.decide import format_refusal
 from slurm_agent_tools.scripts import sbatch_crosscheck
 from slurm_agent_tools.scripts.effective_request import effective, words_to_directives
-from slurm_agent_tools.services import approval, dispatch, recovery, submission_advice
-from slurm_agent_tools.services.approval import Consult, Grant
+from slurm_agent_tools.services import dispatch, recovery, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.drift import DriftWatch
-from slurm_agent_tools.services.snapshot import live_facts, take_snapshot
+from slurm_agent_tools.services.snapshot import Snapshot, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import (
     SubmissionRequest,
     blocked,
@@ -36,6 +34,9 @@ from slurm_agent_tools.services.submission_request import (
 )
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.store.user_lock import submission_lock
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.approval import Consult, Grant
 
 _RULE = "directives"
 
@@ -125,6 +126,10 @@ async def _with_alerts(
     context: ClusterContext, caller: Caller, answer: SubmitReply, seen: tuple[Job, ...] | None = None
 ) -> SubmitReply:
     """The answer with what drifted: of jobs that were `seen` what is known of it, else by a look at all of them."""
+    if seen == ():
+        return answer
+    from slurm_agent_tools.services.drift import DriftWatch  # noqa: PLC0415 - only other jobs can have drifted
+
     look = DriftWatch(context, caller, "submit_job")
     drifted = await (look.all_of_mine() if seen is None else look.remembered(seen))
     return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
@@ -132,12 +137,14 @@ async def _with_alerts(
 
 async def _with_a_person(context: ClusterContext, case: SubmissionRequest, consult: Consult | None) -> SubmitReply:
     """Ask the person at the client; without a yes, leave the script and the question for later. No lock is held."""
+    from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
+
     refusal = format_refusal(case.verdict)
     if await approval.declined(context, case):
         return await hand_over(context, case, "approval", f"{refusal}\nA person declined this very request.")
     item = await approval.question(context, case)
     answer = await approval.consult(context, case, item, consult)
-    if isinstance(answer, Grant):
+    if isinstance(answer, approval.Grant):
         again = await open_request(context, case.ask, case.caller)
         sent = await _locked(context, again, answer)
         if isinstance(sent, SubmitReply):
@@ -169,12 +176,17 @@ async def _submit(context: ClusterContext, case: SubmissionRequest, given: Grant
 
 async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
     """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
-    _reached(case)
+    if case.away is not None:
+        raise case.away  # what was not read where it runs is not sent, even if the cluster is back by now
     await recovery.settle(context, keep=case.key)
     snapshot = await take_snapshot(context, fresh=True)
     known = await live_facts(context, snapshot, case.reading)
     case = await judge(context, case, known)
-    grant = await approval.granted(context, case, given) if case.verdict.verdict == "approve" else None
+    grant: Grant | None = None
+    if case.verdict.verdict == "approve":
+        from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
+
+        grant = await approval.granted(context, case, given)
     if grant is not None:
         case = await judge(context, case, known, grant=grant.shown)
     if case.verdict.verdict != "allow":
@@ -184,7 +196,7 @@ async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant
     if answer is not None:
         return _End(answer)
     if not trial.accepted:
-        hint = capacity.beside(case.resources, snapshot.partitions)
+        hint = _beside(case, snapshot)
         raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint=hint)
     case = await submission_advice.give(context, case, trial, ask=case.ask.time_budget is not None)
     return _End(await _send(context, case, grant), snapshot.active)
@@ -204,7 +216,8 @@ async def _send(
 
 async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitReply:
     try:
-        _reached(case)
+        if case.away is not None:
+            raise case.away
         snapshot = await take_snapshot(context, fresh=False)
         known = await live_facts(context, snapshot, case.reading)
         case = await judge(context, case, known)
@@ -219,15 +232,16 @@ async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitRe
         return answer
     summary = f"{case.name} would be submitted; nothing was."
     if not trial.accepted:
-        hint = capacity.beside(case.resources, snapshot.partitions)
+        hint = _beside(case, snapshot)
         summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message} {hint}"
     return reply(context, await submission_advice.give(context, case, trial), "dry_run", summary)
 
 
-def _reached(case: SubmissionRequest) -> None:
-    """What was not read where it runs is not sent, even if the cluster is back by now. Raises SlurmUnreachable."""
-    if case.away is not None:
-        raise case.away
+def _beside(case: SubmissionRequest, snapshot: Snapshot) -> str:
+    """What the cluster offers instead."""
+    from slurm_agent_tools.insights import capacity  # noqa: PLC0415 - for a refusal only
+
+    return capacity.beside(case.resources, snapshot.partitions)
 
 
 async def _without_slurm(context: ClusterContext, case: SubmissionRequest, error: SlurmError) -> SubmitReply:

@@ -111,7 +111,8 @@ def differences(context: ClusterContext, case: SubmissionRequest, granted: Grant
         found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
     if granted.requeue:
         found.append("Slurm would requeue the job by itself")
-    found += priority(case, granted)
+    if case.ask.priority is not None:
+        found += priority(case, granted)
     found += [change.what for change in grown_since([case.resources], granted.resources, started=False)]
     return found + _harsher(context, case, granted)
 
@@ -129,7 +130,10 @@ def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
 
 def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Granted) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
-    evaluation = context_of(context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval)
+    evaluation = context_of(
+        context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval,
+        decision_id=case.verdict.id,
+    )  # fmt: skip
     before = {rule.id: rule.outcome for rule in case.verdict.rules}
     after = evaluate(case.reading, evaluation).rules
     return [

@@ -12,7 +12,6 @@ from slurm_agent_tools.models.job import StepUse
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner
-from slurm_agent_tools.slurm.commands import scontrol_reservations, sstat
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.units import JobId
 
@@ -48,6 +47,8 @@ class RunningJobs:
 
     async def _ask_use(self, bases: frozenset[int], _: float) -> dict[int, Use]:
         """Everything that one command tells, for each: which task has which number only the queue knows."""
+        from slurm_agent_tools.slurm.commands import sstat  # noqa: PLC0415 - only for jobs that run
+
         told = sstat.parse(await self._asker.run(sstat.argv([JobId(base) for base in sorted(bases)])))
         found: dict[int, tuple[StepUse, ...]] = {}
         for step in told:
@@ -55,6 +56,8 @@ class RunningJobs:
         return dict.fromkeys(bases, found)
 
     async def _ask_reservations(self) -> tuple[Reservation, ...]:
+        from slurm_agent_tools.slurm.commands import scontrol_reservations  # noqa: PLC0415 - only for alerts
+
         return scontrol_reservations.parse(await self._asker.run(scontrol_reservations.argv()))
 
 

@@ -17,7 +17,7 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import controller_load, merge, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
-from slurm_agent_tools.slurm.commands import sacct, scontrol, sdiag, sinfo, squeue
+from slurm_agent_tools.slurm.commands import scontrol, sdiag, squeue
 from slurm_agent_tools.slurm.occasional_questions import RunningJobs, WaitHistory
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.queue import Queue
@@ -264,6 +264,8 @@ class SlurmQuestions(JobActions):
         return squeue.parse(await self._asker.run(squeue.argv(self._mark()), env=squeue.ENVIRONMENT))
 
     async def _ask_nodes(self) -> tuple[Node, ...]:
+        from slurm_agent_tools.slurm.commands import sinfo  # noqa: PLC0415 - what partitions rest on is kept
+
         return sinfo.parse(await self._asker.run(sinfo.argv()))
 
     async def _ask_config(self) -> dict[str, str]:
@@ -315,16 +317,22 @@ class SlurmQuestions(JobActions):
 
     async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
         """What the accounting tells of all these at once; nothing on a cluster without one."""
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - only for what left the queue
+
         more = await self._columns.get(_CONFIG_AGE)
         done = await self._asker.run(sacct.argv(sorted(bases), more=more, mark=self._mark()))
         found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
         return {base: found.get(base, ()) for base in bases}
 
     async def _ask_columns(self) -> tuple[str, ...]:
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
+
         done = await self._asker.run(sacct.columns_argv())
         return () if sacct.disabled(done) else sacct.parse_columns(done)
 
     async def _mine_since(self, minutes: int, name: str | None = None) -> tuple[Job, ...]:
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
+
         argv = sacct.argv(since=f"now-{minutes}minutes", user=self.user, name=name, mark=self._mark())
         done = await self._asker.run(argv)
         return () if sacct.disabled(done) else self._codes.recall(sacct.parse(done))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,8 +12,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import pytest
+from benchmarks.timing import environment
 from tests.unit.services import contexts as registry
 from tests.unit.services.fakes import fake_toolbox
+from tests.unit.services.submitting_process import SCRIPT
+from tests.watchdog import SECONDS
 
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
@@ -19,10 +24,21 @@ from slurm_agent_tools.services import dispatch, submission_advice, submit
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
-FUNCTIONS = 440
+FUNCTIONS = 400
+MODULES = 126
+"""Of ours loaded by a process that submits, packages without a line of their own among them."""
+RUNNING = 82
+"""Of ours in which a function ran."""
 LOADED = (submission_advice, dispatch, submit)
 """Imported here, so that what runs only while modules are loaded is not counted."""
-SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --partition=cpu\n#SBATCH --mem=200M\n#SBATCH --time=00:05:00\nsleep 5\n"
+ROOT = Path(__file__).parents[3]
+UNUSED = {
+    f"slurm_agent_tools.{name}" for name in (
+        "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
+        "services.drift", "services.jobs", "services.run_estimates", "slurm.commands.sacct",
+        "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options",
+    )
+}  # fmt: skip
 _PLAIN = 1  # CO_OPTIMIZED: a function, not the body of a class or a module
 
 
@@ -142,3 +158,16 @@ async def test_an_accepted_submission_runs_a_bounded_number_of_our_functions(
         await submitted(tools)
 
     assert 100 < len(counter.seen) <= FUNCTIONS
+    assert len({code.co_filename for code in counter.seen}) <= RUNNING
+
+
+def test_a_process_that_submits_loads_a_bounded_number_of_our_modules(tmp_path: Path):
+    asked = [sys.executable, "-m", "tests.unit.services.submitting_process", str(tmp_path)]
+    env = environment(tmp_path, PYTHONPATH=str(ROOT))
+    done = subprocess.run(asked, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS)
+
+    assert done.returncode == 0, done.stderr[-500:]
+    loaded = set(json.loads(done.stdout))
+    assert "slurm_agent_tools.services.submit" in loaded
+    assert loaded & UNUSED == set()
+    assert len(loaded) <= MODULES

@@ -33,6 +33,7 @@ def squeue_row(cell: Mapping[str, object], mark: str = "") -> str:
 
 def accounted(job_id: str, state: str = "COMPLETED", code: str = "0:0", **changes: object) -> bytes:
     """A row of sacct."""
+
     cell: dict[str, object] = dict.fromkeys(COLUMNS, "")
     cell |= {
         "JobID": job_id, "User": "alice", "Partition": "cpu", "State": state, "ExitCode": code, "Submit": START,

@@ -7,7 +7,7 @@ from dataclasses import replace as replaced
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import remedies, unreadable_options
+from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import FILE, asks
 from slurm_agent_tools.policy.rules.remedies import replace
 from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, reading_of, request_of
@@ -64,6 +64,8 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
 def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judgement:
     what = "; ".join(f"line {problem.line}: {problem.text}" if problem.line else problem.text for problem in problems)
     message = f"{what[:1].upper()}{what[1:]}. {_WHY}"
+    from slurm_agent_tools.policy.rules import unreadable_options  # noqa: PLC0415 - for a refusal only
+
     return Judgement("deny", message, len(problems), 0, unreadable_options.corrected(reading, problems), problems)
 
 
