@@ -33,7 +33,6 @@ def accounted(job_id: str, state: str = "COMPLETED", code: str = "0:0", **change
     """A row of sacct."""
     from slurm_agent_tools.slurm.commands.sacct import COLUMNS  # noqa: PLC0415 - what a submission loads is counted
 
-
     cell: dict[str, object] = dict.fromkeys(COLUMNS, "")
     cell |= {
         "JobID": job_id, "User": "alice", "Partition": "cpu", "State": state, "ExitCode": code, "Submit": START,

@@ -174,7 +174,7 @@ async def test_five_hundred_waits_that_began_within_three_seconds_look_together_
 async def test_the_last_look_of_a_crowd_leaves_time_for_all_their_answers(waits, before):
     looks = []
     scene = Scene(lambda passed: looks.append(passed) or queued("5"))
-    await scene.clock.through(*(partial(scene.wait, 61, progress=False) for _ in range(waits)))
+    await together(*(partial(scene.wait, 61, progress=False) for _ in range(waits)))
     assert len(scene.views) == waits
     assert 61 - looks[-1] == pytest.approx(before, abs=0.01)
 
