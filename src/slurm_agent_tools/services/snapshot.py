@@ -11,7 +11,7 @@ from typing import Literal
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
@@ -52,9 +52,13 @@ async def reserved_slots(context: ClusterContext, mine: Sequence[Job]) -> tuple[
     return _places(await unsettled(context, mine))
 
 
-async def take_snapshot(context: ClusterContext, *, fresh: bool) -> Snapshot:
-    """Ask Slurm for queue and partitions at once. Raises SlurmError."""
-    partitions = ConcurrentQuestion(partial(context.slurm.partitions, max_age=PARTITIONS_AGE))
+async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: bool) -> Snapshot:
+    """Ask Slurm for queue and partitions at once. Raises SlurmError.
+
+    Whole nodes are counted by what they have, which Slurm does not show of a job that waits: nothing kept counts there.
+    """
+    whole = bool(request.find("exclusive"))
+    partitions = ConcurrentQuestion(partial(context.slurm.partitions, fresh=whole, max_age=PARTITIONS_AGE))
     queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)

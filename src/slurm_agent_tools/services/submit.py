@@ -179,7 +179,7 @@ async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant
     if case.away is not None:
         raise case.away  # what was not read where it runs is not sent, even if the cluster is back by now
     await recovery.settle(context, keep=case.key)
-    snapshot = await take_snapshot(context, fresh=True)
+    snapshot = await take_snapshot(context, case.reading.request, fresh=True)
     known = await live_facts(context, snapshot, case.reading)
     case = await judge(context, case, known)
     grant: Grant | None = None
@@ -218,7 +218,7 @@ async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitRe
     try:
         if case.away is not None:
             raise case.away
-        snapshot = await take_snapshot(context, fresh=False)
+        snapshot = await take_snapshot(context, case.reading.request, fresh=False)
         known = await live_facts(context, snapshot, case.reading)
         case = await judge(context, case, known)
         if case.verdict.verdict != "allow":

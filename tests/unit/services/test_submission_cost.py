@@ -171,3 +171,21 @@ def test_a_process_that_submits_loads_a_bounded_number_of_our_modules(tmp_path: 
     assert "slurm_agent_tools.services.submit" in loaded
     assert loaded & UNUSED == set()
     assert len(loaded) <= MODULES
+
+
+async def test_a_job_that_takes_whole_nodes_is_counted_by_what_they_have_now(
+    tools: registry.TestedToolbox, slurm: FakeSlurm
+):
+    """Slurm does not show the GPUs of such a job while it waits, so nothing that was kept may count them."""
+    whole_nodes(Path(tools.context.project, "job.sh"))
+    await tools.call("get_status", GetStatus())
+    slurm.clock.move(60)
+    slurm.asked.clear()
+
+    await tools.call("submit_job", SubmitJob(script="job.sh"))
+
+    assert {argv[0] for argv in slurm.asked} >= {"sinfo", "scontrol"}
+
+
+def whole_nodes(script: Path) -> None:
+    script.write_text(SCRIPT.replace("#SBATCH --mem", "#SBATCH --exclusive\n#SBATCH --mem", 1))
