@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import anyio
 
-from slurm_agent_tools.devcluster import processes
+from slurm_agent_tools.devcluster import hostname, processes
 from slurm_agent_tools.devcluster.config_files import owner
 from slurm_agent_tools.devcluster.definition import SEARCH, Cluster, DevclusterError, is_root, me
 from slurm_agent_tools.devcluster.folders import DAEMONS
@@ -135,9 +135,9 @@ def _mariadbd(cluster: Cluster) -> list[str]:
 def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[str]]:
     """Asks a daemon for a sign of life; empty when it gave one, else what came instead."""
     if name.startswith("slurmd."):
-        return lambda: _listening(cluster.nodes[name.removeprefix("slurmd.")])
+        return lambda: _listening(hostname.loopback(), cluster.nodes[name.removeprefix("slurmd.")])
     if name == "sshd":
-        return lambda: _listening(cluster.ssh_port)
+        return lambda: _listening("127.0.0.1", cluster.ssh_port)
     argv = {
         "munged": ["munge", "-S", str(cluster.folder / "run/munge/munge.sock"), "-n"],
         "mariadbd": ["mariadb-admin", "--no-defaults", "-S", str(cluster.folder / "db/mysqld.sock"), "ping"],
@@ -154,9 +154,10 @@ def _question(cluster: Cluster, name: str) -> Callable[[], Awaitable[str]]:
     return answered
 
 
-async def _listening(port: int) -> str:
+async def _listening(address: str, port: int) -> str:
+    """A slurmd listens on the address of the machine's name alone, which may be 127.0.1.1."""
     try:
-        stream = await anyio.connect_tcp("127.0.0.1", port)
+        stream = await anyio.connect_tcp(address, port)
     except OSError as error:
         return str(error)
     await stream.aclose()
