@@ -9,8 +9,8 @@ ARGS =
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
-	@echo 'make check    for every day: lint, and every test that needs no Slurm (under 3 minutes on two cores)'
-	@echo 'make test     run every test (under 15 minutes on two cores; some of them: ARGS="-k name")'
+	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 3 minutes on two cores)'
+	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
