@@ -10,15 +10,16 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from tests.replay.replaying import RECORDINGS, Answer, save
+from tests.scenarios.either import AsUser
 from tests.system import test_fates
 from tests.system.faces import Place
 from tests.system.test_fates import FATES, Fate, running
@@ -26,10 +27,10 @@ from tests.system.test_fates import FATES, Fate, running
 from slurm_agent_tools.devcluster import lifecycle
 from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.errors import SlurmRefused, UnknownJob
-from slurm_agent_tools.settings import Settings, SlurmSettings
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.transport.base import Completed
-from slurm_agent_tools.transport.local import LocalRunner, SystemClock
+from slurm_agent_tools.transport.local import SystemClock
 from slurm_agent_tools.units import JobId
 
 _PORTS = {None: 34000, "24.11": 35000, "26.05": 36000}
@@ -41,28 +42,15 @@ class RecordingRunner:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.version, self.answers = cluster, "", dict[tuple[str, ...], Answer]()
-        self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
-        self._path = {name: value for name, value in cluster.environment().items() if name == "PATH"}
+        self._inner = AsUser(cluster)
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout: float = 10.0,
-        max_output: int = 64 * 2**20,
-    ) -> Completed:
-        whole = self._path | dict(env or {})
-        # sbatch opens /dev/stdin anew, which only the owner of a pipe may.
-        words = ["sh", "-c", 'cat | "$@"', "sh", *argv] if stdin else list(argv)
-        done = await self._inner.run(self.cluster.as_user(words), stdin=stdin, env=whole, cwd=cwd, timeout=timeout)
-        self.answers[tuple(argv)] = Answer(
-            tuple(argv), stdin.decode("latin-1"), done.stdout.decode("latin-1"), done.stderr.decode("latin-1"),
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", **more: Any) -> Completed:
+        done = await self._inner.run(argv, stdin=stdin, **more)
+        self.answers[done.argv] = Answer(
+            done.argv, stdin.decode("latin-1"), done.stdout.decode("latin-1"), done.stderr.decode("latin-1"),
             done.exit_code, self.version,
         )  # fmt: skip
-        return replace(done, argv=tuple(argv))
+        return done
 
 
 def administer(place: Place, *argv: str) -> None:

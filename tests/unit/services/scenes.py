@@ -15,6 +15,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 HEAD = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=1G\n#SBATCH --time=10\n#SBATCH --output=logs/x.out\n"
+MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
 NEEDS_A_PERSON = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100G\n#SBATCH --time=10\nsleep 60\n"
 
 
@@ -92,3 +93,17 @@ class Scene:
     def logged(self) -> list[str]:
         """The events of the decision log in their order."""
         return [line["event"] for line in self.lines()]
+
+
+async def sent(scene: Scene, *, seconds: float = 5, **more: Any) -> str:
+    """A submitted job's id; `seconds` later."""
+    reply = await scene.submit(**more)
+    assert reply.status == "submitted", reply.summary
+    scene.slurm.clock.move(seconds)
+    return reply.job_id
+
+
+async def failed(scene: Scene, **more: Any) -> str:
+    """A job that failed for a missing module."""
+    scene.slurm.next_job(exit_code=1, after=10, output="loss: 0.5\n", errors=MISSING)
+    return await sent(scene, seconds=60, **more)

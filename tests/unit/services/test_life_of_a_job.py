@@ -3,28 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.services.scenes import HEAD, Scene
+from tests.unit.services.scenes import HEAD, MISSING, Scene, failed, sent
 
 from slurm_agent_tools.errors import InputError, SlurmRefused, UnknownJob
-from slurm_agent_tools.services.search_history import HistoryQuestion
-
-ALL = HistoryQuestion()
-MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
-
-
-async def sent(scene: Scene, *, seconds: float = 5, **more) -> str:
-    """A submitted job's id; `seconds` later."""
-    reply = await scene.submit(**more)
-    assert reply.status == "submitted", reply.summary
-    scene.slurm.clock.move(seconds)
-    return reply.job_id
-
-
-async def failed(scene: Scene, **more) -> str:
-    """A job that failed for a missing module."""
-    scene.slurm.next_job(exit_code=1, after=10, output="loss: 0.5\n", errors=MISSING)
-    return await sent(scene, seconds=60, **more)
-
 
 # --- waiting ------------------------------------------------------------------------------------------------------------
 
