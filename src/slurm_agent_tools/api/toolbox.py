@@ -126,55 +126,55 @@ class Toolbox:
         return await completing.at(self.registry, cluster, kind, typed)
 
     async def get_status(self, ask: arguments.GetStatus, call: ToolCall) -> status_answer.StatusReply:
-        """See services."""
+        """See services.status."""
         from slurm_agent_tools.services import status
 
         return await status.get_status(call.context, ask, call.caller)
 
     async def validate_config(self, ask: arguments.ValidateConfig, call: ToolCall) -> submission_answer.ValidateReply:
-        """See services."""
+        """See services.validation."""
         from slurm_agent_tools.services import validation
 
         return await validation.validate_config(call.context, ask)
 
     async def generate_script(self, ask: arguments.GenerateScript, call: ToolCall) -> submission_answer.GenerateReply:
-        """See services."""
+        """See services.generation."""
         from slurm_agent_tools.services import generation
 
         return await generation.generate_script(call.context, ask, call.caller)
 
     async def submit_job(self, ask: arguments.SubmitJob, call: ToolCall) -> submission_answer.SubmitReply:
-        """See services."""
+        """See services.submit."""
         from slurm_agent_tools.services import submit
 
         return await submit.submit_job(call.context, ask, call.caller, call.consult)
 
     async def wait_for_job(self, ask: arguments.WaitForJob, call: ToolCall) -> report.WaitReply:
-        """See services."""
+        """See services.waiting."""
         from slurm_agent_tools.services import waiting
 
         return await waiting.wait_for_job(call.context, ask, call.caller, call.progress)
 
     async def analyze_log(self, ask: arguments.AnalyzeLog, call: ToolCall) -> diagnosis_answer.AnalyzeReply:
-        """See services."""
+        """See services.log_analysis."""
         from slurm_agent_tools.services import log_analysis
 
         return await log_analysis.analyze_log(call.context, ask, call.caller)
 
     async def save_result(self, ask: arguments.SaveResult, call: ToolCall) -> result.SaveReply:
-        """See services."""
+        """See services.results."""
         from slurm_agent_tools.services import results
 
         return await results.save_result(call.context, ask, call.caller)
 
     async def compare_results(self, ask: arguments.CompareResults, call: ToolCall) -> result.CompareReply:
-        """See services."""
+        """See services.results."""
         from slurm_agent_tools.services import results
 
         return await results.compare_results(call.context, ask)
 
     async def cancel_job(self, ask: arguments.CancelJob, call: ToolCall) -> submission_answer.CancelReply:
-        """See services."""
+        """See services.cancel."""
         from slurm_agent_tools.services import cancel
 
         return await cancel.cancel_job(call.context, ask, call.caller)

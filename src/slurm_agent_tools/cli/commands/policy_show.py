@@ -12,7 +12,7 @@ from slurm_agent_tools.policy.for_others import Site, explanation, job_submit_lu
 from slurm_agent_tools.policy.loading import LoadedPolicy, schema_text
 from slurm_agent_tools.policy.rules import RULES
 
-_EXPORTED = 0
+DONE = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +34,13 @@ def run(args: argparse.Namespace, loaded: LoadedPolicy) -> int:
     text = qos_lines(loaded, args.qos or ["normal"]) if args.form == "qos" else job_submit_lua(loaded, _site(args))
     if args.output is None:
         printing.lines(text.splitlines())
-        return _EXPORTED
+        return DONE
     try:
         with args.output.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise InputError("output", str(args.output), f"cannot be made: {error.strerror}") from error
-    return _EXPORTED
+    return DONE
 
 
 def _site(args: argparse.Namespace) -> Site:
@@ -48,9 +48,6 @@ def _site(args: argparse.Namespace) -> Site:
 
 
 # --- `policy show`, `explain`, `schema` and `export`: the policy for people, editors and controllers ------------------
-
-
-DONE = 0
 
 
 def show(loaded: LoadedPolicy, *, as_json: bool) -> int:
