@@ -98,6 +98,6 @@ readme: setup
 
 clean:
 	@rm -rf "$$(readlink -f .venv)" .venv tests/conformance/node_modules tests/memory/.venv build dist
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .grimp_cache .hypothesis
 	@rmdir /var/tmp/slurm-agent-tools 2>/dev/null || true
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
