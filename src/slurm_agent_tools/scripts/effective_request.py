@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin, Source
-from slurm_agent_tools.scripts import option_values, sbatch_options
+from slurm_agent_tools.scripts import sbatch_options
 from slurm_agent_tools.units import parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}
@@ -24,19 +24,19 @@ _EXCLUSIVE = (
 _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "job-name": ("name", str),
     "partition": ("partition", str),
-    "time": ("time_limit", option_values.time_limit),
-    "mem": ("memory_per_node", option_values.memory),
-    "mem-per-cpu": ("memory_per_cpu", option_values.memory),
-    "mem-per-gpu": ("memory_per_gpu", option_values.memory),
-    "gpus": ("gpus", option_values.gpus),
-    "gpus-per-node": ("gpus_per_node", option_values.gpus),
-    "gpus-per-task": ("gpus_per_task", option_values.gpus),
-    "gpus-per-socket": ("gpus_per_socket", option_values.gpus),
-    "ntasks": ("ntasks", option_values.count),
-    "ntasks-per-node": ("ntasks_per_node", option_values.count),
-    "ntasks-per-gpu": ("ntasks_per_gpu", option_values.count),
-    "cpus-per-task": ("cpus_per_task", option_values.count),
-    "cpus-per-gpu": ("cpus_per_gpu", option_values.count),
+    "time": ("time_limit", sbatch_options.time_limit),
+    "mem": ("memory_per_node", sbatch_options.memory),
+    "mem-per-cpu": ("memory_per_cpu", sbatch_options.memory),
+    "mem-per-gpu": ("memory_per_gpu", sbatch_options.memory),
+    "gpus": ("gpus", sbatch_options.gpus),
+    "gpus-per-node": ("gpus_per_node", sbatch_options.gpus),
+    "gpus-per-task": ("gpus_per_task", sbatch_options.gpus),
+    "gpus-per-socket": ("gpus_per_socket", sbatch_options.gpus),
+    "ntasks": ("ntasks", sbatch_options.count),
+    "ntasks-per-node": ("ntasks_per_node", sbatch_options.count),
+    "ntasks-per-gpu": ("ntasks_per_gpu", sbatch_options.count),
+    "cpus-per-task": ("cpus_per_task", sbatch_options.count),
+    "cpus-per-gpu": ("cpus_per_gpu", sbatch_options.count),
     "array": ("array", parse_array),
     "dependency": ("dependency", str),
     "qos": ("qos", str),
@@ -48,18 +48,18 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 # Options without a field of their own whose value must still be readable, because the size of the job depends on it.
 _CHECKED: Mapping[str, Callable[[str], Any]] = {
-    "nodelist": option_values.node_list,
-    "exclude": option_values.node_list,
-    "mincpus": option_values.count,
-    "sockets-per-node": option_values.count,
-    "cores-per-socket": option_values.count,
-    "threads-per-core": option_values.count,
-    "ntasks-per-socket": option_values.count,
-    "ntasks-per-core": option_values.count,
-    "extra-node-info": option_values.sockets_cores_threads,
-    "thread-spec": option_values.count,
-    "time-min": option_values.time_limit,
-    "tmp": option_values.memory,
+    "nodelist": sbatch_options.node_list,
+    "exclude": sbatch_options.node_list,
+    "mincpus": sbatch_options.count,
+    "sockets-per-node": sbatch_options.count,
+    "cores-per-socket": sbatch_options.count,
+    "threads-per-core": sbatch_options.count,
+    "ntasks-per-socket": sbatch_options.count,
+    "ntasks-per-core": sbatch_options.count,
+    "extra-node-info": sbatch_options.sockets_cores_threads,
+    "thread-spec": sbatch_options.count,
+    "time-min": sbatch_options.time_limit,
+    "tmp": sbatch_options.memory,
 }
 
 
@@ -109,10 +109,10 @@ def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, An
     """Fields of the request that one option sets. --gres with GPUs beats --gpus-per-node."""
     option, text = directive.option, directive.value or ""
     if option == "nodes":
-        low, high = option_values.nodes(text)
+        low, high = sbatch_options.nodes(text)
         return {"nodes": low, "nodes_max": high}
     if option == "gres":
-        number = option_values.gres(text)
+        number = sbatch_options.gres(text)
         return {} if number is None else {"gpus_per_node": number}
     if option == "gpus-per-node" and _gres_has_gpus(last):
         return {}
@@ -129,13 +129,13 @@ def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, An
 def _gres_has_gpus(last: Mapping[str, Directive]) -> bool:
     """Whether --gres names GPUs; what cannot be read is told once, by --gres itself."""
     try:
-        return "gres" in last and option_values.gres(last["gres"].value or "") is not None
+        return "gres" in last and sbatch_options.gres(last["gres"].value or "") is not None
     except ValueError:
         return False
 
 
 def _per_task(text: str, last: Mapping[str, Directive]) -> dict[str, Any]:
-    cpus, gpus = option_values.per_task(text)
+    cpus, gpus = sbatch_options.per_task(text)
     for name, number in (("cpus-per-task", cpus), ("gpus-per-task", gpus)):
         if name in last and number is not None:
             raise ValueError(f"says the same as --{name}; keep one")

@@ -11,7 +11,7 @@ from math import prod
 
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.scripts import option_values
+from slurm_agent_tools.scripts import sbatch_options
 
 UNBOUNDED = 10**9
 
@@ -63,7 +63,7 @@ def number(request: JobRequest, *options: str) -> int | None:
     if not found:
         return None
     try:
-        return option_values.count(found[-1].value or "")
+        return sbatch_options.count(found[-1].value or "")
     except ValueError:
         return None
 
@@ -74,9 +74,9 @@ def layout(request: JobRequest) -> tuple[int | None, ...]:
     for made in request.find("extra-node-info", *LAYOUT):
         try:
             if made.option in LAYOUT:
-                found[LAYOUT.index(made.option)] = option_values.count(made.value or "")
+                found[LAYOUT.index(made.option)] = sbatch_options.count(made.value or "")
             else:
-                found = [*option_values.sockets_cores_threads(made.value or "")]
+                found = [*sbatch_options.sockets_cores_threads(made.value or "")]
         except ValueError:  # already a problem of the request
             continue
     return tuple(found)

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from slurm_agent_tools.models.request import Directive, JobRequest
-from slurm_agent_tools.scripts import option_values, sbatch_options
+from slurm_agent_tools.scripts import sbatch_options
 from slurm_agent_tools.scripts.geometry import LAYOUT, layout, listed_nodes
 
 Shown = Mapping[str, str]
@@ -111,7 +111,7 @@ def _same_signal(request: JobRequest, text: str, seen: str) -> bool:
 
 
 def _same_nodes(request: JobRequest, _: str, seen: str) -> bool:
-    return _both(option_values.nodes, seen) == (request.nodes, request.nodes_max)
+    return _both(sbatch_options.nodes, seen) == (request.nodes, request.nodes_max)
 
 
 def _same_list(request: JobRequest, text: str, seen: str) -> bool:
@@ -161,8 +161,8 @@ def _same_path(option: str, text: str, seen: str) -> bool:
 def _memory(text: str) -> int:
     """22.05 prints no size as `0?`, and petabytes, which it does not read."""
     if text.endswith("P"):
-        return option_values.memory(f"{text[:-1]}T") * 1024
-    return option_values.memory(text.removesuffix("?"))
+        return sbatch_options.memory(f"{text[:-1]}T") * 1024
+    return sbatch_options.memory(text.removesuffix("?"))
 
 
 def _gres(text: str) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ _BY_REQUEST: Mapping[str, Callable[[JobRequest, str, str], bool]] = {
 
 _FORMS: Mapping[str, Form] = {
     **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu", "tmp"), _memory),
-    **dict.fromkeys(("time", "time-min", "delay-boot"), option_values.time_limit),
+    **dict.fromkeys(("time", "time-min", "delay-boot"), sbatch_options.time_limit),
     **dict.fromkeys(
         (
             "ntasks", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-tres",
