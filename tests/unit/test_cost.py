@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 LOADED = load(shipped())
 HEAVY = {
     "asyncssh", "mcp", "rich", "structlog", "tomllib", "slurm_agent_tools.scripts.reader",
-    "slurm_agent_tools.policy.decide", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.services.submit",
+    "slurm_agent_tools.policy.evaluate", "slurm_agent_tools.diagnosis.classify", "slurm_agent_tools.services.submit",
     "slurm_agent_tools.services.results", "slurm_agent_tools.services.approval", "slurm_agent_tools.services.drift",
     "slurm_agent_tools.models.report", "slurm_agent_tools.models.submission_answer", "slurm_agent_tools.models.diagnosis_answer",
 }  # fmt: skip

@@ -10,16 +10,31 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from slurm_agent_tools.models.decision import Consent, Decision
+from slurm_agent_tools.models.decision import Consent, Decision, Outcome, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.policy.decide import decide
+from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
+from slurm_agent_tools.policy.rules import RULES
+from slurm_agent_tools.policy.rules.remedies import without_reasons
+from slurm_agent_tools.policy.rules.rule import Rule, reason_for
 from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
 from slurm_agent_tools.scripts.resources_asked import resolve
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.policy.site_rules import Expression
+
+
+_VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
+
+_SEVERITY: tuple[Verdict, ...] = ("allow", "justify", "approve", "deny")
+
+_ACTION: dict[Outcome, str] = {"justify": "needs a written reason", "approve": "needs a person", "deny": "denied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +119,159 @@ def with_pins(request: JobRequest, pinned: Sequence[Pin]) -> JobRequest:
 def _same_id(policy: LoadedPolicy, about: str) -> str:
     """An id for a decision that nobody remembers."""
     return f"check-{hashlib.sha256(f'{policy.sha256} {about}'.encode()).hexdigest()[:12]}"
+
+
+# --- All rules are asked, the most severe decides, and each says why --------------------------------------------------
+
+
+def decide(
+    plan: PlannedRequest,
+    loaded: LoadedPolicy,
+    *,
+    decision_id: str = "",
+    complete: bool = False,
+    grant: Consent | None = None,
+) -> Decision:
+    """The verdict of the most severe rule and what every rule said.
+
+    `complete`: the plan is about to be carried out, so a rule that lacks a fact denies. `grant`: a person's yes to
+    this very plan, which turns `approve` into a pass and nothing else.
+    """
+    results = [_ask(rule, plan, loaded, complete=complete) for rule in RULES]
+    results += [_site(rule, plan, loaded, complete=complete) for rule in loaded.expressions]
+    if grant is not None:
+        results = [_granted(result, grant) for result in results]
+    verdicts: list[Verdict] = [_VERDICTS.get(result.outcome, "allow") for result in results]
+    return Decision(
+        id=decision_id,
+        verdict=max(verdicts, key=_SEVERITY.index),
+        policy=policy_used(loaded),
+        rules=tuple(results),
+        approval=grant,
+    )
+
+
+def policy_used(loaded: LoadedPolicy) -> PolicyUsed:
+    """The policy in force, as a decision names it."""
+    return PolicyUsed(loaded.version, loaded.sha256, tuple(loaded.layers))
+
+
+def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
+    level, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
+    judged = _unexcused(plan) if {level, floor} & {"approve", "deny"} else plan
+    result = rule.check(judged, loaded.policy)
+    if result.outcome == "not_evaluated" and complete and rule.applies(plan) and level != "off":
+        return _lacking(result)
+    if result.outcome not in VIOLATIONS:
+        return result
+    return _excepted(_levelled(result, level, floor, plan, loaded.policy), plan, loaded.policy)
+
+
+def _lacking(result: RuleDecision) -> RuleDecision:
+    message = f"This rule could not be evaluated, so the request is denied. {result.message}"
+    return replace(result, outcome="deny", message=message, remedy="Call get_status, then try again.")
+
+
+def _unexcused(plan: PlannedRequest) -> PlannedRequest:
+    """The plan without its written reasons, for a rule that a reason is not enough for under this policy."""
+    reading = plan.reading
+    if reading is not None:
+        reading = replace(reading, request=replace(reading.request, justification=None))
+    return replace(plan, reading=reading, justification=None)
+
+
+def _levelled(
+    result: RuleDecision, level: Level | None, floor: Level | None, plan: PlannedRequest, policy: Policy
+) -> RuleDecision:
+    """A violation at the level that the policy gives to it; a layer's level is a floor under the rule's own."""
+    if level is None and floor is None:
+        return result
+    own: Level = level or _VERDICTS[result.outcome]  # type: ignore[assignment]  # a violation is never "allow"
+    now = own if floor is None else harsher(own, floor)
+    if now in {"approve", "deny"} and result.remedy:
+        result = replace(result, remedy=without_reasons(result.remedy))
+    if now == result.outcome:
+        return result
+    if now == "off":
+        return replace(result, outcome="pass", message=f"Switched off by the policy. {result.message}")
+    reason = reason_for(plan, policy) if now == "justify" else None
+    if reason is not None:
+        return replace(result, outcome="pass", message=f"{result.message} Justified by: {reason}")
+    return replace(result, outcome=now)
+
+
+def _site(expression: Expression, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:
+    """A site's own rule; an error in its expression is a violation."""
+    from slurm_agent_tools.policy.site_rules import facts  # noqa: PLC0415 - few policies have rules of their site
+
+    rule, known = expression.rule, facts(plan)
+    missing = [name for name in expression.names if name not in known]
+    if missing or plan.reading is None:
+        lacking = RuleDecision(id=rule.id, outcome="not_evaluated", message=f"Not known: {', '.join(missing)}.")
+        return _lacking(lacking) if complete and plan.tool == "submit_job" and plan.reading else lacking
+    answer = expression.ask(known)
+    if answer is False:
+        return RuleDecision(id=rule.id, outcome="pass", message=f"Does not hold: {rule.when}")
+    message = rule.message if answer is True else f"{rule.message} (The condition could not be evaluated: {answer})"
+    observed = ", ".join(f"{name}={_brief(known[name])}" for name in expression.names)
+    result = RuleDecision(
+        id=rule.id, outcome=rule.level, message=message, observed=observed, limit=rule.when, remedy=rule.remedy
+    )
+    if rule.level == "justify":
+        result = _levelled(replace(result, outcome="deny"), "justify", None, plan, loaded.policy)
+    return _excepted(result, plan, loaded.policy)
+
+
+def _brief(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _excepted(result: RuleDecision, plan: PlannedRequest, policy: Policy) -> RuleDecision:
+    if result.outcome not in VIOLATIONS:
+        return result
+    found = next((item for item in policy.exceptions if item.rule == result.id and _covers(item, plan)), None)
+    if found is None:
+        return result
+    message = f"{result.message} Excepted until {found.until:%Y-%m-%d}: {found.reason}"
+    return replace(result, outcome="warn", message=message)
+
+
+def _covers(item: Exemption, plan: PlannedRequest) -> bool:
+    """Whether an exception counts today and for this request. What is not known is not covered."""
+    if plan.today is None or plan.today > item.until:
+        return False
+    reading = plan.reading
+    stated = None if reading is None else reading.request.partition
+    wanted = plan.resources.partition or stated or ""
+    asked = (
+        (item.users, plan.user),
+        (item.projects, plan.project),
+        (item.scripts, None if reading is None else reading.path),
+    )
+    named = all(
+        not patterns or (value is not None and any(fnmatchcase(value, pattern) for pattern in patterns))
+        for patterns, value in asked
+    )
+    return named and (not item.partitions or (bool(wanted) and set(wanted.split(",")) <= set(item.partitions)))
+
+
+def _granted(result: RuleDecision, grant: Consent) -> RuleDecision:
+    if result.outcome != "approve":
+        return result
+    message = f"{result.message} Approved by {grant.by} ({grant.channel}, {grant.id})."
+    return replace(result, outcome="pass", message=message)
+
+
+def format_refusal(decision: Decision) -> str:
+    """What stands against a request, most severe first, each with its remedy; empty for a verdict of allow."""
+    spoken = [result for result in decision.rules if result.outcome in _VERDICTS]
+    spoken.sort(key=lambda result: -_SEVERITY.index(_VERDICTS[result.outcome]))
+    return "\n".join(format_result(result) for result in spoken)
+
+
+def format_result(result: RuleDecision) -> str:
+    """One rule's answer with its remedy, as a person reads it."""
+    action = _ACTION.get(result.outcome, result.outcome)
+    text = f"{result.id} ({action}): {result.message}"
+    return f"{text}\n{result.remedy}" if result.remedy else text

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from slurm_agent_tools.models.decision import Decision, RuleDecision, Verdict, grant_shown
-from slurm_agent_tools.policy.decide import policy_used
+from slurm_agent_tools.policy.evaluate import policy_used
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.text import sanitize
 

@@ -10,8 +10,7 @@ from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleResult, decision_shown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
-from slurm_agent_tools.policy.decide import format_refusal
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.services import decisions, project_paths, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED

@@ -15,7 +15,7 @@ from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.models.decision import Decision, decision_shown
 from slurm_agent_tools.models.result import CompareReply, Environment, GitState, ResultRecord, SaveReply, SlurmJobRecord
 from slurm_agent_tools.models.shapes import ResultBrief
-from slurm_agent_tools.policy.decide import format_refusal
+from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import decisions, failures, jobs, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.merge import JobView

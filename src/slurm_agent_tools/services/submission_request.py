@@ -14,8 +14,7 @@ from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinSho
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.policy.decide import format_refusal
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.pins import offered
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import decisions, present, project_paths

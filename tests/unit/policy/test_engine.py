@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
-from slurm_agent_tools.policy.decide import decide, format_refusal
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal
 from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest

@@ -19,7 +19,7 @@ from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 
 from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
-from slurm_agent_tools.policy.decide import decide
+from slurm_agent_tools.policy.evaluate import decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.plan import PlannedRequest
@@ -156,7 +156,7 @@ async def test_an_example_is_refused_before_its_remedy_is_applied(rule: Rule, ex
 # --- every way to fail has an example ----------------------------------------------------------------------------------
 
 # What a rule refuses with: a verdict of its own, or one of the judgements that several rules share.
-SHARED = {"judge", "unknown", "speak"}
+SHARED = {"judge_measure", "uncountable", "judge_findings", "speak"}
 MODULES = [importlib.import_module(f"{rules.__name__}.{info.name}") for info in pkgutil.iter_modules(rules.__path__)]
 
 
@@ -169,10 +169,11 @@ def refusing_lines(module: ModuleType) -> set[int]:
 
 
 def _refuses(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute):
-        owner = call.func.value
-        return isinstance(owner, ast.Name) and owner.id in {"bands", "finding_rules"} and call.func.attr in SHARED
-    if not (isinstance(call.func, ast.Name) and call.func.id == "Judgement" and call.args):
+    if not isinstance(call.func, ast.Name):
+        return False
+    if call.func.id in SHARED:
+        return True
+    if call.func.id != "Judgement" or not call.args:
         return False
     outcome = call.args[0]
     return not (isinstance(outcome, ast.Constant) and outcome.value in {"pass", "not_evaluated"})

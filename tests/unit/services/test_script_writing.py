@@ -12,8 +12,7 @@ from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.policy.decide import format_refusal
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.scripts.directive_lines import read_directives

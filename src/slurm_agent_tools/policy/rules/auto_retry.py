@@ -9,10 +9,21 @@ from itertools import islice
 from slurm_agent_tools.models.request import Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PastRun, PlannedRequest
-from slurm_agent_tools.policy.rules import finding_rules, remedies, script_mending
+from slurm_agent_tools.policy.rules import remedies, script_mending
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past
 from slurm_agent_tools.policy.rules.remedies import replace
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, reading_of, reason_for
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Rule,
+    passed,
+    proof,
+    reading_of,
+    reason_for,
+    sentence,
+    speak,
+)
 
 ID = "auto-retry"
 
@@ -50,7 +61,7 @@ def _text(plan: PlannedRequest) -> Judgement | None:
     if stated or after:
         steps.append(replace([*stated, *after]))
         lines += proof([*stated, *after])
-    verdict = finding_rules.speak(reading, found, _WHY, _once, _ADVICE) if found else None
+    verdict = speak(reading, found, _WHY, _once, _ADVICE) if found else None
     if verdict is None and not told:
         return None
     if verdict is not None:
@@ -58,7 +69,7 @@ def _text(plan: PlannedRequest) -> Judgement | None:
         steps.append(verdict.remedy or "")
         lines += verdict.evidence
     outcome = "deny" if verdict is None or stated or after else verdict.outcome
-    return Judgement(outcome, f"{finding_rules.sentence(told)} {_WHY}", len(lines), 0, "\n".join(steps), lines)
+    return Judgement(outcome, f"{sentence(told)} {_WHY}", len(lines), 0, "\n".join(steps), lines)
 
 
 def _once(text: str) -> str:

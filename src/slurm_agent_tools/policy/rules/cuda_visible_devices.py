@@ -7,9 +7,8 @@ import re
 from slurm_agent_tools.models.request import Directive, Finding
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import finding_rules
 from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, reading_of
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, reading_of, speak
 
 ID = "cuda-visible-devices"
 
@@ -40,7 +39,7 @@ def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     ]
     if not found:
         return passed("The script leaves the choice of GPUs to Slurm.")
-    return finding_rules.speak(reading, found, _WHY, _without, _ADVICE)
+    return speak(reading, found, _WHY, _without, _ADVICE)
 
 
 def _without(text: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.policy.rules import finding_rules
 from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, judge_findings
 
 ID = "device-index"
 
@@ -39,7 +38,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=finding_rules.judge(
+    judge=judge_findings(
         ID,
         clean="The script names no fixed GPU.",
         why=_WHY,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.policy.rules import finding_rules, script_mending
+from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, judge_findings
 
 ID = "direct-submission"
 
@@ -23,7 +23,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=finding_rules.judge(
+    judge=judge_findings(
         ID,
         clean="The script submits and changes no jobs.",
         why=_WHY,

@@ -7,10 +7,19 @@ from functools import partial
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import bands
 from slurm_agent_tools.policy.rules.examples import asks
 from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, request_of
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Measure,
+    Rule,
+    judge_measure,
+    passed,
+    request_of,
+    uncountable,
+)
 
 GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "gres", "tres-per-task", "ntasks-per-gpu")
 
@@ -24,10 +33,10 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     spread = (request.nodes or 1) > policy.limits.gpus.free  # no node without a GPU
     directives = request.find(*GPU_OPTIONS, *(["nodes"] if spread else []))
     if plan.resources.gpus is None:
-        return bands.unknown("GPUs", str(policy.limits.gpus.free), directives, "#SBATCH --gpus=1")
+        return uncountable("GPUs", str(policy.limits.gpus.free), directives, "#SBATCH --gpus=1")
     line = partial(_line, request.nodes or 1 if spread else 0)
-    measure = bands.Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, line, str, _WHY)
-    return bands.judge(measure, plan, policy)
+    measure = Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, line, str, _WHY)
+    return judge_measure(measure, plan, policy)
 
 
 def _line(nodes: int, count: int) -> str:

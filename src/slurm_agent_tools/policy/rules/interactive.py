@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from slurm_agent_tools.policy.rules import finding_rules, script_mending
+from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, judge_findings
 
 ID = "interactive"
 
@@ -30,7 +30,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=finding_rules.judge(
+    judge=judge_findings(
         ID,
         clean="The script opens no terminal.",
         why=_WHY,

@@ -5,10 +5,19 @@ from __future__ import annotations
 from slurm_agent_tools.models.request import JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import bands
 from slurm_agent_tools.policy.rules.examples import GIB, asks
 from slurm_agent_tools.policy.rules.remedies import replace, ways, with_reason
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, proof, request_of
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Measure,
+    Rule,
+    judge_measure,
+    proof,
+    request_of,
+    uncountable,
+)
 from slurm_agent_tools.units import format_memory, human_memory
 
 MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -33,11 +42,11 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
         return _whole_node(plan, policy, option, value)
     if value is None:
-        return bands.unknown(thing, human_memory(limits.free), directives, _line(option, limits.free))
-    measure = bands.Measure(
+        return uncountable(thing, human_memory(limits.free), directives, _line(option, limits.free))
+    measure = Measure(
         thing, value, limits, directives, lambda size: _line(option, size), human_memory, _WHY
     )  # fmt: skip
-    return bands.judge(measure, plan, policy)
+    return judge_measure(measure, plan, policy)
 
 
 def _line(option: str, size: int) -> str:

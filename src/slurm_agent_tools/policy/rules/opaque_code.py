@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from slurm_agent_tools.models.request import Evidence, Finding
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import finding_rules, script_mending
+from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, reading_of
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, judge_findings, reading_of
 
 ID = "opaque-code"
 
@@ -30,7 +30,7 @@ RULE = Rule(
     why=_WHY,
     levels=("warn", "approve", "deny"),
     tools=SCRIPTS,
-    judge=finding_rules.judge(
+    judge=judge_findings(
         ID,
         clean="Everything that the script runs could be read.",
         why=_WHY,

@@ -1,17 +1,17 @@
-"""What a rule is: an object that carries its reason and its examples."""
+"""What a rule is: an object that carries its reason and its examples; and the judgements that several rules share."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from slurm_agent_tools.models.decision import Outcome, RuleDecision
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
+from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
+from slurm_agent_tools.policy.rules import remedies, script_mending
 
 Level = Literal["warn", "justify", "approve", "deny"]
 
@@ -151,6 +151,101 @@ def _says_something(text: str, policy: Policy) -> bool:
 
 def _without_placeholders(text: str) -> str:
     """The reason without the words that a remedy puts where the reason belongs, brackets or not."""
-    for words in PLACEHOLDERS:
+    for words in remedies.PLACEHOLDERS:
         text = re.sub(re.escape(words.strip("<>")), "", text, flags=re.IGNORECASE)
     return re.sub(r"<[^<>]*>", "", text).strip()
+
+
+# --- The judgement that memory, GPUs and time share: free, with a written reason, or by a person ----------------------
+
+
+class Bands(Protocol):
+    """Up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
+
+    @property
+    def free(self) -> int:
+        """Largest value that passes."""
+
+    @property
+    def justify(self) -> int:
+        """Largest value that a written reason allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of the request: `line` writes it as a directive, `show` for people, `why` is the limit's reason."""
+
+    thing: str
+    value: int
+    bands: Bands
+    directives: tuple[Directive, ...]
+    line: Callable[[int], str]
+    show: Callable[[int], str]
+    why: str
+
+
+def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Judgement:
+    """Pass, justify or approve, with the exact lines that pass."""
+    shown, free, most = (measure.show(n) for n in (measure.value, measure.bands.free, measure.bands.justify))
+    if measure.value <= measure.bands.free:
+        return Judgement("pass", f"{measure.thing}: {shown}, up to {free} is free.", shown, free)
+    evidence = proof(measure.directives)
+    reason = reason_for(plan, policy)
+    lower = remedies.replace(measure.directives, measure.line(measure.bands.free))
+    if measure.value > measure.bands.justify:
+        message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {measure.why}"
+        return Judgement("approve", message, shown, most, _or_reason(lower, measure, measure.bands.justify), evidence)
+    if reason is not None:
+        message = f"{measure.thing}: {shown}, above the free {free}, justified by: {reason}"
+        return Judgement("pass", message, shown, free, None, evidence)
+    message = f"{measure.thing}: {shown} is more than the free {free} and needs a written reason. {measure.why}"
+    return Judgement("justify", message, shown, free, _or_reason(lower, measure, measure.value), evidence)
+
+
+def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: str) -> Judgement:
+    """A number that cannot be told from the request: refused, never guessed. `line` states one that is free."""
+    message = f"{thing}: cannot be told from this request, and {free} is free. What cannot be counted is not submitted."
+    return Judgement("deny", message, "unknown", free, remedies.replace(directives, line), proof(directives))
+
+
+def _or_reason(lower: str, measure: Measure, size: int) -> str:
+    """Lower it; or keep `size`, with a written reason on the line or in the call."""
+    others = [("give your reason on the line", remedies.with_reason(measure.directives, measure.line(size)))]
+    if size == measure.value:
+        others.append(("give your reason in the call", remedies.call_again("justification", remedies.WHY_NEEDED)))
+    return remedies.ways(lower, *others)
+
+
+# --- The judgement over what a script was found to do -----------------------------------------------------------------
+
+
+_FINDING_SEVERITY: tuple[Outcome, ...] = ("warn", "approve", "deny")
+
+
+def judge_findings(
+    rule: str, *, clean: str, why: str, mend: script_mending.Mend, advice: str
+) -> Callable[[PlannedRequest, Policy], Judgement]:
+    """A judgement over the findings for `rule`. `mend` makes the lines of the remedy, `advice` explains them."""
+
+    def verdict(plan: PlannedRequest, _: Policy) -> Judgement:
+        reading = reading_of(plan)
+        findings = [finding for finding in reading.findings if finding.rule == rule]
+        return speak(reading, findings, why, mend, advice) if findings else passed(clean)
+
+    return verdict
+
+
+def speak(
+    reading: ScriptReading, findings: Sequence[Finding], why: str, mend: script_mending.Mend, advice: str
+) -> Judgement:
+    """What is said about these findings: the most severe of their levels decides."""
+    worst: Outcome = max((finding.level for finding in findings), key=_FINDING_SEVERITY.index)
+    what = sentence([finding.what for finding in findings])
+    remedy = f"{script_mending.steps(reading, findings, mend)}\n{remedies.note(advice)}"
+    return Judgement(worst, f"{what} {why}", len(findings), 0, remedy, [finding.evidence for finding in findings])
+
+
+def sentence(whats: Sequence[str]) -> str:
+    """What was found, each thing once."""
+    text = "; ".join(dict.fromkeys(what.strip().rstrip(".") for what in whats))
+    return f"{text[:1].upper()}{text[1:]}."

@@ -5,9 +5,17 @@ from __future__ import annotations
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import bands
 from slurm_agent_tools.policy.rules.examples import HOUR, asks
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, request_of
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Measure,
+    Rule,
+    judge_measure,
+    request_of,
+    uncountable,
+)
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _WHY = "A long job blocks its nodes for everybody, and a mistake in it is found late."
@@ -21,10 +29,10 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds
     if limit is None:
         line = _line(policy.defaults.time_limit)
-        return bands.unknown("Time limit", _show(policy.limits.time_limit.free), directives, line)
+        return uncountable("Time limit", _show(policy.limits.time_limit.free), directives, line)
     value = _ENDLESS if limit == UNLIMITED else limit
-    measure = bands.Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY)
-    return bands.judge(measure, plan, policy)
+    measure = Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY)
+    return judge_measure(measure, plan, policy)
 
 
 def _line(seconds: int) -> str:
