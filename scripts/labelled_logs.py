@@ -27,7 +27,8 @@ FOLDER holds the logs and a file `labels.yaml`, which maps each file's name to w
       stderr: array-3.err                           a second file: standard error; the first is standard output then
       comment: anything
 
-Categories are those of docs/concepts/diagnosis.md, `none` and `unknown` among them. A file that is not in `labels.yaml`
+Categories are those of docs/concepts/diagnosis.md, `none` and `unknown` among them; that page says what
+`storage-fault`, `container-start` and `unknown` stand for, and which goes first. A file that is not in `labels.yaml`
 is named and left out; a label without its file ends with 2.
 
     right          the category is one of those expected, of all logs

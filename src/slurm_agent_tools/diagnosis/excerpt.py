@@ -38,9 +38,15 @@ _GAP = re.compile(r"\[\.\.\. \d+ bytes (?:were not read|are not shown) \.\.\.\]"
 
 _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
 
+# Which process wrote a line: ranks as torchrun, mpirun and srun mark them, workers of Ray and vLLM, what pyxis shows
+# of a container's own log. Behind it may stand where an error was logged from, which is another one on every line.
 _RANK = re.compile(
-    r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):|\(\w+ pid=\d+\))\s?"
+    r"(?:(?:\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):"
+    r"|\(\w+(?: \w+=[\w.]+,?)*? pid=\d+(?:, [^()]{1,60})?\)(?: \[\w+-\d+\](?= ))?"
+    r"|slurmstepd: error: pyxis: {4,})\s?"
 )
+
+_LOGGED_AT = re.compile(r"ERROR \d\d-\d\d \d\d:\d\d:\d\d (?:\[\w[\w./]*:\d+\]\s?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +203,14 @@ def _bounded(text: str) -> str:
 
 
 def split_rank(text: str) -> tuple[str, str]:
-    """(prefix, rest) of a line that a launcher marked with its rank: `[rank3]: `, `3: `, `[1,3]<stderr>:`."""
+    """(prefix, rest) of a line that a launcher marked with its rank: `[rank3]: `, `3: `, `[1,3]<stderr>:`.
+
+    Of an error that vLLM logged the place and the time are left out as well, and the prefix ends with `ERROR`.
+    """
     match = _RANK.match(text)
-    return (match[0].strip(), text[match.end() :]) if match else ("", text)
+    prefix, rest = (match[0].strip(), text[match.end() :]) if match else ("", text)
+    logged = _LOGGED_AT.match(rest)
+    return (prefix, rest) if logged is None else (f"{prefix} ERROR".strip(), rest[logged.end() :])
 
 
 # --- Logs in UTF-16, as some Windows tools write them, as UTF-8 -------------------------------------------------------
