@@ -17,7 +17,7 @@ from tests.unit.slow import SLOW
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.signatures import signatures
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.text.masking import ROWS, mask
+from slurm_agent_tools.text.sanitize import ROWS, mask
 
 TRIES = 3
 FAULTY = b"#!/bin/bash\n" + b"export CUDA_VISIBLE_DEVICES=0\nsbatch 'a\nb'\n" * 2000

@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from slurm_agent_tools.models.shapes import EvidenceLine
-from slurm_agent_tools.text.masking import mask
-from slurm_agent_tools.text.sanitize import stripped
+from slurm_agent_tools.text.sanitize import mask, stripped
 
 MAX_LINE = 2000
 

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import SaveResult
 from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord
-from slurm_agent_tools.text.masking import MASK, mask, mask_settings
-from slurm_agent_tools.text.sanitize import safe_name
+from slurm_agent_tools.text.sanitize import MASK, mask, mask_settings, safe_name
 
 Diff = dict[str, dict[str, object]]
 

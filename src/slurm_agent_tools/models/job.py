@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -187,3 +188,44 @@ class PastWaits:
     hours: int = 0
     own: bool = False
     note: str | None = None
+
+
+# --- The comment of a job: the token of its submission, and behind a colon the caller's own run id --------------------
+
+# No sign in it means anything to Slurm, to a shell or to the table that Slurm prints it in.
+
+LONGEST_RUN_ID = 100
+
+SUBMISSION_PREFIX = "sat-"
+
+_TOKEN = re.compile(rf"\b{SUBMISSION_PREFIX}[0-9a-f]{{16}}\b", re.ASCII)
+
+_RUN_ID = re.compile(rf"[A-Za-z0-9._:@/+-]{{1,{LONGEST_RUN_ID}}}", re.ASCII)
+
+
+def is_plain_run_id(run_id: str) -> bool:
+    """Whether a run id can stand in a comment: letters, digits and `._:@/+-`, at most 100 of them."""
+    return _RUN_ID.fullmatch(run_id) is not None
+
+
+def comment_for(token: str, run_id: str | None = None) -> str:
+    """The comment of a submission. `run_id` is plain."""
+    return token if run_id is None else f"{token}:{run_id}"
+
+
+def token_in(comment: str | None) -> str | None:
+    """The token in a comment, also where a site wrote more around it; the whole of one that we did not write."""
+    if comment is None:
+        return None
+    match = _TOKEN.search(comment)
+    return match[0] if match else comment.strip().partition(":")[0]
+
+
+def is_our_comment(comment: str | None) -> bool:
+    """Whether a submission of this program wrote it."""
+    return (token_in(comment) or "").startswith(SUBMISSION_PREFIX)
+
+
+def run_id_in(comment: str | None) -> str | None:
+    """The run id in a comment, where there is one."""
+    return None if comment is None else comment.strip().partition(":")[2] or None

@@ -23,8 +23,8 @@ from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.remedies import without_reasons
 from slurm_agent_tools.policy.rules.rule import Rule, reason_for
-from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
-from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.scripts.directive_lines import pins_to_directives
+from slurm_agent_tools.scripts.effective_request import effective, resolve
 
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.site_rules import Expression

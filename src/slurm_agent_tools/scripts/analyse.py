@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.scripts import reading_state
-from slurm_agent_tools.scripts.directive_lines import Header, read_directives, unreadable
-from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective
+from slurm_agent_tools.scripts.directive_lines import Header, arguments_to_directives, read_directives, unreadable
+from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.program import SETS_DEVICES, Effort, InnerText, Program, RunFile, TooLarge, cost, within
 from slurm_agent_tools.scripts.reading_state import (
     SILENT,

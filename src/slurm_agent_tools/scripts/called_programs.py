@@ -195,8 +195,6 @@ _READING = (
 
 _RETRYING = ("requeue", "requeuehold")
 
-INSIDE = ("SLURM_JOB_ID", "SLURM_JOBID")
-
 
 def submits(program: Program, name: str, rest: Sequence[str], line: int, *, script: str) -> None:
     """sbatch and its like. `script` is the name of the script that is read, for resubmission of itself."""
@@ -268,18 +266,3 @@ def steps(program: Program, words: Sequence[str], line: int, *, outside: bool) -
                 program.find("direct-submission", "it runs srun in another job", line, "approve")
     if "--multi-prog" in options and end < len(words):
         program.files.append(RunFile("multi-prog", words[end], line))
-
-
-def leaves(words: Sequence[str], position: int) -> bool:
-    """Whether `env` takes the job's id away from the srun behind it."""
-    own = list(words[:position])
-    cleared = any(word in {"-i", "-", "--ignore-environment"} for word in own)
-    taken = any(
-        name in word for word in own for name in INSIDE if word.startswith(("-u", "--unset", "SLURM_")) or word == name
-    )
-    return bool(own) and own[0].rpartition("/")[2] == "env" and (cleared or taken)
-
-
-def unsets(words: Sequence[str]) -> bool:
-    """Whether a command takes the job's id away for all that follows."""
-    return words[0] == "unset" and any(word in INSIDE for word in words[1:])

@@ -7,10 +7,10 @@ neither blank nor a comment; all lines of a component make one argument vector.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.models.request import Directive, Evidence
+from slurm_agent_tools.models.request import Directive, Evidence, Pin, Source
 from slurm_agent_tools.scripts import sbatch_options
 from slurm_agent_tools.scripts.sbatch_options import OptionWord
 
@@ -237,3 +237,31 @@ def directive_line(option: str, value: str | None = None) -> str:
         return f"#SBATCH --{option}={value}"
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'#SBATCH --{option}="{quoted}"'
+
+
+# --- Directives from the command line: what the caller and the guard put there ----------------------------------------
+
+
+def arguments_to_directives(arguments: Mapping[str, str]) -> tuple[Directive, ...]:
+    """Options that the caller puts on the command line, by their long names. ValueError for an unknown name."""
+    return tuple(
+        Directive(
+            sbatch_options.find_long(name).name, value, "argument", Evidence("command line", 0, f"--{name}={value}")
+        )
+        for name, value in arguments.items()
+    )
+
+
+def pins_to_directives(pins: Sequence[Pin]) -> tuple[Directive, ...]:
+    """Options that the guard puts on the command line. ValueError for one that sbatch would not take."""
+    return words_to_directives([pin.option for pin in pins], "pinned")
+
+
+def words_to_directives(words: Sequence[str], source: Source) -> tuple[Directive, ...]:
+    """Options of sbatch's command line, word by word. ValueError for one that sbatch would not take."""
+    if ":" in words:  # wherever it stands, also as a value
+        raise ValueError("a lone `:` begins another component")
+    return tuple(
+        Directive(option.name, value, source, Evidence("command line", 0, f"--{option.name}={value}"))
+        for option, value in sbatch_options.read(words)
+    )

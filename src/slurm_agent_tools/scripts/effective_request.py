@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin, Source
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
 from slurm_agent_tools.scripts import sbatch_options
-from slurm_agent_tools.units import parse_array
+from slurm_agent_tools.scripts.geometry import Geometry, geometry, number
+from slurm_agent_tools.units import UNLIMITED, parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}
 
@@ -112,8 +114,8 @@ def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, An
         low, high = sbatch_options.nodes(text)
         return {"nodes": low, "nodes_max": high}
     if option == "gres":
-        number = sbatch_options.gres(text)
-        return {} if number is None else {"gpus_per_node": number}
+        gpus = sbatch_options.gres(text)
+        return {} if gpus is None else {"gpus_per_node": gpus}
     if option == "gpus-per-node" and _gres_has_gpus(last):
         return {}
     if option == "tres-per-task":
@@ -136,32 +138,204 @@ def _gres_has_gpus(last: Mapping[str, Directive]) -> bool:
 
 def _per_task(text: str, last: Mapping[str, Directive]) -> dict[str, Any]:
     cpus, gpus = sbatch_options.per_task(text)
-    for name, number in (("cpus-per-task", cpus), ("gpus-per-task", gpus)):
-        if name in last and number is not None:
+    for name, count in (("cpus-per-task", cpus), ("gpus-per-task", gpus)):
+        if name in last and count is not None:
             raise ValueError(f"says the same as --{name}; keep one")
-    return {field: number for field, number in (("cpus_per_task", cpus), ("gpus_per_task", gpus)) if number is not None}
+    return {field: count for field, count in (("cpus_per_task", cpus), ("gpus_per_task", gpus)) if count is not None}
 
 
-def arguments_to_directives(arguments: Mapping[str, str]) -> tuple[Directive, ...]:
-    """Options that the caller puts on the command line, by their long names. ValueError for an unknown name."""
-    return tuple(
-        Directive(
-            sbatch_options.find_long(name).name, value, "argument", Evidence("command line", 0, f"--{name}={value}")
-        )
-        for name, value in arguments.items()
+# --- The request in numbers, as Slurm would compute it, in the worst placement that it may choose ---------------------
+
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Bytes, or None: `total` as the request is counted, `node` and `gpu` in the worst placement."""
+
+    total: int | None = None
+    node: int | None = None
+    gpu: int | None = None
+
+
+def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> Resources:
+    """Totals and the worst memory per GPU. What cannot be known without the cluster is None.
+
+    A job that names several partitions may run in any: the largest of each number counts.
+    """
+    candidates = named(request, partitions)
+    found = [_on(request, partition) for partition in candidates] or [_on(request, None)]
+    first = candidates[0] if candidates else None
+    return Resources(
+        partition=request.partition or (first.name if first is not None else None),
+        nodes=_largest([one.nodes for one in found]),
+        cpus=_largest([one.cpus for one in found]),
+        gpus=_largest([one.gpus for one in found]),
+        memory_bytes=_largest([one.memory_bytes for one in found]),
+        memory_per_gpu_bytes=_largest([one.memory_per_gpu_bytes for one in found]),
+        memory_per_node_bytes=_largest([one.memory_per_node_bytes for one in found]),
+        time_limit_seconds=_time(request, candidates),
+        array_tasks=request.array.count if request.array is not None else None,
+        array_concurrency=request.array.concurrency if request.array is not None else None,
     )
 
 
-def pins_to_directives(pins: Sequence[Pin]) -> tuple[Directive, ...]:
-    """Options that the guard puts on the command line. ValueError for one that sbatch would not take."""
-    return words_to_directives([pin.option for pin in pins], "pinned")
+def chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> Partition | None:
+    """The partition that the job goes to: the first named, else the default one; None when it is not known."""
+    return next(iter(named(request, partitions)), None)
 
 
-def words_to_directives(words: Sequence[str], source: Source) -> tuple[Directive, ...]:
-    """Options of sbatch's command line, word by word. ValueError for one that sbatch would not take."""
-    if ":" in words:  # wherever it stands, also as a value
-        raise ValueError("a lone `:` begins another component")
-    return tuple(
-        Directive(option.name, value, source, Evidence("command line", 0, f"--{option.name}={value}"))
-        for option, value in sbatch_options.read(words)
+def named(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
+    """Every known partition that the job may run in."""
+    if partitions is None:
+        return []
+    if request.partition is None:
+        return [partition for partition in partitions.values() if partition.default]
+    names = (name.strip() for name in request.partition.split(","))
+    return [partitions[name] for name in names if name in partitions]
+
+
+def _largest(numbers: list[int | None]) -> int | None:
+    """None where one of them is not known: the largest is then not known either."""
+    known = [one for one in numbers if one is not None]
+    return max(known) if len(known) == len(numbers) else None
+
+
+def _time(request: JobRequest, candidates: list[Partition]) -> int | None:
+    """The stated limit, else the longest default of the partitions; no limit anywhere is -1."""
+    if request.time_limit is not None:
+        return request.time_limit
+    if not candidates:
+        return None
+    defaults = [partition.default_time_seconds or partition.max_time_seconds for partition in candidates]
+    return UNLIMITED if None in defaults or UNLIMITED in defaults else _largest(defaults)
+
+
+def _on(request: JobRequest, partition: Partition | None) -> Resources:
+    shape = geometry(request, partition)
+    gpus, cpus = shape.most_gpus, shape.cpus
+    if shape.whole and partition is not None:
+        gpus = max(gpus, partition.gpus_per_node * shape.most_nodes)
+        cpus = max(cpus, partition.cpus_per_node * shape.most_nodes)
+    memory = _memory(request, shape, partition)
+    return Resources(
+        nodes=shape.nodes,
+        cpus=cpus,
+        gpus=gpus,
+        memory_bytes=memory.total,
+        memory_per_gpu_bytes=memory.gpu if gpus else None,
+        memory_per_node_bytes=memory.node,
     )
+
+
+def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
+    if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
+        return _whole_nodes(shape, partition)
+    if request.memory_per_gpu is not None:
+        return _per_gpu(request.memory_per_gpu, shape, partition)
+    if request.memory_per_cpu is not None:
+        return _per_cpu(request.memory_per_cpu, request, shape, partition)
+    if request.memory_per_node is not None:
+        return _per_node(request.memory_per_node, shape, partition)
+    return _defaults(request, shape, partition)
+
+
+def _on_node(shape: Geometry, partition: Partition | None) -> int:
+    """The fewest GPUs that a node of the job holds; all of the node's where it is taken whole."""
+    if shape.whole and partition is not None:
+        return max(shape.fewest_gpus, partition.gpus_per_node_min or partition.gpus_per_node)
+    return shape.fewest_gpus
+
+
+def _share(size: int, gpus: int) -> int | None:
+    return -(-size // gpus) if gpus else None
+
+
+def _per_gpu(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
+    """The same for every GPU, however they are placed, and for all of a node that is taken whole.
+
+    Without a GPU Slurm refuses the job.
+    """
+    total = size * shape.gpus
+    if shape.whole and partition is not None:
+        node = size * max(shape.gpus, partition.gpus_per_node)
+        return _Memory(max(total, size * partition.gpus_per_node * shape.nodes), node, size)
+    more = shape.most_gpus > shape.gpus
+    others = (shape.most_nodes if more else shape.nodes) - 1  # each of them holds the fewest, at least
+    return _Memory(total, max(size * (shape.most_gpus - shape.fewest_gpus * others), 0), size)
+
+
+def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
+    """Each node holds all of it. Nodes beyond the number of GPUs hold it for nothing."""
+    share = _share(size, _on_node(shape, partition))
+    idle = _share(size * shape.most_nodes, shape.gpus) if shape.most_nodes > shape.gpus else None
+    return _Memory(size * shape.nodes, size, max(share or 0, idle or 0) or None)
+
+
+def _per_cpu(size: int, request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
+    """By allocated CPUs: those of the tasks on a node, of its GPUs, of --mincpus and -B, or all of a whole node."""
+    if shape.whole:
+        if partition is None or not partition.cpus_per_node:
+            return _Memory()
+        return _per_node(size * partition.cpus_per_node, shape, partition)
+    size = _split(size, partition)
+    task = _on_cores(request.cpus_per_task or 1, request, partition)
+    least = max(
+        _on_cores(number(request, "mincpus") or 0, request, partition),
+        _on_cores(-(-shape.cpus // shape.nodes), request, partition) if shape.most_nodes == shape.nodes == 1 else 0,
+    )
+    total, node = size * max(shape.cpus, shape.tasks * task), size * max(shape.tasks_on_node * task, least)
+    by_gpu = size * max(_on_cores(request.cpus_per_gpu or 0, request, partition), (request.ntasks_per_gpu or 0) * task)
+    if request.gpus_per_task and shape.most_nodes > 1:
+        # Tasks bring their GPUs along, so the share is that of one task.
+        return _Memory(total, node, max(by_gpu, _share(size * task, request.gpus_per_task) or 0))
+    spread = shape.fewest_gpus < shape.gpus and shape.tasks_on_node == shape.tasks > 1
+    # Where GPUs are spread, another node has a task.
+    beside = size * max((shape.tasks_on_node - 1) * task, least) if spread else node
+    share = max(by_gpu, _share(beside, shape.fewest_gpus) or 0, _share(node, shape.gpus) or 0)
+    others = shape.fewest_gpus * (shape.nodes - 1)  # GPUs that are on other nodes, whatever happens
+    return _Memory(total, max(node, by_gpu * (shape.most_gpus - others)), share or None)
+
+
+def _on_cores(cpus: int, request: JobRequest, partition: Partition | None) -> int:
+    """CPUs as they are allocated: whole cores, each with all its threads, one CPU of each where no more are wanted."""
+    threads = partition.threads_per_core if partition is not None else 1
+    hints = request.find("hint")
+    alone = number(request, "threads-per-core") == 1 or (bool(hints) and hints[-1].value == "nomultithread")
+    return cpus * threads if alone else -(-cpus // threads) * threads
+
+
+def _split(size: int, partition: Partition | None) -> int:
+    """Above MaxMemPerCPU a CPU's memory is spread over more CPUs, each rounded up to a whole MB."""
+    most = partition.max_mem_per_cpu if partition is not None else None
+    if not most or size <= most:
+        return size
+    parts = -(-size // most)
+    return -(-size // (parts * _MIB)) * _MIB * parts
+
+
+def _whole_nodes(shape: Geometry, partition: Partition | None) -> _Memory:
+    """`--mem=0`: all memory of every node."""
+    if partition is None or not partition.memory_per_node:
+        return _Memory()
+    return _per_node(_most_memory(partition), shape, partition)
+
+
+def _most_memory(partition: Partition) -> int:
+    """What a job without a stated size gets of one node: all of it, or the partition's maximum."""
+    largest = max(partition.memory_per_node, partition.memory_per_node_max)
+    return min(largest, partition.max_mem_per_node) if partition.max_mem_per_node else largest
+
+
+def _defaults(request: JobRequest, shape: Geometry, partition: Partition | None) -> _Memory:
+    """Slurm's own defaults: DefMemPerGPU, DefMemPerCPU or DefMemPerNode of the partition, else the whole node."""
+    if partition is None:
+        return _Memory()
+    if partition.def_mem_per_gpu and shape.gpus:
+        return _per_gpu(partition.def_mem_per_gpu, shape, partition)
+    if partition.def_mem_per_cpu:
+        return _per_cpu(partition.def_mem_per_cpu, request, shape, partition)
+    if partition.def_mem_per_node:
+        return _per_node(partition.def_mem_per_node, shape, partition)
+    return _whole_nodes(shape, partition)

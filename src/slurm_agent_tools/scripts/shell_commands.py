@@ -13,7 +13,7 @@ from slurm_agent_tools.scripts import called_programs, workflow_files
 from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
 from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, Command, name_of, options, placed, starts
+from slurm_agent_tools.scripts.wrapped_command import SHELLS, Command, name_of, options, placed, starts, takes_job_away
 
 
 def changes(call: Command) -> None:
@@ -123,7 +123,7 @@ def judge(call: Command) -> None:
         if words[start] == POSITIONAL:
             call.program.passes.append(PassedCommand(tuple(words), call.line))
             continue
-        outside = call.outside or called_programs.leaves(words, start)
+        outside = call.outside or (start > 0 and takes_job_away(words[:start]))
         _one(Command(call.program, words[start:], call.line, call.known, call.script, outside, appended))
         appended = appended or name_of(words[start]) in _APPENDING
     _arguments(call)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.scripts import (
-    called_programs,
-    passed_arguments,
     shell_commands,
     shell_expansions,
     shell_inputs,
     shell_loops,
+    shell_tree,
 )
 from slurm_agent_tools.scripts.job_work import Restarts, is_work, work_of
 from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, PassedCommand, Program, RunFile, TooLarge
@@ -30,7 +29,7 @@ from slurm_agent_tools.scripts.shell_words import (
     unreadable,
     variable,
 )
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, Command, name_of
+from slurm_agent_tools.scripts.wrapped_command import JOB_ID_VARIABLES, SHELLS, Command, name_of
 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 
@@ -48,9 +47,9 @@ def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "
         known = learn(places, args)
         if zero is not None:
             known.texts["0"] = zero
-        own = passed_arguments.local(known, args)
-        shifts = passed_arguments.shifts_before(tree, places, known)
-        given = passed_arguments.taken(known, shifts)
+        own = shell_tree.local(known, args)
+        shifts = shell_tree.shifts_before(tree, places, known)
+        given = shell_tree.taken(known, shifts)
         _walk(program, places, known, own, shifts, script)
         _pass_on(program, places, known, own, given, script)
     except (TooLarge, RecursionError):
@@ -75,7 +74,7 @@ def _pass_on(
         if place.node.get("Type") == "CallExpr" and place.node.get("Args")
     ]
     done: set[PassedCommand] = set()
-    for _ in range(passed_arguments.MAX_ROUNDS):
+    for _ in range(shell_tree.MAX_ROUNDS):
         waiting, program.passes = [one for one in program.passes if one not in done], []
         for one in waiting:
             done.add(one)
@@ -85,17 +84,17 @@ def _pass_on(
 
 
 def _hand_over(
-    program: Program, one: PassedCommand, called: Sequence[passed_arguments.Called], args: Sequence[str], by: Command
+    program: Program, one: PassedCommand, called: Sequence[shell_tree.Called], args: Sequence[str], by: Command
 ) -> None:
     """One such command, for each call of its function or with the arguments of the text."""
     calls_of: list[tuple[str | None, list[str], int]] = [(None, list(args), one.line)] if args else []
     if one.function is not None:
-        calls_of = list(passed_arguments.passed_arguments(one.function, called))
+        calls_of = list(shell_tree.passed_arguments(one.function, called))
     if not calls_of and not one.quiet:
         program.opaque("it runs its own arguments as a command", one.line)
     for scope, words, line in calls_of:
         before = len(program.passes)
-        for whole in passed_arguments.filled(one, words):
+        for whole in shell_tree.filled(one, words):
             shell_commands.judge(replace(by, words=whole, line=line))
         program.passes[before:] = [replace(new, function=scope, quiet=one.quiet) for new in program.passes[before:]]
 
@@ -105,12 +104,13 @@ def _walk(
     places: Sequence[TreePosition],
     known: KnownVariables,
     own: KnownVariables,
-    shifts: passed_arguments.Shifts,
+    shifts: shell_tree.Shifts,
     script: str,
 ) -> None:
     """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
     outside, last = False, None
-    held = shell_loops.status_variables(place.node for place in places)
+    tests = any(place.node.get("Type") == "IfClause" for place in places)
+    held = shell_loops.status_variables(place.node for place in places) if tests else set[str]()
     restarts = Restarts()
     everywhere = known
     for place in places:
@@ -125,7 +125,7 @@ def _walk(
         if not words:
             outside = outside or _emptied(place.node, known)
         if words:
-            outside = outside or called_programs.unsets(words)
+            outside = outside or (words[0] == "unset" and not JOB_ID_VARIABLES.isdisjoint(words[1:]))
             last = work_of(words) if is_work(words) else last
             shifts.pass_over(place, words)
     restarts.judge(program)
@@ -226,7 +226,7 @@ def _emptied(node: Node, known: KnownVariables) -> bool:
     """`SLURM_JOB_ID= srun ...`."""
     assigns = node.get("Assigns" if node.get("Type") == "CallExpr" else "Args", ())
     return node.get("Type") in {"CallExpr", "DeclClause"} and any(
-        (item.get("Name") or {}).get("Value") in called_programs.INSIDE
+        (item.get("Name") or {}).get("Value") in JOB_ID_VARIABLES
         and not item.get("Naked")
         and not fold(item.get("Value"), known)
         for item in assigns

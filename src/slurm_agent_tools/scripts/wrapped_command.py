@@ -105,6 +105,9 @@ _SSH_VALUED = "-p -i -l -o -F -J -L -R -D -W -w -b -c -e -I -m -O -Q -S"
 
 SSH = Wrapper(tuple(_SSH_VALUED.split()))
 
+JOB_ID_VARIABLES = frozenset({"SLURM_JOB_ID", "SLURM_JOBID"})
+"""Without them a command does not know that it runs in a job."""
+
 
 def placed(words: Sequence[str]) -> Sequence[str]:
     """The words of xargs and parallel with a sign in the place of what they put in, in front of a shell's text too."""
@@ -177,6 +180,18 @@ def behind(words: Sequence[str], position: int, wrapper: Wrapper) -> int:
         else:
             return position
     return position
+
+
+def takes_job_away(before: Sequence[str]) -> bool:
+    """Whether the words before a command are an `env` that takes the job's id away from it."""
+    cleared = any(word in {"-i", "-", "--ignore-environment"} for word in before)
+    named = any(
+        name in word
+        for word in before
+        for name in JOB_ID_VARIABLES
+        if word.startswith(("-u", "--unset", "SLURM_")) or word == name
+    )
+    return name_of(before[0]) == "env" and (cleared or named)
 
 
 # --- One command as it stands in a text -------------------------------------------------------------------------------

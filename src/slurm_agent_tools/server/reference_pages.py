@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.api.schemas import REPLIES, Schema, input_schema, output_schema
 from slurm_agent_tools.models import (
-    advice,
     decision,
     diagnosis_answer,
     history_answer,
@@ -28,7 +27,7 @@ from slurm_agent_tools.server.resources import RESOURCES
 from slurm_agent_tools.settings import FILE_NAME, Settings
 
 _MODELS = (
-    diagnosis_answer, decision, report, advice, result, history_answer, shapes, status_answer, submission_answer,
+    diagnosis_answer, decision, report, result, history_answer, shapes, status_answer, submission_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 

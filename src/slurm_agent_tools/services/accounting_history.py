@@ -12,11 +12,11 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.usage import usage
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, run_id_in
 from slurm_agent_tools.models.remembered_job import JobRecord, merged
 from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm import job_comment, merge
+from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.units import JobId
 
 DAYS = 30
@@ -112,7 +112,7 @@ def _record(context: ClusterContext, base: int, parts: Iterable[Job]) -> JobReco
         submitted=submitted,
         state=job.state,
         partition=job.partition,
-        run_id=job_comment.run_id(job.comment) if (job.comment or "").startswith(_OURS) else None,
+        run_id=run_id_in(job.comment) if (job.comment or "").startswith(_OURS) else None,
         started=job.started,
         ended=job.ended,
         exit_code=job.exit_code,

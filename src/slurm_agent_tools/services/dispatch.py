@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.decision import PinShown, decision_shown
-from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
+from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for
+from slurm_agent_tools.models.submission_answer import Advised, LogPaths, SubmitReply
 from slurm_agent_tools.services import present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
-from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.store.submissions import Decided, Submission
@@ -51,7 +49,7 @@ async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply 
     """
     now = context.clock.now()
     submission = Submission(
-        token=f"{job_comment.PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
+        token=f"{SUBMISSION_PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
         script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
         job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
         run_id=case.ask.run_id, requested=case.resources, files=case.reading.files,
@@ -63,7 +61,7 @@ async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply 
         return None
     try:
         sent = await context.slurm.submit(
-            [*options(case), f"--comment={job_comment.build(submission.token, submission.run_id)}"],
+            [*options(case), f"--comment={comment_for(submission.token, submission.run_id)}"],
             case.data, case.ask.args or (),
             cwd=context.there.root, env=job_environment(context),
         )  # fmt: skip

@@ -28,12 +28,12 @@ from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.shapes import Alert, RunningShown
 from slurm_agent_tools.services import project_paths
-from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.drift import parts
 from slurm_agent_tools.services.log_files import declared
 from slurm_agent_tools.services.log_paths import Kind, paths_of
 from slurm_agent_tools.slurm import node_list
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.occasional_questions import Use
 from slurm_agent_tools.slurm.queue import Queue

@@ -8,10 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, is_our_comment, token_in
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.store.submissions import GIVEN_UP, Phase, Submission
 from slurm_agent_tools.units import JobId
@@ -213,10 +212,10 @@ def _known(item: Submission, queued: tuple[Job, ...], past: Iterable[Job] | None
 def _match(item: Submission, among: Iterable[Job]) -> tuple[Job, ...]:
     """By its token; by id and name where there is none: not every accounting keeps comments."""
     rows = list(among)
-    by_token = tuple(job for job in rows if job_comment.token(job.comment) == item.token)
+    by_token = tuple(job for job in rows if token_in(job.comment) == item.token)
     return by_token or tuple(
         job for job in rows
-        if job.job_id.base == item.job_id and job.name == item.job_name and not job_comment.ours(job.comment)
+        if job.job_id.base == item.job_id and job.name == item.job_name and not is_our_comment(job.comment)
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from slurm_agent_tools.models.history_answer import (
 from slurm_agent_tools.models.job_sizing import JobSizing
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.scripts.effective_request import resolve
 from slurm_agent_tools.services import present, project_paths
 from slurm_agent_tools.services.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.services.context import ClusterContext

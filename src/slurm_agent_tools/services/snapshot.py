@@ -9,14 +9,13 @@ from functools import partial
 from typing import Literal
 
 from slurm_agent_tools.errors import UnknownJob
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, token_in
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
-from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm import job_comment
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 
@@ -84,7 +83,7 @@ async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submi
     if not pending:
         return ()
     shown = {job.job_id.base for job in mine}
-    tokens = {job_comment.token(job.comment) for job in mine}
+    tokens = {token_in(job.comment) for job in mine}
     return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 

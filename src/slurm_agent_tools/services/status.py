@@ -19,9 +19,9 @@ from slurm_agent_tools.models.shapes import Alert, ResultBrief, SectionError
 from slurm_agent_tools.models.status_answer import ClusterSection, DiskSection, PolicySection, SlurmSection, StatusReply
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.services import jobs, my_jobs, present, recovery
-from slurm_agent_tools.services.concurrent import ConcurrentQuestion, ask_all
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.slurm import controller_load
+from slurm_agent_tools.slurm import command_runner
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.questions import ClusterInfo
 from slurm_agent_tools.slurm.queue import Queue
@@ -87,7 +87,7 @@ class Answers:
         self.jobs: ConcurrentQuestion[SlurmSection] = ConcurrentQuestion(self._mine)
         self.managed: frozenset[int] = frozenset()
         self.unmanaged: list[Alert] = []
-        self.verdict = controller_load.CALM
+        self.verdict = command_runner.CALM
         self.closed = context.policy.policy.submissions == "off"
         self.lately = capacity.RecentWaits()
         self.results = ConcurrentQuestion(partial(_results, context))
@@ -266,7 +266,7 @@ def _crowded(pending: int) -> list[Alert]:
     return list(crowded(pending))
 
 
-def _slow(context: ClusterContext, verdict: controller_load.LoadVerdict) -> list[Alert]:
+def _slow(context: ClusterContext, verdict: command_runner.LoadVerdict) -> list[Alert]:
     """A controller that should be asked less."""
     if verdict.kind == "calm":
         return []

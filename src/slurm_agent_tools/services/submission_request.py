@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinShown, decision_shown
+from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.models.submission_answer import SubmitReply
+from slurm_agent_tools.models.submission_answer import Advised, SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.pins import offered
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import decisions, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
-from slurm_agent_tools.slurm import job_comment
 from slurm_agent_tools.units import parse_array, parse_time_limit
 
 
@@ -108,8 +107,8 @@ def _arguments(ask: SubmitJob) -> dict[str, str]:
     for index, word in enumerate(ask.args or ()):
         if "\0" in word:
             raise InputError(f"args[{index}]", word, "contains a NUL byte", hint="Remove it.")
-    if ask.run_id is not None and not job_comment.plain(ask.run_id):
-        hint = f"Use letters, digits and ._:@/+- only, at most {job_comment.LONGEST}."
+    if ask.run_id is not None and not is_plain_run_id(ask.run_id):
+        hint = f"Use letters, digits and ._:@/+- only, at most {LONGEST_RUN_ID}."
         raise InputError("run_id", ask.run_id, "does not go into the job's comment as it is", hint=hint)
     if ask.time_budget is not None:
         from slurm_agent_tools.insights.script_size import budget_seconds  # noqa: PLC0415 - few calls have one

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import anyio
 
 from slurm_agent_tools.errors import SlurmError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.slurm import job_comment, merge
+from slurm_agent_tools.models.job import Job, token_in
+from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.questions import SlurmQuestions
 from slurm_agent_tools.units import JobId
@@ -108,7 +108,7 @@ class SlurmClient(SlurmQuestions):
         if queued is not None:
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))
-        return next((job for job in seen if job_comment.token(job.comment) == token), None)
+        return next((job for job in seen if token_in(job.comment) == token), None)
 
 
 def _disputed(view: JobView) -> bool:

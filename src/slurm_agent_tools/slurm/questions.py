@@ -14,7 +14,7 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import controller_load, merge, partition_backdrop
+from slurm_agent_tools.slurm import command_runner, merge, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, sdiag, squeue
@@ -123,7 +123,7 @@ class SlurmQuestions(JobActions):
             user=user,
             mark=mark,
             accounting=self._accounting,
-            may=lambda: self.verdict == controller_load.CALM,
+            may=lambda: self.verdict == command_runner.CALM,
         )
 
     @property
@@ -150,16 +150,16 @@ class SlurmQuestions(JobActions):
     # --- sparing the controller --------------------------------------------------------------------------------------
 
     @property
-    def verdict(self) -> controller_load.LoadVerdict:
+    def verdict(self) -> command_runner.LoadVerdict:
         """How the controller answers now."""
-        return controller_load.judge_load(tuple(self._asker.answers), self._diagnosed)
+        return command_runner.judge_load(tuple(self._asker.answers), self._diagnosed)
 
     @property
     def age_limit(self) -> float:
         """How old a shared answer may be, in seconds: older where the controller is slow."""
         return min(_OLDEST, self.settings.cache_seconds * self.verdict.factor)
 
-    async def diagnose(self) -> controller_load.LoadVerdict:
+    async def diagnose(self) -> command_runner.LoadVerdict:
         """The verdict; where answers are slow the controller is asked why, at most every 5 minutes."""
         if any(answer.slow for answer in self._asker.answers):
             try:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
 
-from slurm_agent_tools.models.job import ACTIVE_STATES, Job
-from slurm_agent_tools.slurm import job_comment
+from slurm_agent_tools.models.job import ACTIVE_STATES, Job, token_in
 from slurm_agent_tools.slurm.commands.columns import state_word
 
 _FREE = ("\x1e(null)", "\x1e")  # how the head of a job ends that waits for no other
@@ -136,7 +135,7 @@ class Queue(Sequence[Job]):
         """The job with this submission's token in its comment."""
         comments = self._columns.comments
         rows = (row for row in self._rows if token in comments[row])
-        return next((self._job(row) for row in rows if job_comment.token(comments[row]) == token), None)
+        return next((self._job(row) for row in rows if token_in(comments[row]) == token), None)
 
 
 def _base(name: str) -> int:

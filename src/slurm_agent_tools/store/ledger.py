@@ -12,13 +12,22 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from slurm_agent_tools.models.advice import Advised
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.submission_answer import Advised
 from slurm_agent_tools.store import decision_log, submissions
-from slurm_agent_tools.store.column_text import from_text, to_text
 from slurm_agent_tools.store.database import Database
-from slurm_agent_tools.store.submissions import GIVEN_UP, OPEN_PHASES, Approval, Comparison, Decided, Owner, Submission
+from slurm_agent_tools.store.submissions import (
+    GIVEN_UP,
+    OPEN_PHASES,
+    Approval,
+    Comparison,
+    Decided,
+    Owner,
+    Submission,
+    from_text,
+    to_text,
+)
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.transport.local import SystemClock
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, TypeVar, cast
 
-from slurm_agent_tools.models.advice import Advised
+from pydantic import TypeAdapter
+
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.store.column_text import from_text
+from slurm_agent_tools.models.submission_answer import Advised
 from slurm_agent_tools.store.database import Database
 
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]
@@ -203,3 +206,29 @@ def _state(row: sqlite3.Row) -> str:
 
 def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+# --- Records as one column of the ledger ------------------------------------------------------------------------------
+
+
+_Record = TypeVar("_Record")
+
+
+def to_text(record: Any) -> str:
+    """A record as JSON, letters beyond ASCII escaped: a path may hold bytes that no encoding has."""
+    kept = (
+        dict(record)
+        if isinstance(record, Mapping)
+        else _adapter(cast("Hashable", type(record))).dump_python(record, mode="json")
+    )
+    return json.dumps(kept, sort_keys=True)
+
+
+def from_text(kind: type[_Record], text: str) -> _Record:
+    """The record of such a text."""
+    return _adapter(cast("Hashable", kind)).validate_python(json.loads(text))  # type: ignore[no-any-return]
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(cast("Any", kind))

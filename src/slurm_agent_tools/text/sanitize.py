@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
-
-from slurm_agent_tools.text.masking import MASK, mask, secret_value
 
 MAX_LINE, MAX_TEXT, MAX_ITEMS = 8_000, 120_000, 2_000
 
@@ -144,3 +144,182 @@ def _note(count: int, place: str, cuts: list[str]) -> None:
 def safe_name(text: str, *, limit: int = 60) -> str:
     """Letters, digits, dot, underscore and dash only, never empty, never starting with a dot or dash."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")[:limit] or "job"
+
+
+# --- Secrets: what they look like, and the same text without them. A net for accidents, not a wall --------------------
+
+
+MASK = "[masked]"
+
+_START = r"(?<![\w-])"
+
+_GAP = r"[\"']{0,2}[ \t]{0,4}"
+
+_OPEN = r"[ \t]{0,4}[\"']?"
+
+# Not a secret: nothing, a placeholder, a variable that is only named, a value of another type, or masked already.
+_REAL = r"(?!(?:none|null|true|false|required|yes|no|\*+|x{3,}|\.{3,})(?![\w.-])|[$<{%(\[*]|\[masked)"
+
+_MIXED = r"(?=[\w./+=~:-]{0,64}?\d)(?=[\w./+=~:-]{0,64}?[A-Za-z])"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One kind of secret. The groups `kept` and `kept2` of the pattern stay before the mask, `after` behind it."""
+
+    id: str
+    words: tuple[str, ...]
+    source: str
+    samples: tuple[str, str]
+    near_miss: str
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when it is needed first: most processes need few of them."""
+        return _compiled(self.source)
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def _row(name: str, words: str, pattern: str, samples: tuple[str, str], near_miss: str) -> Secret:
+    first, second = (sample.replace("¦", "") for sample in samples)
+    return Secret(name, tuple(words.split()), pattern, (first, second), near_miss)
+
+
+# A ¦ breaks each sample, so that nobody's search for leaked keys stumbles over this file.
+ROWS: tuple[Secret, ...] = (
+    _row("private-key", "private",
+         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+         r"(?:(?:\s|\\[nr])*(?:[A-Z][A-Za-z]{0,20}(?:-[A-Z][a-z]{0,20})?: [^\n]{0,100}\n|[A-Za-z0-9+/=]{16,}))*"
+         r"(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+         ("-----BEGIN OPENSSH ¦PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAA\nAAAB==\n-----END OPENSSH PRIVATE KEY-----",
+          "-----BEGIN RSA ¦PRIVATE KEY-----\\nMIIEowIBAAKCAQEA1234567890abcdef\\n-----END RSA PRIVATE KEY-----"),
+         "-----BEGIN PUBLIC KEY-----"),
+    _row("aws-key-id", "akia asia", r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
+         ("AKI¦AIOSFODNN7EXAMPLE", "id ASI¦A1234567890ABCDEF used"), "ASIAN_DATASET_V2"),
+    _row("github", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_\w{22,255})",
+         ("gh¦p_0123456789abcdefghijABCDEFGHIJ456789", "github¦_pat_11ABCDEFG0abcdefghijkl_mnopqr"),
+         "ghp_import finished"),
+    _row("own-token", "sat_", r"(?P<kept>sat_[0-9a-f]{16}_)[\w-]{43}",  # http/tokens.py; the id says which one
+         ("sat¦_0123456789abcdef_abcdefghijABCDEFGHIJ0123456789-_abcdefghijAB",
+          "curl -H x:sat¦_fedcba9876543210_0123456789012345678901234567890123456789012"),
+         "sat_score=0.93 of sat_2026_baseline"),
+    _row("gitlab", "glpat- glrt- gldt-", _START + r"gl(?:pat|rt|dt)-[\w-]{20,}",
+         ("glp¦at-abcdefghij0123456789", "token glr¦t-0123456789abcdefghij"), "glpat-short"),
+    _row("hugging-face", "hf_", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}",
+         ("hf¦_abcdefghijklmnopqrstuvwxyzABCDEF12", "url?t=hf¦_0123456789012345678901234567890123"),
+         "hf_hub_download took 3 s"),
+    _row("model-host", "sk- gsk_ r8_ nvapi- xai- wandb_v1_",
+         _START + r"(?:sk-(?=[\w-]{0,80}?\d)(?=[\w-]{0,80}?[A-Z])[\w-]{20,}"
+         r"|(?:gsk_|r8_|nvapi-|xai-|wandb_v1_)(?=[\w-]{0,80}?\d)[\w-]{24,})",
+         ("sk¦-proj-abcDEF1234567890abcdefghij", "key sk¦-ant-api03-ABCdef1234567890-abcdef"),
+         "sk-learn-pipeline-with-many-steps-2024"),
+    _row("slack", "xox hooks.slack.com",
+         r"(?<![A-Za-z0-9])xox[abeoprs]-[A-Za-z0-9-]{10,}|hooks\.slack\.com/services/[\w/]{10,}",
+         ("xox¦b-123456789012-abcdefABCDEF", "https://hooks.slack¦.com/services/T000/B000/abcdef123456"),
+         "xoxo-lovely"),
+    _row("package-host", "npm_ pypi-age dckr_pat_ age-secret-key-",
+         r"(?<![A-Za-z0-9])(?:npm_[A-Za-z0-9]{36}|pypi-AgE[\w-]{40,}|dckr_pat_[\w-]{20,}"
+         r"|AGE-SECRET-KEY-1[0-9A-Z]{40,})",
+         ("npm¦_0123456789abcdefghijABCDEFGHIJ456789", "dckr¦_pat_abcdefghij0123456789"), "npm_config_cache=/tmp"),
+    _row("payment-and-mail", "sk_live_ rk_live_ sg. aiza",
+         r"(?<![A-Za-z0-9])(?:[sr]k_live_[A-Za-z0-9]{16,}|SG\.[\w-]{16,64}\.[\w-]{16,}|AIza[\w-]{35})",
+         ("sk¦_live_abcdefghij0123456789", "AI¦za0123456789abcdefghijklmnopqrstuvwxy"), "sg.load(model.layers)"),
+    _row("json-web-token", "eyj", r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?",
+         ("SLURM_JWT eyJhbGciOiJIUzI1¦NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl", "eyJ0eXAiOiJKV1Qi¦fQ.eyJleHAiOjE3MDB9."),
+         "eyJhbGci is how such texts begin"),
+    _row("url-password", "://", r"(?P<kept>://[^\s/:@\"']{0,100}:)[^\s/\"']{1,200}(?P<after>@)",
+         ("postgres://me:hunt¦er2@db.local/x", "https://oauth2:abc¦def@git.example.org/r.git"),
+         "tcp://10.0.0.1:29500 rank@host"),
+    _row("signed-url", "sig= signature= security-token=",
+         r"(?i)(?P<kept>(?:[?&]sig|x-(?:amz|goog)-(?:signature|security-token))=)[\w%+/=.-]{16,}",
+         ("blob?se=2027&sig=abcd%2Fefgh¦ijklmnop%3D", "o?X-Amz-Signature=0123456789ab¦cdef0123456789abcdef"),
+         "sig=3.2 sigma"),
+    _row("authorization", "authorization bearer cookie",
+         r"(?i)(?P<kept>(?<![\w])(?:(?:proxy-)?authorization" + _GAP + r"[:=]" + _OPEN
+         + r"(?:(?:bearer|basic|token|negotiate|digest)[ \t]{1,4})?|(?:set-)?cookie:[ \t]{0,4}))"
+         r"(?!\[masked)[^\s\"',]{6,}|(?P<kept2>(?<![\w])bearer[ \t]{1,4})" + _MIXED + r"[\w.~+/=-]{16,}",
+         ("Authorization: Basic YWxpY2U6¦c2VjcmV0", "sent Bearer abcdef0123¦456789abcdef"),
+         "the bearer of good news arrived"),
+    _row("named-secret",
+         "password passwd passphrase passwort secret api_key api-key apikey access_key access-key accesskey account_key"
+         " accountkey private_key client_key encryption_key signing_key credential pgpass sshpass mysql_pwd"
+         " auth_key kaggle_key session_key sas_key wandb_key",
+         r"(?i)(?P<kept>(?:passw(?:or)?d|passphrase|passwort|secret|api[_-]?key|(?:access|account|private|client|"
+         r"encryption|signing|auth|kaggle|session|sas|wandb)[_-]?key|credentials?|pgpass(?:word)?|sshpass|mysql_pwd)"
+         + _GAP + r"(?:[:=]|=>)" + _OPEN + r")" + _REAL + r"[^\s\"',;&)}\]]{3,}",
+         ("export WANDB_API_KEY=0123456789¦abcdef0123456789abcdef01234567", '"db_password": "hunt¦er2!"'),
+         "password=$DB_PASSWORD"),
+    _row("named-token", "token jwt",
+         r"(?P<kept>(?:(?<![A-Za-z])(?:token|TOKEN|Token|jwt|JWT)|(?<=[a-z])Token)"
+         + _GAP + r"[:=]" + _OPEN + r")(?!\[masked)" + _MIXED + r"[\w./+=~-]{8,}",
+         ("HF_TOKEN=abc123de¦f456", "accessToken: 'x9y8z7w6¦v5u4'"),
+         "token_accuracy=0.93 max_tokens=4096 token: 123456"),
+    _row("option", "--password --passwd --token --api-key --secret --auth-token --access-token --passphrase sshpass",
+         r"(?P<kept>(?<![\w-])(?:--(?:password|passwd|passphrase|secret|api-key|(?:hf-|auth-|access-)?token)"
+         r"[ \t]{1,4}[\"']?"
+         r"|sshpass[ \t]{1,4}-p[ \t]{0,4}))" + _REAL + r"(?!-)[^\s\"']{4,}",
+         ("curl --token abc¦def12", "sshpass -p hunt¦er2 ssh host"), "--tokenizer gpt2 --max-tokens 4096"),
+    _row("login", "login -u --user",
+         r"(?P<kept>(?<![\w-])(?:login[ \t]{1,4}[^\s]{1,100}[ \t]{1,4}password[ \t]{1,4}"
+         r"|wandb[ \t]{1,4}login[ \t]{1,4}(?=[0-9a-f]{40})"
+         r"|curl[ \t][^\n]{0,200}?(?:-u|--user)[ \t]{1,4}[^\s:]{1,64}:))[^\s]{4,}",
+         ("machine h login me password hunt¦er2", "wandb login 0123456789abcdef0123¦456789abcdef01234567"),
+         "curl -u me https://host/x"),
+)  # fmt: skip
+
+_KEY = (
+    r"(?i)(?:^|[^a-z]|(?-i:(?<=[a-z])(?=[A-Z])))(?:passw(?:or)?d|passphrase|passwort|secret|api[_-]?key"
+    r"|(?:access|account|private|client|encryption|signing|auth|session|wandb|kaggle)[_-]?key|credentials?)$"
+)
+
+_TOKEN_KEY = r"(?:^|[^A-Za-z])(?:token|TOKEN|jwt|JWT)$|[a-z]Token$"  # noqa: S105 - a pattern
+
+_TOKEN = _MIXED + r"[\w./+=~:-]{8,}"
+
+_PLAIN = r"(?i)" + _REAL + r"."
+
+
+def mask(text: str) -> str:
+    """The text without what looks like a secret; the number of its lines stays."""
+    lowered = text.lower()
+    for row in ROWS:
+        if any(word in lowered for word in row.words):
+            text = row.pattern.sub(_hidden, text)
+    return text
+
+
+def _hidden(match: re.Match[str]) -> str:
+    parts = match.groupdict()
+    kept = parts.get("kept") or parts.get("kept2") or ""
+    return kept + MASK + (parts.get("after") or "") + "\n" * match[0].count("\n", len(kept))
+
+
+def secret_value(key: str, value: object) -> bool:
+    """True where a setting's name says that its value is a secret, and the value can be one."""
+    if not isinstance(value, str) or value == MASK:
+        return False
+    if _compiled(_KEY).search(key):
+        return _compiled(_PLAIN).match(value.strip()) is not None
+    return _compiled(_TOKEN_KEY).search(key) is not None and _compiled(_TOKEN).match(value) is not None
+
+
+def mask_settings(settings: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """(the same without secrets, the places `a.b[0]` where one was)."""
+    places: list[str] = []
+    return {key: _settled(key, value, key, places) for key, value in settings.items()}, places
+
+
+def _settled(key: str, value: object, place: str, places: list[str]) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _settled(str(name), inner, f"{place}.{name}", places) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_settled(key, inner, f"{place}[{index}]", places) for index, inner in enumerate(value)]
+    shown = MASK if secret_value(key, value) else mask(value) if isinstance(value, str) else value
+    if shown != value:
+        places.append(place)
+    return shown

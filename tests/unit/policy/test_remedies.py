@@ -27,9 +27,9 @@ from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
 from slurm_agent_tools.policy.rules.rule import Example, Rule, reason_for
-from slurm_agent_tools.scripts.effective_request import effective, pins_to_directives
+from slurm_agent_tools.scripts.directive_lines import pins_to_directives
+from slurm_agent_tools.scripts.effective_request import effective, resolve
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.scripts.resources_asked import resolve
 from slurm_agent_tools.units import parse_memory
 
 LOADED = load(shipped())

@@ -13,8 +13,8 @@ from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import directives
 from slurm_agent_tools.policy.rules.examples import FILE, asks
-from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective
+from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives
+from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.sbatch_options import NAMES
 
 CALLS = 800_000  # twice of what it takes

@@ -1,8 +1,13 @@
 import pytest
 
 from slurm_agent_tools.models.request import Pin
-from slurm_agent_tools.scripts.directive_lines import MAX_BYTES, read_directives
-from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective, pins_to_directives
+from slurm_agent_tools.scripts.directive_lines import (
+    MAX_BYTES,
+    arguments_to_directives,
+    pins_to_directives,
+    read_directives,
+)
+from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.sbatch_options import find_long, read
 
 GB = 2**30

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.scripts.effective_request import effective, words_to_directives
+from slurm_agent_tools.scripts.directive_lines import read_directives, words_to_directives
+from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.sbatch_crosscheck import differences
 
 ASKED = {"test-only": "set", "verbose": "1"}

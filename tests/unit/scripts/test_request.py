@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from slurm_agent_tools.models.request import JobRequest, Pin
-from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.scripts.effective_request import arguments_to_directives, effective, pins_to_directives
+from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, pins_to_directives, read_directives
+from slurm_agent_tools.scripts.effective_request import effective
 
 GIB = 2**30
 

@@ -4,8 +4,7 @@ import pytest
 
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.resources_asked import resolve
+from slurm_agent_tools.scripts.effective_request import effective, resolve
 
 GB = 2**30
 GPU = Partition(

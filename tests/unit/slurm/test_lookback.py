@@ -11,10 +11,10 @@ from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, US
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
-from slurm_agent_tools.models.job import PastWait
+from slurm_agent_tools.models.job import PastWait, comment_for, is_plain_run_id, run_id_in, token_in
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import job_comment, occasional_questions
+from slurm_agent_tools.slurm import occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct_waits
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
@@ -153,21 +153,21 @@ def test_an_accounting_that_is_away_is_an_error_and_no_empty_answer():
 
 @pytest.mark.parametrize("run_id", [None, "exp-7", "a:b", "mlflow/12@node.3+x_y"])
 def test_a_comment_holds_the_token_and_the_run_id(run_id: str | None):
-    made = job_comment.build("sat-0123456789abcdef", run_id)
-    assert job_comment.token(f"{made} ") == "sat-0123456789abcdef"
-    assert job_comment.run_id(made) == run_id
+    made = comment_for("sat-0123456789abcdef", run_id)
+    assert token_in(f"{made} ") == "sat-0123456789abcdef"
+    assert run_id_in(made) == run_id
 
 
 def test_a_comment_that_others_wrote_is_no_token_of_ours():
-    assert job_comment.token(None) is job_comment.run_id(None) is None
-    assert job_comment.token("sat-0123456789abcdef0") != "sat-0123456789abcdef"
-    assert job_comment.run_id("free words") is None
+    assert token_in(None) is run_id_in(None) is None
+    assert token_in("sat-0123456789abcdef0") != "sat-0123456789abcdef"
+    assert run_id_in("free words") is None
 
 
 @pytest.mark.parametrize("run_id", ["", "a b", "a\n", "a|b", "a=b", "é", "$(id)", "a'b", 'a"b', "x" * 101, "\x1f"])
 def test_a_run_id_of_other_signs_is_not_plain(run_id: str):
-    assert not job_comment.plain(run_id)
-    assert job_comment.plain("x" * 100)
+    assert not is_plain_run_id(run_id)
+    assert is_plain_run_id("x" * 100)
 
 
 # --- an accounting that gives no answer ----------------------------------------------------------------------------

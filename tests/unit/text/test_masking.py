@@ -3,7 +3,7 @@
 import pytest
 from tests.watchdog import ends
 
-from slurm_agent_tools.text.masking import MASK, ROWS, mask, mask_settings
+from slurm_agent_tools.text.sanitize import MASK, ROWS, mask, mask_settings
 
 ORDINARY = (
     "job 123456_7 on gpu[01-04], exit code 0:15",
