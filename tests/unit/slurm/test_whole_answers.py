@@ -1,0 +1,400 @@
+"""Whole records of what Slurm's commands answer, and what they say where a value is left out or cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from tests.unit.slurm.answers import done
+from tests.unit.slurm.clocks import START, US, accounted, queued
+from tests.unit.slurm.test_parsers import SHOWN, node
+
+from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.slurm import job_comment, node_list
+from slurm_agent_tools.slurm.commands import (
+    columns,
+    sacct,
+    sacct_waits,
+    scontrol,
+    scontrol_reservations,
+    sinfo,
+    squeue,
+)
+from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
+
+MIB, GIB = 2**20, 2**30
+AWAY = b"sacct: error: Connection refused"
+
+
+def at(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+# --- squeue -------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_row_of_the_queue():
+    [job] = squeue.parse(
+        done(
+            queued(
+                "5_3", "COMPLETING", raw=8, again=8, reason="Priority", start=START + 5, end=1_600_000_000,
+                limit="2:00", elapsed="1:30", nodes="cpu[1-2]", required_nodes="cpu1", node_count="2-3", cpus=6,
+                dependency="afterok:4", comment="sat-1", name="n", partition="long", user="bob",
+            )
+        )
+    )  # fmt: skip
+    assert job == Job(
+        parse_job_id("5_3"), "n", "COMPLETING", ("squeue",), raw_state="COMPLETING", user="bob", partition="long",
+        reason="Priority", submitted=at(START), started=at(START + 5), ended=at(1_600_000_000), elapsed_seconds=90,
+        nodes="cpu[1-2]", required_nodes="cpu1", dependency="afterok:4", comment="sat-1", raw_id=8,
+        resources=Resources(partition="long", nodes=2, cpus=6, time_limit_seconds=120),
+    )  # fmt: skip
+
+
+def test_what_is_told_of_a_row_that_cannot_be_read_is_short():
+    with pytest.raises(SlurmGarbled) as caught:
+        squeue.parse(done(b"x" * 5000))
+    assert "x" * 300 in caught.value.message
+    assert "x" * 301 not in caught.value.message
+    [job] = [squeue.parse(done(queued("5", cpus="many") + queued("6")))]
+    with pytest.raises(SlurmGarbled, match="many"):
+        job.jobs([5])
+    assert len(job.jobs([6])) == 1
+    assert job.jobs([]) == ()
+
+
+# --- sacct --------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_row_of_the_accounting():
+    row = accounted(
+        "5", "COMPLETED", "0:0", Comment=" sat-1 ", WorkDir="/p", QOS="normal", AdminComment="seen", NodeList="cpu1",
+        ReqTRES="cpu=2,mem=4G,node=1", AllocTRES="cpu=4,mem=8G,node=2,gres/gpu=2", Timelimit="01:00:00",
+        Eligible=START + 1, Reason="Priority", DerivedExitCode="3:9",
+    )  # fmt: skip
+    [job] = sacct.parse(done(row))
+    assert job == Job(
+        JobId(5), "train", "COMPLETED", ("sacct",), raw_state="COMPLETED", user="alice", partition="cpu", exit_code=0,
+        short_code=True, derived_exit_code=3, derived_signal=9, submitted=at(START), eligible=at(START + 1),
+        started=at(START), ended=at(START + 60), elapsed_seconds=60, nodes="cpu1", comment="sat-1", work_dir="/p",
+        raw_id=5, qos="normal", admin_comment="seen", requested=job.requested, allocated=job.allocated,
+        resources=Resources(
+            partition="cpu", nodes=2, cpus=4, gpus=2, memory_bytes=8 * GIB, memory_per_gpu_bytes=4 * GIB,
+            time_limit_seconds=3600,
+        ),
+    )  # fmt: skip
+    assert (job.requested, job.allocated) == (
+        {"cpu": 2, "mem": 4 * GIB, "node": 1},
+        {"cpu": 4, "mem": 8 * GIB, "node": 2, "gres/gpu": 2},
+    )
+
+
+@pytest.mark.parametrize("nodes", ["", "None assigned"])
+def test_what_the_accounting_does_not_know_of_a_job_is_none(nodes):
+    row = accounted("5", "PENDING", Start="Unknown", End="Unknown", NodeList=nodes, ElapsedRaw=0, JobIDRaw="")
+    [job] = sacct.parse(done(row))
+    assert (job.nodes, job.elapsed_seconds, job.raw_id, job.requested, job.allocated) == (None,) * 5
+    assert (job.exit_code, job.signal, job.short_code, job.derived_exit_code, job.ended) == (None,) * 5
+    assert job.resources == Resources(partition="cpu")
+
+
+def test_a_running_job_of_the_accounting_has_no_end_yet():
+    [job] = sacct.parse(done(accounted("5", "RUNNING", "1:9", DerivedExitCode="2:3")))
+    assert (job.ended, job.exit_code, job.signal, job.derived_exit_code, job.derived_signal) == (None,) * 5
+    assert job.elapsed_seconds == 60
+
+
+def test_an_accounting_that_is_away_is_an_error_though_it_ended_well():
+    for parse in (sacct.parse, sacct_waits.parse):
+        with pytest.raises(SlurmUnreachable, match="Connection refused") as caught:
+            parse(done(b"", AWAY, 0))
+        assert "again" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10, 100, 1000, 10_000])
+def test_the_wider_window_is_as_long_as_it_may_be(rows):
+    hours = sacct_waits.wider(rows)
+    fits = [one for one in sacct_waits.WINDOWS if rows * one <= sacct_waits.MOST * sacct_waits.FEW]
+    assert hours == (fits[0] if fits else None)
+    assert list(sacct_waits.WINDOWS) == sorted(sacct_waits.WINDOWS, reverse=True)
+
+
+def test_just_as_many_rows_as_are_looked_at_are_not_too_many():
+    longest = max(sacct_waits.WINDOWS)
+    rows, rest = divmod(sacct_waits.MOST * sacct_waits.FEW, longest)
+    assert sacct_waits.wider(rows) == longest
+    assert sacct_waits.wider(rows + 1) != longest
+    assert rest == 0 or sacct_waits.wider(rows) == longest
+
+
+# --- scontrol show job --------------------------------------------------------------------------------------------
+
+
+def shown(*changes: tuple[str, str]) -> Job:
+    text = SHOWN.format(name="a")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    [job] = scontrol.parse_jobs(done(text.encode()))
+    return job
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes", "gpus"),
+    [
+        ("TresPerJob=gres:gpu:2", 1, 2),
+        ("TresPerJob=gres:gpu:a100:2,gres:gpu:v100:1", 3, 3),
+        ("TresPerNode=gres:gpu:2", 3, 6),
+        ("TresPerNode=gres/gpu=2", 1, 2),
+        ("TresPerTask=cpu:2", 3, 0),
+    ],
+)
+def test_gpus_are_those_that_were_asked_for_where_the_accounting_counts_none(line, nodes, gpus):
+    job = shown(("TresPerJob=gres:gpu:2", line), (",gres/gpu=2", ""), ("mem=32G,node=1", f"mem=32G,node={nodes}"))
+    assert (job.resources.gpus, job.resources.nodes) == (gpus, nodes)
+
+
+def test_a_whole_record_of_a_held_job():
+    assert shown(("Priority=0 Nice=0", "Priority=0 Nice=7")) == Job(
+        JobId(7), "a", "PENDING", ("scontrol",), raw_state="PENDING", user="alice", partition="gpu",
+        reason="JobHeldUser", exit_code=None, submitted=at(100), nice=7, qos="normal", restarts=0, requeue=False,
+        comment="sat-1", work_dir="/p", stdout="/p/a b.out", stderr="/p/a b.err", command="/dev/stdin",
+        resources=Resources(
+            partition="gpu", nodes=1, cpus=4, gpus=2, memory_bytes=32 * GIB, memory_per_gpu_bytes=16 * GIB,
+            memory_per_node_bytes=32 * GIB, time_limit_seconds=1800,
+        ),
+        raw_id=7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "held"),
+    [
+        ([], True),
+        ([("JobHeldUser", "JobHeldAdmin")], True),
+        ([("JobHeldUser", "Priority")], False),
+        ([("JobHeldUser", "None")], False),
+        ([("PENDING", "RUNNING")], False),
+    ],
+)
+def test_a_job_is_held_while_it_waits_and_slurm_says_so(changes, held):
+    assert scontrol.granted((shown(*changes),)).held == held
+
+
+def test_what_was_granted_is_all_that_the_record_says():
+    job = shown(("Requeue=0", "Requeue=1"), ("Nice=0", "Nice=5"))
+    told = scontrol.granted((job, replace(job, name="other")))
+    assert (told.name, told.requeue, told.comment, told.qos, told.nice) == ("a", True, "sat-1", "normal", 5)
+    assert (told.stdout, told.stderr, told.resources) == ("/p/a b.out", "/p/a b.err", job.resources)
+
+
+# --- scontrol show partition and config ---------------------------------------------------------------------------
+
+PARTITION = (
+    "PartitionName=gpu AllowGroups=ALL Default=YES QoS=N/A DefaultTime=01:00:00 MaxNodes=4 MaxTime=1-00:00:00 "
+    "Nodes=g[1-4] OverSubscribe=EXCLUSIVE State=UP TotalCPUs=64 TotalNodes=4 JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=900 "
+    "DefMemPerCPU=100 MaxMemPerNode=2000 TRES=cpu=64,mem=4G,node=4,gres/gpu=8"
+)
+
+
+def partition(*changes: tuple[str, str]) -> Partition:
+    text = PARTITION
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    [found] = scontrol.parse_partitions(done(f"\n{text}\n\n".encode()))
+    return found
+
+
+def test_a_whole_partition():
+    assert partition() == Partition(
+        "gpu", "UP", default=True, nodes=4, max_time_seconds=86_400, default_time_seconds=3600, max_nodes=4,
+        def_mem_per_cpu=100 * MIB, def_mem_per_gpu=900 * MIB, max_mem_per_node=2000 * MIB, exclusive=True,
+        total_cpus=64, total_gpus=8,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "value"),
+    [
+        ("MaxTime=1-00:00:00", "MaxTime=UNLIMITED", "max_time_seconds", None),
+        ("DefaultTime=01:00:00", "DefaultTime=NONE", "default_time_seconds", None),
+        ("MaxNodes=4", "MaxNodes=UNLIMITED", "max_nodes", None),
+        ("Default=YES", "Default=NO", "default", False),
+        ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO", "exclusive", False),
+        ("OverSubscribe=EXCLUSIVE", "OverSubscribe=NO Exclusive=NODE", "exclusive", True),
+        ("DefMemPerCPU=100", "DefMemPerCPU=UNLIMITED", "def_mem_per_cpu", None),
+        ("DefMemPerCPU=100", "DefMemPerNode=100", "def_mem_per_node", 100 * MIB),
+        ("MaxMemPerNode=2000", "MaxMemPerCPU=50", "max_mem_per_cpu", 50 * MIB),
+        ("DefMemPerGPU=900", "DefX=1", "def_mem_per_gpu", None),
+        ("TRES=cpu=64,mem=4G,node=4,gres/gpu=8", "TRES=(null)", "total_gpus", 0),
+        (",gres/gpu=8", "", "total_gpus", 0),
+        ("State=UP", "State=DRAIN", "state", "DRAIN"),
+    ],
+)
+def test_a_value_of_a_partition_is_what_it_says_or_not_known(old, new, field, value):
+    assert getattr(partition((old, new)), field) == value
+
+
+@pytest.mark.parametrize("broken", [("TotalNodes=4", "Total=4"), ("TotalCPUs=64", "TotalCPUs=x")])
+def test_a_partition_that_cannot_be_read_is_an_error_that_names_what(broken):
+    with pytest.raises(SlurmGarbled, match="scontrol"):
+        scontrol.parse_partitions(done(PARTITION.replace(*broken).encode(), argv=scontrol.partitions_argv()))
+
+
+BARE = [("DefMemPerCPU=100 ", ""), ("MaxMemPerNode=2000 ", ""), (",DefMemPerGPU=900", "")]
+
+
+@pytest.mark.parametrize(
+    ("stated", "config", "wanted"),
+    [
+        ({}, {"DefMemPerCPU": "7", "MaxMemPerCPU": "9"}, (7, None, 9, None)),
+        ({}, {"DefMemPerNode": "7", "MaxMemPerNode": "9"}, (None, 7, None, 9)),
+        ({"def_mem_per_cpu": 1}, {"DefMemPerNode": "7", "MaxMemPerNode": "9"}, (1, None, None, 9)),
+        ({"def_mem_per_node": 1}, {"DefMemPerCPU": "7"}, (None, 1, None, None)),
+        ({"max_mem_per_cpu": 1}, {"MaxMemPerNode": "9", "DefMemPerCPU": "7"}, (7, None, 1, None)),
+        ({"max_mem_per_node": 1}, {"MaxMemPerCPU": "9"}, (None, None, None, 1)),
+    ],
+)
+def test_the_clusters_memory_counts_where_a_partition_states_none(stated, config, wanted):
+    part = replace(partition(*BARE), **{name: size * MIB for name, size in stated.items()})
+    found = scontrol.with_defaults(part, config)
+    told = (found.def_mem_per_cpu, found.def_mem_per_node, found.max_mem_per_cpu, found.max_mem_per_node)
+    assert told == tuple(None if size is None else size * MIB for size in wanted)
+
+
+def test_the_clusters_memory_per_gpu_counts_where_a_partition_states_none():
+    config = {"JobDefaults": "DefCpuPerGPU=2,DefMemPerGPU=300"}
+    assert scontrol.with_defaults(partition(*BARE), config).def_mem_per_gpu == 300 * MIB
+    assert scontrol.with_defaults(partition(), config).def_mem_per_gpu == 900 * MIB
+    assert scontrol.with_defaults(partition(*BARE), {}).def_mem_per_gpu is None
+
+
+def test_a_configuration_is_key_and_value_and_names_its_cluster():
+    text = b"Configuration data as of now\nClusterName             = lab\nSlurmctldHost[0]        = h\nEmpty  = \n"
+    assert scontrol.parse_config(done(text)) == {"ClusterName": "lab", "Empty": ""}
+    with pytest.raises(SlurmGarbled, match="no ClusterName"):
+        scontrol.parse_config(done(b"Other = 1\n"))
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "error", "words"),
+    [
+        (1, b"Invalid job id specified", SlurmRefused, "Slurm refused scontrol release: Invalid job id"),
+        (1, AWAY, SlurmUncertain, "scontrol release got no answer: sacct"),
+        (None, b"", SlurmUncertain, "scontrol release got no answer: time limit"),
+        (-9, b"", SlurmUncertain, "time limit"),
+    ],
+)
+def test_a_change_that_failed_was_refused_or_nobody_knows(code, stderr, error, words):
+    with pytest.raises(error, match=words):
+        scontrol.check_change(done(b"", stderr, code, argv=scontrol.release_argv(JobId(7))))
+    scontrol.check_change(done(b"", AWAY, 0))
+
+
+# --- sinfo --------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_node():
+    [found] = sinfo.parse(done(node("cpu01", "fan").replace(b"0/4/0/4", b"1/3/0/4")))
+    assert found == Node(
+        name="cpu01", state="idle", partitions=("cpu",), cpus=4, cpus_used=1, memory_bytes=8000 * MIB,
+        memory_free_bytes=7000 * MIB, gpus=2, gpus_used=1, gpu_types=("a100",), reason="fan", threads_per_core=2,
+    )  # fmt: skip
+
+
+def test_a_node_in_several_partitions_is_one_node():
+    rows = node("cpu01") + node("cpu02") + node("cpu01").replace(b"cpu ", b"gpu ")
+    assert [(one.name, one.partitions) for one in sinfo.parse(done(rows))] == [
+        ("cpu01", ("cpu", "gpu")),
+        ("cpu02", ("cpu",)),
+    ]
+
+
+@pytest.mark.parametrize("reason", ["", "none"])
+def test_what_sinfo_does_not_know_is_none(reason):
+    row = node("cpu01", reason).replace(b"7000", b"N/A ").replace(b"gpu:a100:2      ", b"(null)          ")
+    [found] = sinfo.parse(done(row))
+    assert (found.memory_free_bytes, found.reason, found.gpus, found.gpu_types) == (None, None, 0, ())
+
+
+def test_a_cell_of_sinfo_that_cannot_be_read_is_an_error_with_its_row():
+    with pytest.raises(SlurmGarbled, match="cpu01"):
+        sinfo.parse(done(node("cpu01").replace(b"0/4/0/4", b"0/4/4  ")))
+
+
+# --- reservations and names of nodes ------------------------------------------------------------------------------
+
+KEPT = (
+    "ReservationName=r StartTime={start} EndTime={end} Nodes={nodes} PartitionName={part} Flags={flags} Comment=Nodes=x"
+)
+
+
+def reserved(**changes: str):
+    cells = {"start": "100", "end": "200", "nodes": "cpu[1-2]", "part": "cpu", "flags": "MAINT,DAILY"} | changes
+    return scontrol_reservations.parse(done(f"No header\n{KEPT.format(**cells)}\n".encode()))
+
+
+def test_a_reservation_is_whom_and_when_its_nodes_are_kept_for():
+    [one] = reserved()
+    assert (one.name, one.start, one.end, one.partition) == ("r", at(100), at(200), "cpu")
+    assert (one.nodes, one.flags) == ({"cpu1", "cpu2"}, {"MAINT", "DAILY"})
+
+
+@pytest.mark.parametrize("nodes", ["", "(null)"])
+def test_a_reservation_may_name_no_nodes_no_partition_and_no_flags(nodes):
+    [one] = reserved(nodes=nodes, part="(null)", flags="")
+    assert (one.nodes, one.partition, one.flags) == (frozenset(), None, frozenset())
+
+
+@pytest.mark.parametrize("missing", ["start", "end"])
+def test_a_reservation_without_one_of_its_times_is_left_out(missing):
+    assert reserved(**{missing: "Unknown"}) == ()
+
+
+@pytest.mark.parametrize("text", ["a[" + "x" * 200 + "]", "a b" + "c" * 200, "a[9-1]" + "c" * 200])
+def test_what_is_no_list_of_nodes_is_told_shortly(text):
+    with pytest.raises(ValueError, match="not a ") as caught:
+        node_list.expand(text)
+    assert text[:80] in str(caught.value)
+    assert text[:81] not in str(caught.value)
+    assert node_list.named(text) == node_list.named(None) == node_list.named("") == frozenset()
+    assert node_list.named("a[1-2]") == {"a1", "a2"}
+
+
+# --- tables and comments ------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_was_cut_is_an_error_that_says_so():
+    cut = replace(done(f"a{US}b{US}c\n".encode()), truncated=True)
+    with pytest.raises(SlurmGarbled, match="longer than can be read"):
+        columns.table(cut, ("a", "b", "c"), dict)
+
+
+def test_a_row_is_told_shortly():
+    with pytest.raises(SlurmGarbled) as caught:
+        columns.table(done(b"y" * 5000), ("a", "b"), dict)
+    assert "y" * 300 in caught.value.message
+    assert "y" * 301 not in caught.value.message
+
+
+def test_a_limit_without_an_end_is_known():
+    assert columns.time_limit("UNLIMITED") == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("comment", "token", "run_id", "ours"),
+    [
+        ("sat-0123456789abcdef:run 1", "sat-0123456789abcdef", "run 1", True),
+        ("(site) sat-0123456789abcdef", "sat-0123456789abcdef", None, True),
+        ("hand made:3", "hand made", "3", False),
+        ("", "", None, False),
+        (None, None, None, False),
+    ],
+)
+def test_a_comment_tells_whose_submission_it_was(comment, token, run_id, ours):
+    assert (job_comment.token(comment), job_comment.run_id(comment), job_comment.ours(comment)) == (token, run_id, ours)
