@@ -11,10 +11,10 @@ from tests.unit.slurm.clocks import START, US, accounted, queued
 from tests.unit.slurm.test_parsers import SHOWN, node
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, is_our_comment, run_id_in, token_in
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.slurm import job_comment, node_list
+from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.commands import (
     columns,
     sacct,
@@ -397,4 +397,4 @@ def test_a_limit_without_an_end_is_known():
     ],
 )
 def test_a_comment_tells_whose_submission_it_was(comment, token, run_id, ours):
-    assert (job_comment.token(comment), job_comment.run_id(comment), job_comment.ours(comment)) == (token, run_id, ours)
+    assert (token_in(comment), run_id_in(comment), is_our_comment(comment)) == (token, run_id, ours)
