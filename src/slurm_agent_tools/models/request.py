@@ -83,7 +83,7 @@ class Finding:
     rule: str
     what: str
     evidence: Evidence
-    level: Literal["deny", "approve", "warn"] = "deny"
+    level: Literal["deny", "approve", "justify", "warn"] = "deny"
 
 
 @dataclass(frozen=True, slots=True)

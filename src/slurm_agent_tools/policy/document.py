@@ -254,6 +254,9 @@ class Policy(Part):
         "on", description="off: no tool submits anything until a person switches it on again"
     )
     limits: Limits
+    nodes_for_people: Annotated[Level, Switch, Tighter.HARSHER] = Field(
+        "justify", description="What a job needs that keeps a node for a person: a notebook, a tunnel, sleep infinity"
+    )
     rules: Annotated[dict[str, Annotated[Level, Switch]], RuleLevels] = Field(
         default_factory=dict, description="What a violation of a rule means, instead of the rule's own answer"
     )

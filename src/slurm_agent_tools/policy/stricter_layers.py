@@ -20,6 +20,10 @@ class Tighter(Enum):
     HIGHER = "the larger number"
     BASE = "only what the base states"
     OFF = "off wins"
+    HARSHER = "the more severe level"
+
+
+_SEVERITY = ("off", "warn", "justify", "approve", "deny")
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -44,6 +48,9 @@ def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[
         elif Tighter.OFF in field.metadata:
             update[name] = "off"
             notes += [f"`{place}` cannot be loosened from off to on; ignored"] if old == "off" else []
+        elif Tighter.HARSHER in field.metadata:
+            update[name] = max(old, new, key=_SEVERITY.index)
+            notes += [f"`{place}` cannot be loosened from {old} to {new}; ignored"] if update[name] == old else []
         elif isinstance(old, dict):
             continue  # the levels of rules: policy.loading lays them over each other
         elif not isinstance(old, str):

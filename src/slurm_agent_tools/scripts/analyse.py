@@ -13,7 +13,17 @@ from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.scripts import reading_state
 from slurm_agent_tools.scripts.directive_lines import Header, arguments_to_directives, read_directives, unreadable
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.program import SETS_DEVICES, Effort, InnerText, Program, RunFile, TooLarge, cost, within
+from slurm_agent_tools.scripts.program import (
+    SETS_DEVICES,
+    Effort,
+    IdleCommand,
+    InnerText,
+    Program,
+    RunFile,
+    TooLarge,
+    cost,
+    within,
+)
 from slurm_agent_tools.scripts.reading_state import (
     SILENT,
     Answer,
@@ -78,7 +88,7 @@ def analyse(
     state = ReadingState(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
     _exports(state, request)
     if unreadable(data) is None:
-        lines = text.split("\n")
+        lines, state.text = text.split("\n"), text
         state.todo.append(TextToRead(reading_state.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
     _signals(state, request)
@@ -232,6 +242,8 @@ def _look(state: ReadingState, source: TextToRead, silent: tuple[str, ...] = SIL
 
 
 def _collect(state: ReadingState, program: Program, source: TextToRead, *, offset: int) -> None:
+    for idle in program.idles if source.depth == 0 or not _in_background(state) else ():
+        _idles(state, idle, source, offset)
     for rule, what, level, line in program.findings:
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
@@ -252,6 +264,18 @@ def _collect(state: ReadingState, program: Program, source: TextToRead, *, offse
     for text in program.texts:
         _queue(state, text, text.language, source, text.line + offset)
     state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
+
+
+def _in_background(state: ReadingState) -> bool:
+    """Whether the script starts anything in the background: another text may run there, however long it waits."""
+    return re.search(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])", state.text) is not None
+
+
+def _idles(state: ReadingState, idle: IdleCommand, source: TextToRead, offset: int) -> None:
+    """A command that the job comes to, and that only waits."""
+    end = ", also when its workers in the background have ended (`wait` ends with them)" if idle.workers else ""
+    what = f"it keeps the node and does nothing: {idle.shown}{end}"
+    state.find("interactive", what, source.evidence(idle.line + offset), "justify")
 
 
 def _queue(

@@ -19,16 +19,58 @@ ncat curl wget rsync scp ping nslookup host dig lsof ss netstat pg_isready redis
 nvidia-smi mkdir ln flock lockfile echo printf cat tail head wc awk sed cut tr date expr let export set unset
 local declare cd pushd popd break continue exit return shift wait trap touch rm mv cp find which type command
 module pip conda mamba git tar unzip gzip cmp diff md5sum sha256sum seq basename dirname hostname jq df du free
-uptime tee sync chmod bc source . eval
+uptime tee sync chmod bc source . eval top htop vmstat iostat mpstat pidstat sar dstat pmap numastat lscpu sensors
+nvtop gpustat rocm-smi amd-smi xpu-smi dcgmi nvitop w who last dmesg printenv sha1sum readlink realpath rmdir
+gdown aria2c axel lftp sftp gsutil azcopy rclone s3cmd s5cmd kaggle globus prefetch fasterq-dump ascp youtube-dl yt-dlp
 """
 
 _IDLE = frozenset(_IDLE_WORDS.split())
 
+# Programs that do other things, too: with one of these words behind their name they only fetch, send or install.
+_FETCHING = {
+    "aws": "s3 s3api",
+    "gcloud": "storage auth",
+    "modelscope": "download upload",
+    "dvc": "pull push fetch status",
+    "uv": "pip sync add lock",
+    "poetry": "install lock",
+    "npm": "ci install",
+    "docker": "pull push login info ps",
+    "podman": "pull push login info ps",
+    "apptainer": "pull push",
+    "singularity": "pull push",
+    "ollama": "pull list ps",
+    "datalad": "get clone update",
+    "wandb": "sync login offline online",
+    "hf": "download upload upload-large-folder auth cache env version",
+    "huggingface-cli": "download upload upload-large-folder login whoami scan-cache env version",
+}
+
+_OBSERVING_WORDS = "monitor monitoring usage stat stats log logger metrics track tracker heartbeat upload backup sync"
+
 
 def is_work(words: Sequence[str]) -> bool:
     """Whether a command is more than looking, waiting, printing or fetching."""
-    last = words[list(starts(words))[-1]] if words else ""
-    return bool(words) and name_of(last) not in _IDLE
+    if not words:
+        return False
+    own = list(starts(words))
+    last = name_of(words[own[-1]])
+    return last not in _IDLE and not any(_only_fetches(words[start:], last) for start in own)
+
+
+def _only_fetches(words: Sequence[str], last: str) -> bool:
+    """`aws s3 sync`, `apptainer pull`; and `python download_data.py`, as far as the names tell."""
+    known = _FETCHING.get(name_of(words[0]))
+    if known is not None:
+        return next((word for word in words[1:] if not word.startswith("-")), "") in known.split()
+    parts = _parts(words) if name_of(words[0]) == last and not {"-c", "-e"} & set(words) else []
+    return bool({"download", "downloader", "fetch", "prefetch"} & set(parts)) and _WORK.isdisjoint(parts)
+
+
+def observes(words: Sequence[str]) -> bool:
+    """Whether a command looks at the work of others, or sends away what came of it, as far as its name tells."""
+    parts = _parts(words)
+    return not _OBSERVING.isdisjoint(parts) and _WORK.isdisjoint(parts)
 
 
 def work_of(words: list[str]) -> tuple[str, ...]:
@@ -57,6 +99,8 @@ _QUESTIONS = frozenset(_QUESTION_WORDS.split())
 _WORK = frozenset(_WORK_WORDS.split())
 
 _TIDYING = frozenset(_TIDYING_WORDS.split())
+
+_OBSERVING = frozenset(_OBSERVING_WORDS.split())
 
 _ASKING = frozenset(_ASKING_WORDS.split())
 

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Level = Literal["deny", "approve", "warn"]
+Level = Literal["deny", "approve", "justify", "warn"]
 
 Language = Literal["shell", "python", "other"]
 
@@ -70,6 +70,19 @@ class PassedCommand:
     quiet: bool = False  # a function that nobody calls here: no word about it
 
 
+@dataclass(frozen=True, slots=True)
+class IdleCommand:
+    """A command that only waits: `endless`, `long` (an hour or more) or a `loop` without an end.
+
+    `workers`: the text started others in the background, for which `wait` would wait.
+    """
+
+    kind: Literal["endless", "long", "loop"]
+    shown: str
+    line: int
+    workers: bool = False
+
+
 @dataclass(slots=True)
 class Program:
     """What was found in one text. `written` is what it writes to files, None where that is computed."""
@@ -82,6 +95,7 @@ class Program:
     fetched: list[str] = field(default_factory=list)  # folders that come from elsewhere while it runs
     folders: list[str] = field(default_factory=list)  # that it changes to
     passes: list[PassedCommand] = field(default_factory=list)
+    idles: list[IdleCommand] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)  # what matters together with something else
 
     def find(self, rule: str, what: str, line: int, level: Level = "deny") -> None:

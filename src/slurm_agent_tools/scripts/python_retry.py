@@ -23,7 +23,8 @@ _WORK = re.compile(
 _COUNTERS = re.compile(r"_*(?:attempts?|retry|retries|try|tries|trial_no|again|restarts?|n_try|tr)\d*_*", re.IGNORECASE)
 
 _FETCHING = re.compile(
-    r"(?:^|\b)(?:curl|wget|rsync|scp|git|ping|nvidia-smi|squeue|sacct|sinfo|scontrol|pip|conda|apt|ls|cp|mv|tar|nc|ssh-add)\b"
+    r"(?:^|\b)(?:curl|wget|rsync|scp|git|ping|nvidia-smi|squeue|sacct|sinfo|scontrol|pip|conda|apt|ls|cp|mv|tar|nc|ssh-add"
+    r"|(?:hf|huggingface-cli)\s+(?:down|up)load|aws\s+s3|gsutil|gdown|aria2c|rclone|sftp|lftp|azcopy|kaggle|prefetch)\b"
 )
 
 _ASKING = frozenset(

@@ -112,6 +112,7 @@ class ReadingState:
     args: Sequence[str] | None
     folders: list[str]
     home: str = ""  # the folder of the script
+    text: str = ""  # of the script itself
     findings: list[Finding] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     written: dict[str, tuple[InnerText | None, TextToRead]] = field(default_factory=dict)

@@ -286,6 +286,20 @@ def _steps(call: Command) -> None:
     called_programs.steps(call.program, call.words, call.line, outside=call.outside)
 
 
+def _keeps(call: Command) -> None:
+    """Commands that may keep the node for a person."""
+    from slurm_agent_tools.scripts import kept_nodes  # noqa: PLC0415 - few scripts keep a node
+
+    kept_nodes.keeps(call)
+
+
+_KEEPING = """
+sleep tail ssh autossh jupyter jupyter-lab jupyter-notebook jupyter-server jupyterlab jupyterhub-singleuser marimo
+code-server openvscode-server code code-insiders cursor screen tmux zellij tmate ttyd gotty vncserver tigervncserver
+Xvnc Xtigervnc x11vnc x0vncserver websockify novnc_proxy rserver rstudio-server rstudio sshd dropbear mosh-server ngrok
+cloudflared bore
+"""
+
 _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(SHELLS, called_programs.shell),
     **dict.fromkeys(("source", "."), _source),
@@ -301,8 +315,8 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(("sed", "patch"), edits),
     "perl": _perl,
     "hash": hashes,
-    "tmux": called_programs.tmux,
-    **dict.fromkeys(("papermill", "jupyter"), called_programs.notebook),
+    "papermill": called_programs.notebook,
+    **dict.fromkeys(_KEEPING.split(), _keeps),
     **dict.fromkeys(("cd", "pushd"), changes),
     **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
     **dict.fromkeys(("make", "gmake"), workflow_files.makes),
@@ -312,7 +326,6 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     "scontrol": _controls,
     "scancel": _cancels,
     "srun": _steps,
-    "ssh": called_programs.ssh,
     "eval": called_programs.evaluate,
     "trap": called_programs.trap,
     "alias": called_programs.alias,

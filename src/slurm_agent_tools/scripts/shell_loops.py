@@ -9,8 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from slurm_agent_tools.scripts.job_work import asks_readiness, is_work, makes_progress, only_waits, work_of
-from slurm_agent_tools.scripts.program import Program
+from slurm_agent_tools.scripts.job_work import (
+    asks_readiness,
+    is_work,
+    makes_progress,
+    observes,
+    only_waits,
+    work_of,
+)
+from slurm_agent_tools.scripts.program import IdleCommand, Program
 from slurm_agent_tools.scripts.shell_tree import calls, flatten, inside, words_of
 from slurm_agent_tools.scripts.shell_words import KnownVariables, Node, expand, fold, line_of
 
@@ -23,6 +30,9 @@ def judge_loop(program: Program, node: Node, known: KnownVariables) -> None:
     """A while, until or for loop."""
     body, condition = node.get("Do", []), node.get("Cond", [])
     watched = _variables(condition)
+    if _idles(node, known):
+        program.idles.append(IdleCommand("loop", "a loop without an end", line_of(node)))
+        return
     if only_waits(node, known, is_work):
         return
     found = (
@@ -147,11 +157,34 @@ def _iterates(condition: list[Node], body: list[Node], known: KnownVariables) ->
 
 
 def _repeats_for_ever(condition: list[Node], body: list[Node], known: KnownVariables, *, until: bool) -> bool:
-    """`while true; do work; done`, with nothing in it that could end it."""
-    words = list(calls(condition, known))
-    endless = words in ([["true"]], [[":"]]) if not until else words == [["false"]]
+    """`while true; do work; done`, with nothing in it that could end it. To look at other work is none."""
     inner = list(calls(body, known))
-    return endless and any(is_work(one) for one in inner) and not any(one[0] in _ENDING for one in inner)
+    worked = [one for one in inner if is_work(one)]
+    watches = all(observes(one) for one in worked) and any(one[0] == "sleep" for one in inner)
+    endless = _endless(condition, known, until=until) and not any(one[0] in _ENDING for one in inner)
+    return endless and bool(worked) and not watches
+
+
+def _endless(condition: list[Node], known: KnownVariables, *, until: bool) -> bool:
+    """`while true`, `while [ 1 ]`, `while ((1))`, `until false`."""
+    command = condition[0].get("Cmd") or {} if len(condition) == 1 else {}
+    if command.get("Type") in {"ArithmCmd", "TestClause"}:
+        return not until and re.fullmatch(r"[1-9]\d*|true", " ".join(_plain(command))) is not None
+    words = list(calls(condition, known))
+    return (
+        words in ([["true"]], [[":"]], [["[", "1", "]"]], [["[", "true", "]"]]) if not until else words == [["false"]]
+    )
+
+
+def _idles(node: Node, known: KnownVariables) -> bool:
+    """Whether a loop without an end only waits and looks, so that a job that comes to it keeps its nodes."""
+    body, condition = node.get("Do", []), node.get("Cond", [])
+    counted = (node.get("Loop") or {}).get("Type") == "CStyleLoop" and not (node.get("Loop") or {}).get("Cond")
+    if not (counted or (condition and _endless(condition, known, until=bool(node.get("Until"))))):
+        return False
+    inner = list(calls(body, known))
+    ends = _ENDING | {"kill", "scancel", "wait", "exec"}
+    return bool(inner) and not any(one[0] in ends or (is_work(one) and not observes(one)) for one in inner)
 
 
 def _ends_on_success(statement: Node, body: list[Node], watched: set[str], known: KnownVariables) -> bool:

@@ -52,9 +52,17 @@ def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "
         given = shell_tree.taken(known, shifts)
         _walk(program, places, known, own, shifts, script)
         _pass_on(program, places, known, own, given, script)
+        if program.idles:
+            _judge_idles(program, tree, known)
     except (TooLarge, RecursionError):
         program.opaque("the text is too large or nested too deeply to be read", 1)
     return program
+
+
+def _judge_idles(program: Program, tree: Node, known: KnownVariables) -> None:
+    from slurm_agent_tools.scripts import kept_nodes  # noqa: PLC0415 - few scripts keep a node
+
+    kept_nodes.judge_idles(program, tree, workers=any(is_work([name]) for name in known.started))
 
 
 def _pass_on(

@@ -219,17 +219,28 @@ def _or_reason(lower: str, measure: Measure, size: int) -> str:
 # --- The judgement over what a script was found to do -----------------------------------------------------------------
 
 
-_FINDING_SEVERITY: tuple[Outcome, ...] = ("warn", "approve", "deny")
+_FINDING_SEVERITY: tuple[Outcome, ...] = ("warn", "justify", "approve", "deny")
 
 
 def judge_findings(
-    rule: str, *, clean: str, why: str, mend: script_mending.Mend, advice: str
+    rule: str,
+    *,
+    clean: str,
+    why: str,
+    mend: script_mending.Mend,
+    advice: str,
+    justified: Callable[[Sequence[Finding], PlannedRequest, Policy], Judgement] | None = None,
 ) -> Callable[[PlannedRequest, Policy], Judgement]:
-    """A judgement over the findings for `rule`. `mend` makes the lines of the remedy, `advice` explains them."""
+    """A judgement over the findings for `rule`. `mend` makes the lines of the remedy, `advice` explains them.
 
-    def verdict(plan: PlannedRequest, _: Policy) -> Judgement:
+    `justified` judges instead where a finding is one that a written reason may be enough for.
+    """
+
+    def verdict(plan: PlannedRequest, policy: Policy) -> Judgement:
         reading = reading_of(plan)
         findings = [finding for finding in reading.findings if finding.rule == rule]
+        if justified is not None and any(finding.level == "justify" for finding in findings):
+            return justified(findings, plan, policy)
         return speak(reading, findings, why, mend, advice) if findings else passed(clean)
 
     return verdict

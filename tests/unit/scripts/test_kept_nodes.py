@@ -1,0 +1,110 @@
+"""Nodes that a job keeps for a person: told from the servers, pauses and logs that honest work needs."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.scripts.project import project, read
+
+WORKERS = "python a.py &\npython b.py &\n"
+
+KEPT = [
+    "sleep infinity",
+    "exec sleep inf",
+    "sleep 2h",
+    "sleep 1d 2h",
+    "srun sleep 100000",
+    "sleep infinity & wait",
+    "echo ready; if [ -f x ]; then tail -f /dev/null; fi",
+    "tail -F run.log",
+    "while true; do sleep 60; done",
+    "while :; do nvidia-smi; sleep 5; done",
+    "while [ 1 ]; do date; sleep 5; done",
+    "while ((1)); do sleep 5; done",
+    "for ((;;)); do sleep 1; done",
+    "until false; do sleep 1; done",
+    "idle() { while true; do sleep 9; done; }\nidle",
+    "bash -c 'sleep infinity'",
+    "jupyter lab --no-browser",
+    "jupyter-notebook --ip=0.0.0.0",
+    "python -m jupyterlab",
+    "python3 -m jupyter notebook",
+    "nohup jupyter lab &",
+    "srun singularity exec x.sif jupyter lab",
+    "code-server --bind-addr 0.0.0.0:80",
+    "code tunnel --name here",
+    "screen -dmS work",
+    "tmux new-session -d -s work",
+    "tmux",
+    "vncserver :1",
+    "Xvnc :1 &",
+    "rserver --www-port 8787",
+    "ssh -N -R 8888:localhost:8888 login",
+    "ssh -fNR 8888:localhost:8888 login",
+    "ssh -o RemoteForward=80 login",
+    "autossh -M 0 -R 1:localhost:2 login",
+    "/usr/sbin/sshd -D -p 2222",
+    "cloudflared tunnel --url http://localhost:80",
+]
+
+FREE = [
+    "sleep 600",
+    "sleep $WAIT",
+    "(sleep 23h; touch stop) &\npython train.py",
+    "sleep 8h &\npython train.py",
+    "(while true; do nvidia-smi >> gpu.log; sleep 60; done) &\npython train.py",
+    "while true; do nvidia-smi; sleep 60; done &\npython train.py",
+    "watch_gpu() { while true; do nvidia-smi; sleep 9; done; }\nwatch_gpu &\npython train.py",
+    "nohup bash -c 'while true; do free; sleep 9; done' &\npython train.py",
+    "while true; do curl -s localhost:80/health && break; sleep 5; done",
+    "while true; do if [ -f done ]; then exit 0; fi; sleep 5; done",
+    "while ps -p $PID; do sleep 3600; done",
+    "sleep infinity | ./server --stdin",
+    "tail -f run.log &\npython train.py",
+    "tail -f run.log --pid=$PID",
+    "tail -f run.log | grep -m1 ready",
+    "tail -n 5 run.log",
+    "jupyter nbconvert --execute a.ipynb",
+    "jupyter --version",
+    "jupyter kernelspec list",
+    "code --version",
+    "tmux kill-session -t x",
+    "tmux ls",
+    "screen -ls",
+    "vncserver -kill :1",
+    "ssh node1 hostname",
+    "ssh -N -L 5432:db:5432 login &",
+    "ssh node1 ls -R results",
+    "echo 'run jupyter lab yourself'",
+    "xvfb-run python render.py",
+    "pip install jupyter",
+]
+
+
+def kept(reading) -> list[str]:
+    return [finding.what for finding in reading.findings if finding.level == "justify"]
+
+
+@pytest.mark.parametrize("text", KEPT)
+async def test_a_node_that_is_kept_for_a_person_is_found(text: str):
+    reading = await read(text)
+
+    assert len(kept(reading)) == 1
+    assert {finding.rule for finding in reading.findings} == {"interactive"}
+
+
+@pytest.mark.parametrize("text", FREE)
+async def test_what_work_needs_keeps_no_node(text: str):
+    assert (await read(text)).findings == ()
+
+
+@pytest.mark.parametrize("idle", ["sleep infinity", "while true; do top -b -n 1; sleep 600; done", "tail -f /dev/null"])
+async def test_behind_workers_in_the_background_what_was_meant_is_wait(idle: str):
+    assert "`wait`" in kept(await read(WORKERS + idle))[0]
+    assert "`wait`" not in kept(await read(f"sleep 1 &\n{idle}"))[0]
+
+
+async def test_a_file_that_the_job_runs_may_keep_the_node_as_well():
+    files = project(hold__sh="#!/bin/bash\nsleep infinity\n")
+
+    assert kept(await read("./hold.sh", files))
+    assert not kept(await read("./hold.sh &\npython train.py", files))
