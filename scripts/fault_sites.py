@@ -2,7 +2,9 @@
 
 A fault is what a tired person writes: `<` for `<=`, a forgotten `not`, a branch that does nothing, an argument left
 out. No fault is put where nothing behaves otherwise by it: annotations, decorators, texts that are told to people or
-logs, and a rule's examples, which are tests themselves.
+logs, a rule's examples with all that only they use, which are tests themselves, the order in which `min` and `max` get
+what they compare and `find` the names of options, and how often a text is split of which only the first or last part is
+used.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ _OPPOSITE: dict[type[ast.operator], type[ast.operator]] = {
 }
 _UNTOUCHED_FIELDS = frozenset({"annotation", "returns", "decorator_list", "bases", "format_spec"})
 _UNTOUCHED_CALLS = frozenset({"Example", "ConfigDict", "TypeVar", "ContextVar", "cast", "get_logger"})
+_ORDERLESS = frozenset({"min", "max", "find"})
+_SPLITS = frozenset({"split", "rsplit"})
 _LOGS = frozenset({"debug", "info", "warning", "error"})
 _WIDTH = 110
 
@@ -140,18 +144,56 @@ def _list_of(parent: ast.AST, statement: ast.stmt) -> list[ast.stmt]:
 
 def sites(tree: ast.Module) -> list[Site]:
     """All faults that could be put into a module, always in the same order."""
-    return list(_Walk().inside(tree, tree.body[0] if tree.body else ast.Pass(), ""))
+    return list(_Walk(_for_examples(tree)).inside(tree, tree.body[0] if tree.body else ast.Pass(), ""))
+
+
+def _for_examples(tree: ast.Module) -> list[ast.stmt]:
+    """What an example of a rule is, and what stands in the module for the examples alone."""
+    named = {name: stmt for stmt in tree.body for name in _defined(stmt) if name.startswith("_")}
+    used = {name: set(_users(tree, name)) for name in named}
+    found: set[str] = set()
+    while more := {
+        name for name, users in used.items() if name not in found and users and users <= found | {"Example"}
+    }:
+        found |= more
+    return [stmt for stmt in tree.body if isinstance(stmt, ast.ClassDef) and stmt.name == "Example"] + [
+        named[name] for name in found
+    ]
+
+
+def _defined(stmt: ast.stmt) -> list[str]:
+    if isinstance(stmt, ast.FunctionDef):
+        return [stmt.name]
+    return [one.id for one in stmt.targets if isinstance(one, ast.Name)] if isinstance(stmt, ast.Assign) else []
+
+
+def _users(tree: ast.Module, name: str) -> Iterator[str]:
+    """Where in a module a name is read: in an `Example`, in what defines another name, or elsewhere ("")."""
+    for stmt in tree.body:
+        examples = [node for node in ast.walk(stmt) if isinstance(node, ast.Call) and _called(node) == "Example"]
+        inside = {id(node) for one in examples for node in ast.walk(one)}
+        for node in ast.walk(stmt):
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                yield "Example" if id(node) in inside else next(iter(_defined(stmt)), "")
+
+
+def _called(node: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 class _Walk:
     """Goes through a tree and names each place with its statement and its function."""
+
+    def __init__(self, left_out: Sequence[ast.stmt]) -> None:
+        self._left_out = left_out
 
     def inside(self, parent: ast.AST, statement: ast.stmt, function: str) -> Iterator[Site]:
         for field, value in ast.iter_fields(parent):
             if field in _UNTOUCHED_FIELDS:
                 continue
             for index, node in enumerate(value) if isinstance(value, list) else ((None, value),):
-                if isinstance(node, ast.AST) and not _untouched(node):
+                if isinstance(node, ast.AST) and not _untouched(node) and node not in self._left_out:
                     yield from self._at(parent, field, index, node, statement, function)
 
     def _at(
@@ -216,8 +258,10 @@ def _sums(_parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST]:
         yield ast.BinOp(copy.deepcopy(node.left), _OPPOSITE[type(node.op)](), copy.deepcopy(node.right))
 
 
-def _numbers(_parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Constant) and type(node.value) in {int, float}:
+def _numbers(parent: ast.AST, field: str, node: ast.AST) -> Iterator[ast.AST]:
+    often = isinstance(parent, ast.Call) and _called(parent) in _SPLITS and field == "args"
+    often |= isinstance(parent, ast.keyword) and parent.arg == "maxsplit"
+    if isinstance(node, ast.Constant) and type(node.value) in {int, float} and not often:
         yield ast.Constant(node.value + 1)
 
 
@@ -228,8 +272,8 @@ def _returns(_parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Return(ast.Constant(None))
 
 
-def _arguments(_parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST]:
-    if not isinstance(node, ast.Call):
+def _arguments(parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST]:
+    if not isinstance(node, ast.Call) or (isinstance(parent, ast.Subscript) and _called(node) in _SPLITS):
         return
     for index, argument in enumerate(node.args):
         if len(node.args) + len(node.keywords) > 1 and not _told(argument):
@@ -241,7 +285,7 @@ def _arguments(_parent: ast.AST, _field: str, node: ast.AST) -> Iterator[ast.AST
             shorter = copy.deepcopy(node)
             del shorter.keywords[index]
             yield shorter
-    for index in range(len(node.args) - 1):
+    for index in () if _called(node) in _ORDERLESS else range(len(node.args) - 1):
         swapped = copy.deepcopy(node)
         swapped.args[index : index + 2] = reversed(swapped.args[index : index + 2])
         yield swapped

@@ -40,6 +40,8 @@ def faults(sites):
         ("x = True", {"x = False"}),
         ("x = f(a, b)", {"x = f(b)", "x = f(a)", "x = f(b, a)"}),
         ("x = f(a, b=c)", {"x = f(b=c)", "x = f(a)"}),
+        ("x = min(a, b)", {"x = min(a)", "x = min(b)"}),
+        ("x = a.split(b, 1)", {"x = a.split(b)", "x = a.split(1)", "x = a.split(1, b)"}),
         ("x = [a for a in b if a]", {"x = [a for a in b if not a]"}),
         ("def f():\n    return a", {"def f():\n    return None"}),
         ("if a:\n    b", {"if not a:\n    b", "if a:\n    pass"}),
@@ -63,10 +65,18 @@ def test_every_kind_of_fault_is_put_where_it_can_be(sites, before, after):
         "_log.info('done', seconds=3)",
         "Example('two', gpus=2)",
         "f('a text for people')",
+        "_THREE = 3\n\ndef _two():\n    return (2, _THREE)\n\nrule((Example('two', _two()),))",
+        "class Example:\n    counted = True",
+        "a.split(' ', 1)[x]",
+        "a.split(' ', maxsplit=1)[x]",
     ],
 )
 def test_what_changes_no_behaviour_is_left_alone(sites, text):
     assert sites.sites(ast.parse(text)) == []
+
+
+def test_what_not_only_examples_use_is_not_left_alone(sites):
+    assert sites.sites(ast.parse("_TWO = 2\nf(Example('two', _TWO), _TWO)")) != []
 
 
 def test_a_seed_draws_the_same_again_and_another_seed_something_else(sites):

@@ -73,12 +73,10 @@ def _older(past: Job, now: Job) -> bool:
 
 
 def _end(now: Job, past: Job) -> dict[str, Any]:
-    """Exit facts: the controller has the wait status, the accounting who cancelled and the steps' worst code."""
+    """Exit facts: the controller has the wait status, the accounting the worst code of the steps."""
     found: dict[str, Any] = {}
-    if now.state in {past.state, "COMPLETING"}:
+    if now.state == past.state:
         found |= _worst_step(now, past)
-        if past.cancelled_by is not None:
-            found["cancelled_by"] = past.cancelled_by
         # Code and signal are one word: half of each would be an end that never was.
         other = (past.exit_code or past.signal) and not _fits(_status(now), _status(past))
         told = past if other or now.exit_code is None else now

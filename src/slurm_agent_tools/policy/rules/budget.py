@@ -108,7 +108,7 @@ def _within(
 ) -> Judgement:
     total = round(hours + before, 2)
     if total <= limit or hours == 0:
-        return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.", total, limit)
+        return passed(f"{span[:1].upper()}{span[1:]}: {total:g} of {limit:g} {unit} hours.")
     message = f"{total:g} {unit} hours in {span}, and beyond {limit:g} a person decides. {_WHY}"
     evidence = proof(request_of(plan).find("time", "array", "gpus", "ntasks", "cpus-per-task"))
     later = "Call get_status until less was asked for in the last 24 hours, then submit again."
@@ -132,14 +132,14 @@ def _counts(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
         message = f"{pending} pending jobs with this one, at most {most} are allowed. {_CROWD}"
         yield Judgement("deny", message, pending, most, _STARTED)
     elif most is not None:
-        yield passed(f"{pending} of {most} pending jobs.", pending, most)
+        yield passed(f"{pending} of {most} pending jobs.")
     daily, sent = policy.limits.max_daily_submissions, plan.live.submissions_today
     if daily is not None and sent >= daily:
         message = f"{sent} jobs were submitted in the last 24 hours, at most {daily} are allowed. {_CROWD}"
         remedy = "Call get_status until the oldest of them is 24 hours old, then submit again."
         yield Judgement("deny", message, sent, daily, remedy)
     elif daily is not None:
-        yield passed(f"{sent + 1} of {daily} submissions in 24 hours.", sent + 1, daily)
+        yield passed(f"{sent + 1} of {daily} submissions in 24 hours.")
 
 
 _FOUR = Resources(gpus=4, cpus=4, time_limit_seconds=2 * HOUR)

@@ -1,0 +1,172 @@
+"""What the files of a policy may be, who may have written them, and what is said where they are not that."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from slurm_agent_tools.errors import ConfigError, StorageError
+from slurm_agent_tools.policy import policy_files
+from slurm_agent_tools.policy.loading import MAX_BYTES, Base, LoadedPolicy, load, read, shipped
+
+
+def base(text: str, *layers: str) -> LoadedPolicy:
+    files = [(f"policies/{number}.yaml", layer.encode()) for number, layer in enumerate(layers)]
+    return load(shipped(), files, base=Base("site", "/etc/policy.yaml", text.encode()))
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_file_may_be_as_long_as_the_limit():
+    text = b"name: x\n"
+    longest = text + b"#" * (MAX_BYTES - len(text))
+    assert read("a.yaml", longest).data == {"name": "x"}
+    with pytest.raises(ConfigError) as caught:
+        read("a.yaml", longest + b"#")
+    assert (caught.value.field, caught.value.value) == ("a.yaml", MAX_BYTES + 1)
+    assert read("a.yaml", b"").data == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value", "words"),
+    [
+        ("limits: {max_concurrent_jobs: 0}\n", "limits.max_concurrent_jobs", 0, "line 1"),
+        ("version: '1'\nlimits:\n  gpus: {free: 4, justify: x}\n", "limits.gpus.justify", "x", "line 3"),
+        ("nonsense: 1\n", "nonsense", 1, "is not a field of a policy (/etc/policy.yaml, line 1)"),
+        ("defaults: {memory: 16}\n", "defaults.memory", 16, "with its unit"),
+        ("exceptions: [{rule: gpus, reason: agreed upon, until: 5}]\n", "exceptions.0.until", 5, "write a date"),
+    ],
+)
+def test_a_value_that_cannot_be_is_an_error_with_its_field_value_and_line(text, field, value, words):
+    with pytest.raises(ConfigError) as caught:
+        base(text)
+    assert (caught.value.field, caught.value.value) == (field, value)
+    assert words in caught.value.message
+    assert f"Correct `{field}`" in (caught.value.hint or "")
+
+
+def test_layers_floor_the_rules_at_the_harshest_of_them():
+    loaded = load(shipped(), [("a", b"rules: {opaque-code: deny}"), ("b", b"rules: {opaque-code: approve}")])
+    assert (loaded.floors, loaded.notes) == ({"opaque-code": "deny"}, ())
+    loose = load(shipped(), [("a", b"rules: {device-index: off, duplicate: warn, opaque-code: warn}")])
+    assert loose.floors == {}
+    assert len(loose.notes) == 3
+    over = base("rules: {opaque-code: warn}", "rules: {opaque-code: warn}")
+    assert (over.floors, over.notes) == ({"opaque-code": "warn"}, ())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(policy_files, "SITE", tmp_path / "etc/policy.yaml")
+    for name in ("home", "project", "etc"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_trust_is_written_for_its_owner_alone(home: Path):
+    policy_files.trust(home / "a.yaml", b"x")
+    record = policy_files.trust_record()
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (record, record.parent, record.parent.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+def test_trust_that_cannot_be_written_is_an_error_with_its_place_and_a_mend(home: Path):
+    (home / "home/.config").write_text("no folder")
+    with pytest.raises(StorageError, match="cannot write") as caught:
+        policy_files.trust(home / "a.yaml", b"x")
+    assert str(policy_files.trust_record()) in caught.value.message
+    assert "folder's owner" in (caught.value.hint or "")
+
+
+def test_a_trusted_policy_is_the_shipped_one_with_the_file_as_its_base(home: Path):
+    path = home / "a.yaml"
+    path.write_bytes(b"limits: {gpus: {free: 64, justify: 64}}\n")
+    content, loaded = policy_files.trustworthy(path)
+    assert (content, loaded.policy.limits.gpus.free) == (path.read_bytes(), 64)
+    assert loaded.layers == ("shipped", f"trusted {path}")
+
+
+def test_what_a_file_would_loosen_is_told_in_words(home: Path):
+    text = (
+        "limits: {gpus: {free: 64, justify: 64}, max_pending_jobs: 3}\nrules: {opaque-code: warn}\n"
+        "exceptions: [{rule: gpus, reason: agreed upon, until: 2027-01-31}]\n"
+    )
+    told = policy_files.loosened(base(text))
+    assert [line.split(":")[0] for line in told[:-2]] == ["limits.gpus", "limits.max_pending_jobs"]
+    assert told[1].endswith("none -> 3")
+    assert told[-2:] == ["rules.opaque-code: warn", "exception: gpus until 2027-01-31"]
+    assert policy_files.loosened(load(shipped())) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [(lambda path: path.write_text("{"), "is not a record of trust"), (lambda path: path.mkdir(), "is not a record of trust")],
+)  # fmt: skip
+def test_a_broken_record_of_trust_names_its_place_and_a_mend(home: Path, made, problem: str):
+    record = policy_files.trust_record()
+    record.parent.mkdir(parents=True)
+    made(record)
+    with pytest.raises(ConfigError) as caught:
+        policy_files.load_for(home / "project", None)
+    assert (caught.value.field, caught.value.value) == ("policy", str(record))
+    assert problem in caught.value.message
+    assert "policy trust FILE" in (caught.value.hint or "")
+
+
+def test_a_file_of_the_settings_that_is_not_there_is_an_error(home: Path):
+    with pytest.raises(ConfigError) as caught:
+        policy_files.load_for(home / "project", home / "none.yaml")
+    assert (caught.value.field, caught.value.value) == ("policy", str(home / "none.yaml"))
+    assert "cannot be read: No such file" in caught.value.message
+    assert "Mend or remove" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("owners", "fine"),
+    [([(0, 0o100644), (0, 0o40755)], True), ([(0, 0o100644), (0, 0o40775)], False), ([(0, 0o100646), (0, 0o40755)], False),
+     ([(5, 0o100644), (0, 0o40755)], False), ([(0, 0o100644), (5, 0o40755)], False), ([(None, 0o644)], False), ([(0, None)], False)],
+)  # fmt: skip
+def test_a_sites_file_and_its_folder_are_roots_alone(owners: Sequence[tuple[int | None, int | None]], fine: bool):
+    if fine:
+        policy_files.of_root_alone(owners, "/etc/x")
+        return
+    with pytest.raises(ConfigError) as caught:
+        policy_files.of_root_alone(owners, "/etc/x")
+    assert (caught.value.field, caught.value.value) == ("policy", "/etc/x")
+    assert "chown root" in (caught.value.hint or "")
+
+
+def test_a_sites_file_is_looked_at_with_its_folder_and_links_count_by_their_owner(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def owned(mode: int, folder: int = 0o40755, uid: int = 0):
+        def told(path: Path) -> SimpleNamespace:
+            return SimpleNamespace(st_uid=uid, st_mode=mode if path == policy_files.SITE else folder)
+
+        policy_files.SITE.write_bytes(b"limits: {gpus: {free: 64, justify: 64}}\n")
+        monkeypatch.setattr(Path, "lstat", told)
+
+    owned(stat.S_IFLNK | 0o777)
+    assert policy_files.load_for(home / "project", None).policy.limits.gpus.free == 64
+    for mode, folder, uid in ((0o100666, 0o40755, 0), (0o100644, 0o40777, 0), (0o100644, 0o40755, 7)):
+        owned(mode, folder, uid)
+        with pytest.raises(ConfigError, match="changed by others than root"):
+            policy_files.load_for(home / "project", None)
+
+
+def test_a_sites_file_that_cannot_be_looked_at_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "lstat", refused)
+    with pytest.raises(ConfigError) as caught:
+        policy_files.load_for(home / "project", None)
+    assert (caught.value.field, caught.value.value) == ("policy", str(policy_files.SITE))
+    assert "cannot be read: Permission denied" in caught.value.message
+    assert "administrator" in (caught.value.hint or "")
