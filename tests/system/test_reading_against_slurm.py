@@ -185,7 +185,7 @@ def test_a_held_job_shows_the_memory_gpus_nodes_and_tasks_that_were_computed(slu
     assume(not request.problems)
     job = submit(slurm, ["--hold", *words])
     assume(job is not None)
-    shown = scontrol.granted(scontrol.parse_jobs(slurm.run(scontrol.job_argv(JobId(int(job)))))).resources
+    shown = scontrol.parse_jobs(slurm.run(scontrol.job_argv(JobId(int(job)))))[0].resources
     slurm.run(["scancel", job])
     told = (words, shown, ours)
     assert (shown.array_tasks, shown.array_concurrency) == (ours.array_tasks, ours.array_concurrency), told

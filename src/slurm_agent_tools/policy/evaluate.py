@@ -67,23 +67,18 @@ class EvaluationContext:
     adds: bool = False
     size: int | None = None
 
-    @property
-    def offered(self) -> Mapping[str, Partition] | None:
-        """What the cluster offers, where that is known."""
-        return self.partitions if self.live is None else self.live.partitions
-
 
 def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decision:
     """The decision on a script, or on a file that is written without one. Raises InputError for a priority.
 
     The same script and context have the same decision.
     """
-    offered = context.offered
+    offered = context.partitions if context.live is None else context.live.partitions
     pinned, request, numbers = context.pinned or (), JobRequest(), context.numbers
     if script is not None:
         if context.pinned is None:
             pinned = pins(script.request, context.policy.policy, offered, context.priority)
-        request = with_pins(script.request, pinned)
+        request = _with_pins(script.request, pinned) if pinned else script.request
         script = replace(script, request=request)
         numbers = resolve(request, offered) if numbers is None else numbers
     plan = PlannedRequest(
@@ -103,10 +98,8 @@ def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decisi
     )
 
 
-def with_pins(request: JobRequest, pinned: Sequence[Pin]) -> JobRequest:
+def _with_pins(request: JobRequest, pinned: Sequence[Pin]) -> JobRequest:
     """The request with what was added to it."""
-    if not pinned:
-        return request
     return replace(
         effective([*request.directives, *pins_to_directives(pinned)]),
         problems=request.problems,

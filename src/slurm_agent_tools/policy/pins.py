@@ -8,6 +8,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin
 from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.scripts.effective_request import named
 from slurm_agent_tools.units import format_duration, format_memory, human_memory
 
 _MIB = 2**20
@@ -24,23 +25,13 @@ def pins(
 
     Raises InputError for a priority that the policy does not offer.
     """
-    chosen = _chosen(request, partitions)
+    chosen = named(request, partitions)
     gpus = _gpus(request, policy, chosen)
     found = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
     found += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
     if priority is not None:
         found.append(_priority_pin(request, policy, priority))
     return tuple(pin for pin in found if pin is not None)
-
-
-def _chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
-    """The partitions that the job may run in: those named, else the default one. Unknown ones are left out."""
-    if partitions is None:
-        return []
-    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
-    if not names:
-        return [partition for partition in partitions.values() if partition.default]
-    return [partitions[name] for name in names if name in partitions]
 
 
 def _states_gpus(request: JobRequest) -> bool:

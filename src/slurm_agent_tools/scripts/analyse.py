@@ -81,17 +81,19 @@ def analyse(
 ) -> Reading:
     """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
     header = read_directives(as_shown(data.decode("utf-8", "surrogateescape")).encode(), path)
-    header.problems += undecodable(data, path)
+    header.problems += [] if data.isascii() else undecodable(data, path)
     request = _request(header, arguments or {})
     text = data.decode("utf-8", "surrogateescape")
-    folders, home = _folders(path, request), posixpath.dirname(path)
+    home = posixpath.dirname(path)
+    folders = [folder for folder in (home, request.chdir or "") if folder]  # where relative paths may start
     state = ReadingState(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
     _exports(state, request)
     if unreadable(data) is None:
         lines, state.text = text.split("\n"), text
         state.todo.append(TextToRead(reading_state.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
-    _signals(state, request)
+    if "lightning" in state.notes and "no-requeue" not in state.notes:
+        _signals(state, request)
     return ScriptReading(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -113,11 +115,6 @@ def _request(header: Header, arguments: Mapping[str, str]) -> JobRequest:
     )
 
 
-def _folders(path: str, request: JobRequest) -> list[str]:
-    """Where relative paths may start: the folder of the script and --chdir."""
-    return [folder for folder in (posixpath.dirname(path), request.chdir or "") if folder]
-
-
 def _exports(state: ReadingState, request: JobRequest) -> None:
     for directive in request.find("export"):
         setting = SETS_DEVICES.search(directive.value or "")
@@ -127,8 +124,6 @@ def _exports(state: ReadingState, request: JobRequest) -> None:
 
 def _signals(state: ReadingState, request: JobRequest) -> None:
     """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
-    if "lightning" not in state.notes or "no-requeue" in state.notes:
-        return
     for directive in request.find("signal"):
         if re.search(r"USR1|\b10\b", directive.value or ""):
             what = "with this signal Lightning requeues the job by itself (auto_requeue)"
@@ -249,7 +244,8 @@ def _collect(state: ReadingState, program: Program, source: TextToRead, *, offse
     state.notes |= program.notes
     state.copied |= program.copied
     state.fetched += program.fetched[:16]
-    state.folders = list(dict.fromkeys((*state.folders, *reading_state.plain_folders(program.folders))))
+    if program.folders:
+        state.folders = list(dict.fromkeys((*state.folders, *reading_state.plain_folders(program.folders))))
     if len(state.folders) > MAX_FOLDERS:
         del state.folders[MAX_FOLDERS:]
         what = f"it changes to more than {MAX_FOLDERS} folders, where files that it runs may stand"

@@ -81,7 +81,10 @@ def effective(directives: Sequence[Directive]) -> JobRequest:
     if requeue:
         stated["requeue"] = requeue[-1].option == "requeue"
     request = JobRequest(directives=tuple(ordered), problems=tuple(problems), **stated)
-    return _cut(request)
+    if request.ntasks is None or request.nodes is None or request.nodes_max is None:
+        return request
+    most = request.ntasks  # sbatch takes away nodes for which there is no task (`-N4 -n2` asks for two)
+    return replace(request, nodes=min(request.nodes, most), nodes_max=min(request.nodes_max, most))
 
 
 def _problem(directive: Directive, text: str) -> Evidence:
@@ -97,14 +100,6 @@ def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> l
             newest = next(directive for directive in reversed(ordered) if directive.option in given)
             found.append(_problem(newest, f"--{' and --'.join(given)} exclude each other; keep one"))
     return found
-
-
-def _cut(request: JobRequest) -> JobRequest:
-    """sbatch takes away nodes for which there is no task (`-N4 -n2` asks for two)."""
-    if request.ntasks is None or request.nodes is None or request.nodes_max is None:
-        return request
-    most = request.ntasks
-    return replace(request, nodes=min(request.nodes, most), nodes_max=min(request.nodes_max, most))
 
 
 def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, Any]:
@@ -187,12 +182,12 @@ def chosen(request: JobRequest, partitions: Mapping[str, Partition] | None) -> P
 
 
 def named(request: JobRequest, partitions: Mapping[str, Partition] | None) -> list[Partition]:
-    """Every known partition that the job may run in."""
+    """Every known partition that the job may run in: those that it names, else the default one."""
     if partitions is None:
         return []
-    if request.partition is None:
+    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
+    if not names:
         return [partition for partition in partitions.values() if partition.default]
-    names = (name.strip() for name in request.partition.split(","))
     return [partitions[name] for name in names if name in partitions]
 
 
@@ -241,13 +236,6 @@ def _memory(request: JobRequest, shape: Geometry, partition: Partition | None) -
     return _defaults(request, shape, partition)
 
 
-def _on_node(shape: Geometry, partition: Partition | None) -> int:
-    """The fewest GPUs that a node of the job holds; all of the node's where it is taken whole."""
-    if shape.whole and partition is not None:
-        return max(shape.fewest_gpus, partition.gpus_per_node_min or partition.gpus_per_node)
-    return shape.fewest_gpus
-
-
 def _share(size: int, gpus: int) -> int | None:
     return -(-size // gpus) if gpus else None
 
@@ -268,7 +256,10 @@ def _per_gpu(size: int, shape: Geometry, partition: Partition | None) -> _Memory
 
 def _per_node(size: int, shape: Geometry, partition: Partition | None) -> _Memory:
     """Each node holds all of it. Nodes beyond the number of GPUs hold it for nothing."""
-    share = _share(size, _on_node(shape, partition))
+    fewest = shape.fewest_gpus
+    if shape.whole and partition is not None:  # it holds all GPUs of the node
+        fewest = max(fewest, partition.gpus_per_node_min or partition.gpus_per_node)
+    share = _share(size, fewest)
     idle = _share(size * shape.most_nodes, shape.gpus) if shape.most_nodes > shape.gpus else None
     return _Memory(size * shape.nodes, size, max(share or 0, idle or 0) or None)
 

@@ -44,6 +44,8 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
     fewest, most_gpus = _gpu_bounds(request, most, gpus, partition)
+    exclusive = request.find("exclusive")
+    alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
         nodes=nodes,
         most_nodes=most,
@@ -53,7 +55,7 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
         gpus=gpus,
         fewest_gpus=fewest,
         most_gpus=most_gpus,
-        whole=_whole(request, partition),
+        whole=alone or (partition is not None and partition.exclusive),
     )
 
 
@@ -222,9 +224,3 @@ def _cpus(request: JobRequest, nodes: int, tasks: int, gpus: int) -> int:
         cores_asked(request) * nodes,
     )
     return max(ways)
-
-
-def _whole(request: JobRequest, partition: Partition | None) -> bool:
-    stated = request.find("exclusive")
-    alone = bool(stated) and stated[-1].value in {None, "", "topo"}
-    return alone or (partition is not None and partition.exclusive)

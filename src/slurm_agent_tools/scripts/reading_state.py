@@ -27,7 +27,7 @@ def undecodable(data: bytes, path: str) -> list[Evidence]:
     """Options with bytes that are no UTF-8: what sbatch makes of them cannot be compared later."""
     what = "the line holds bytes that are no UTF-8 text"
     found = []
-    for number, line in enumerate(data.split(b"\n"), start=1) if not data.isascii() else ():
+    for number, line in enumerate(data.split(b"\n"), start=1):
         if line.startswith((b"#!", b"#SBATCH", b"#SLURM")) and "\ufffd" in line.decode("utf-8", "replace"):
             found.append(Evidence(path, number, f"{what}: {line.decode('utf-8', 'replace')[:200]}"))
     return found

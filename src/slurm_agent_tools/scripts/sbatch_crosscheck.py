@@ -54,18 +54,15 @@ def differences(request: JobRequest, shown: Sequence[Shown] | None) -> list[str]
         return [f"sbatch reads {len(shown)} components, the guard {request.components}"]
     if request.components > 1:
         return ["the options of several components cannot be compared"]
-    return _compared(_expected(request), shown[0], request)
+    return _compared(request, shown[0])
 
 
-def _expected(request: JobRequest) -> dict[str, Directive]:
+def _compared(request: JobRequest, shown: Shown) -> list[str]:
     """The last of each option, but for those that sbatch ignores in a script, and --hint beside what it excludes."""
-    found = {made.option: made for made in request.directives if made.option not in _ASKED | sbatch_options.EARLY}
-    if not found.keys().isdisjoint(_INSTEAD_OF_HINT):
-        found.pop("hint", None)
-    return found
-
-
-def _compared(expected: Mapping[str, Directive], shown: Shown, request: JobRequest) -> list[str]:
+    ignored = _ASKED | sbatch_options.EARLY
+    expected = {directive.option: directive for directive in request.directives if directive.option not in ignored}
+    if not expected.keys().isdisjoint(_INSTEAD_OF_HINT):
+        expected.pop("hint", None)
     seen = {_NAMES.get(name, name): text for name, text in shown.items() if name not in _ASKED}
     found = []
     for name in sorted(expected.keys() | seen.keys()):
@@ -85,7 +82,8 @@ def _said(text: str | None) -> str:
 def _same(made: Directive, seen: str, request: JobRequest) -> bool:
     for group in _SHARED:
         if made.option in group:
-            return _shared(request.find(*group)[-1]) == seen.lower()
+            last = request.find(*group)[-1]
+            return (last.value or last.option).lower() == seen.lower()
     if made.option in _PRESENT or (made.option in LAYOUT and request.find("hint")):
         return True  # --hint puts numbers of its own in the place of a layout
     text = _BARE.get(made.option, made.value or "") if not made.value else made.value
@@ -137,10 +135,6 @@ def _same_part(name: str, request: JobRequest, seen: str) -> bool:
 def _same_mincpus(request: JobRequest, text: str, seen: str) -> bool:
     """sbatch makes it at least the CPUs of one task."""
     return _both(int, seen) == max(int(text), request.cpus_per_task or 1)
-
-
-def _shared(last: Directive) -> str:
-    return (last.value or last.option).lower()
 
 
 def _both(form: Form, text: str) -> object:

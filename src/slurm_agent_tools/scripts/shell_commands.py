@@ -13,7 +13,16 @@ from slurm_agent_tools.scripts import called_programs, workflow_files
 from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
 from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
-from slurm_agent_tools.scripts.wrapped_command import SHELLS, Command, name_of, options, placed, starts, takes_job_away
+from slurm_agent_tools.scripts.wrapped_command import (
+    FILLING,
+    SHELLS,
+    Command,
+    filled_in,
+    name_of,
+    options,
+    starts,
+    takes_job_away,
+)
 
 
 def changes(call: Command) -> None:
@@ -104,6 +113,8 @@ _CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "re
 
 _APPENDING = frozenset({"xargs", "find", "parallel"})
 
+_PATTERN = re.compile(r"[*?\[]")
+
 _NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
 
 _LIBRARIES = re.compile(
@@ -117,7 +128,7 @@ _HANDED = re.compile(
 
 def judge(call: Command) -> None:
     """Look at a command, at each command that it starts, and at the settings among its words."""
-    words = placed(call.words)
+    words = filled_in(call.words) if call.name in FILLING else call.words
     appended = False
     for start in starts(words, call.known.passing - call.known.shifting):
         if words[start] == POSITIONAL:
@@ -131,7 +142,7 @@ def judge(call: Command) -> None:
 
 def _one(call: Command) -> None:
     first = call.words[0]
-    name = _meant(call.name)
+    name = _completed(call.name) if _PATTERN.search(call.name) else call.name
     meant = call.program.copied.get(name)
     if meant is not None and name not in _HANDLERS:
         name = name_of(meant)
@@ -154,9 +165,9 @@ def _one(call: Command) -> None:
         call.program.files.append(RunFile("run", first, call.line, call.given(1)))
 
 
-def _meant(name: str) -> str:
+def _completed(name: str) -> str:
     """A name with a pattern in it, as the shell would complete it to a command that matters."""
-    if not any(sign in name for sign in "*?[") or len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
+    if len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
         return name
     return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)
 

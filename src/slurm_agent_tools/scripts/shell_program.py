@@ -21,11 +21,10 @@ from slurm_agent_tools.scripts.shell_words import (
     UNKNOWN,
     KnownVariables,
     Node,
-    alternatives,
-    constants,
     expand,
     fold,
     line_of,
+    possible_commands,
     unreadable,
     variable,
 )
@@ -47,11 +46,12 @@ def read_shell(tree: Node, *, args: Sequence[str] | None = None, script: str = "
         known = learn(places, args)
         if zero is not None:
             known.texts["0"] = zero
-        own = shell_tree.local(known, args)
+        own = shell_tree.inside_functions(known, args) if known.functions else known
         shifts = shell_tree.shifts_before(tree, places, known)
-        given = shell_tree.taken(known, shifts)
+        passed = shell_tree.taken(known, shifts) if shifts.all else []
         _walk(program, places, known, own, shifts, script)
-        _pass_on(program, places, known, own, given, script)
+        if program.passes:
+            _pass_on(program, places, known, own, passed, script)
         if program.idles:
             _judge_idles(program, tree, known)
     except (TooLarge, RecursionError):
@@ -74,8 +74,6 @@ def _pass_on(
     script: str,
 ) -> None:
     """Judge what functions, and the text itself, run out of their arguments; what cannot be told is opaque."""
-    if not program.passes:
-        return
     called = [
         (place.function, words_of(place.node, known if place.function is None else own), line_of(place.node))
         for place in places
@@ -135,7 +133,8 @@ def _walk(
         if words:
             outside = outside or (words[0] == "unset" and not JOB_ID_VARIABLES.isdisjoint(words[1:]))
             last = work_of(words) if is_work(words) else last
-            shifts.pass_over(place, words)
+            if words[0] == "shift":
+                shifts.pass_over(place, words)
     restarts.judge(program)
 
 
@@ -193,12 +192,10 @@ def _computed(program: Program, node: Node, known: KnownVariables) -> None:
 def _called(program: Program, place: TreePosition, known: KnownVariables, script: str, *, outside: bool) -> None:
     node = place.node
     args = node.get("Args", ())
-    if not args:
-        return
-    words, line = words_of(node, known), line_of(node)
+    words, line = words_of(node, known) if args else [], line_of(node)
     if not words or not words[0]:
         return
-    name = name_of(words[0])
+    name, held_in = name_of(words[0]), variable(args[0])
     if name == "eval" and (
         shell_inputs.is_setup(list(args[1:]), known) or shell_inputs.is_getopt(list(args[1:]), known)
     ):
@@ -210,24 +207,17 @@ def _called(program: Program, place: TreePosition, known: KnownVariables, script
     for word in words[1:] if name in known.functions and "reference" in program.notes else ():
         program.sets(word, line)
     outside = outside or _emptied(node, known)
-    _printed(program, args[0], words[0], line)
-    if place.function is not None and (variable(args[0]) in {"@", "*", "1"} or words[0] == POSITIONAL):
+    if not words[0].strip(UNKNOWN) and any(part["Type"] == "CmdSubst" for part in args[0].get("Parts", ())):
+        program.opaque("it runs a command whose name another command prints", line)
+    if place.function is not None and (held_in in {"@", "*", "1"} or words[0] == POSITIONAL):
         program.passes.append(PassedCommand((POSITIONAL, *words[1:]), line, quiet=True))
         return
-    if place.function is None and (variable(args[0]) or "").isdecimal() and "" in known.shifting:
+    if place.function is None and (held_in or "").isdecimal() and "" in known.shifting:
         program.passes.append(PassedCommand((POSITIONAL, *words[1:]), line))
-    others = alternatives(args[0], known)
-    firsts = others if constants(args[0], known) else [words[0], *others]
-    for start in dict.fromkeys(firsts):
+    for start in [words[0]] if held_in is None else possible_commands(args[0], words[0], known):
         whole = [*start.split(), *words[1:]] if start != words[0] else words
         if whole:
             shell_commands.judge(Command(program, whole, line, known, script, outside))
-
-
-def _printed(program: Program, word: Node, text: str, line: int) -> None:
-    """`$(a command) ...`, where nothing is known of what it prints."""
-    if not text.strip(UNKNOWN) and any(part["Type"] == "CmdSubst" for part in word.get("Parts", ())):
-        program.opaque("it runs a command whose name another command prints", line)
 
 
 def _emptied(node: Node, known: KnownVariables) -> bool:

@@ -140,8 +140,7 @@ def learn(places: Sequence[TreePosition], args: Sequence[str] | None) -> KnownVa
             seen[name] += 1
             held[name].add(_parses(place.node, name, known))
             _note(known, name, value, first=seen[name] == 1, appended=appended)
-        _functions(place, known)
-        _started(place, known)
+        _note_command(place, known)
     known.parsed = (
         {name for name, kinds in held.items() if kinds == {True}} if "getopt" not in known.functions else set()
     )
@@ -243,17 +242,16 @@ def _by_command(node: Node, known: KnownVariables) -> Iterator[tuple[str, str | 
         yield words[2], UNKNOWN, False
 
 
-def _started(place: TreePosition, known: KnownVariables) -> None:
-    """`server &`."""
-    if place.node.get("Type") == "CallExpr" and place.node.get("Args") and (place.statement or {}).get("Background"):
-        known.started.add(name_of(fold(place.node["Args"][0], known)))
-
-
-def _functions(place: TreePosition, known: KnownVariables) -> None:
+def _note_command(place: TreePosition, known: KnownVariables) -> None:
+    """Functions, those that run their own arguments, and `server &`."""
     node = place.node
     if node.get("Type") == "FuncDecl":
         known.functions.add((node.get("Name") or {}).get("Value", ""))
-    elif node.get("Type") == "CallExpr" and place.function is not None and node.get("Args"):
+    if node.get("Type") != "CallExpr" or not node.get("Args"):
+        return
+    if (place.statement or {}).get("Background"):
+        known.started.add(name_of(fold(node["Args"][0], known)))
+    if place.function is not None:
         names = [variable(word) for word in node["Args"]]
         first = fold(node["Args"][0], known)
         runs = name_of(first) in RUNNING
@@ -283,7 +281,7 @@ class Shifts:
     sure: Counter[Scope] = field(default_factory=Counter)
 
     def pass_over(self, place: TreePosition, words: Sequence[str]) -> None:
-        """Count the shift that a command is."""
+        """Count a shift."""
         number = _number(words)
         if number is not None and id(place.node) in self.plain:
             self.sure[place.function] += number
@@ -307,7 +305,7 @@ class Shifts:
 
 
 def shifts_before(tree: Node, places: Sequence[TreePosition], known: KnownVariables) -> Shifts:
-    """The shifts of a text."""
+    """The shifts of a text, before any of them is passed."""
     bodies = [tree.get("Stmts", [])]
     bodies += [
         ((place.node.get("Body") or {}).get("Cmd") or {}).get("Stmts", [])
@@ -327,8 +325,6 @@ def shifts_before(tree: Node, places: Sequence[TreePosition], known: KnownVariab
 
 
 def _number(words: Sequence[str]) -> int | None:
-    if words[:1] != ["shift"]:
-        return None
     number = words[1] if len(words) > 1 else "1"
     return int(number) if number.isdecimal() and len(number) < 3 else None
 
@@ -360,7 +356,7 @@ def taken(known: KnownVariables, found: Shifts) -> list[str]:
     return known.lists.pop("@", [])
 
 
-def local(known: KnownVariables, args: Sequence[str] | None) -> KnownVariables:
+def inside_functions(known: KnownVariables, args: Sequence[str] | None) -> KnownVariables:
     """What is known inside of functions, whose arguments are their own and not those of the text."""
     if args is None or known.lists.get("@", list(args)) != list(args):
         return known  # nothing is known, or `set` put something in their place

@@ -127,7 +127,13 @@ def variable(word: Node | None) -> str | None:
     return name
 
 
-def alternatives(word: Node, known: KnownVariables) -> list[str]:
+def possible_commands(word: Node, text: str, known: KnownVariables) -> list[str]:
+    """Every command that a variable in the first place may mean; `text` is its one value, where it has one."""
+    others = _alternatives(word, known)
+    return others if _constants(word, known) else list(dict.fromkeys([text, *others]))
+
+
+def _alternatives(word: Node, known: KnownVariables) -> list[str]:
     """Every text that a word may be as far as it can be told: the values of a variable, its default, a reference."""
     name = variable(word)
     parts = word.get("Parts", ())
@@ -145,7 +151,7 @@ def alternatives(word: Node, known: KnownVariables) -> list[str]:
     return [text for text in dict.fromkeys(found) if text][:_MOST_VALUES]
 
 
-def constants(word: Node, known: KnownVariables) -> bool:
+def _constants(word: Node, known: KnownVariables) -> bool:
     """Whether a word is one variable that is only ever set to a few constants, such as true and false."""
     name = variable(word)
     parts = word.get("Parts", ())
@@ -168,9 +174,10 @@ def _listed(word: Node, known: KnownVariables) -> list[str] | None:
 def _part(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one answer for each kind of part
     match part["Type"]:
         case "Lit":
-            return _literal(part.get("Value", ""))
+            text: str = part.get("Value", "")  # a bare word, without its backslashes
+            return _ESCAPED.sub(lambda match: match[1].strip("\n"), text) if "\\" in text else text
         case "SglQuoted":
-            text: str = part.get("Value", "")
+            text = part.get("Value", "")
             return _ansi(text) if part.get("Dollar") else text
         case "DblQuoted":
             return "".join([_quoted(inner, known) for inner in part.get("Parts", ())])
@@ -184,11 +191,6 @@ def _part(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one answ
             return TAME
         case _:
             return UNKNOWN
-
-
-def _literal(text: str) -> str:
-    """A bare word without its backslashes."""
-    return _ESCAPED.sub(lambda found: found[1].strip("\n"), text) if "\\" in text else text
 
 
 def _quoted(part: Node, known: KnownVariables) -> str:

@@ -109,11 +109,12 @@ JOB_ID_VARIABLES = frozenset({"SLURM_JOB_ID", "SLURM_JOBID"})
 """Without them a command does not know that it runs in a job."""
 
 
-def placed(words: Sequence[str]) -> Sequence[str]:
-    """The words of xargs and parallel with a sign in the place of what they put in, in front of a shell's text too."""
-    name = name_of(words[0]) if words else ""
-    if name not in {"xargs", "parallel"}:
-        return words
+FILLING = frozenset({"xargs", "parallel"})
+"""They put words into the command that they start."""
+
+
+def filled_in(words: Sequence[str]) -> Sequence[str]:
+    """The words of one of these with a sign in the place of what it puts in, in front of a shell's text too."""
     mark = "{}"
     for index, word in enumerate(words[:-1]):
         if word in {"-I", "--replace"}:

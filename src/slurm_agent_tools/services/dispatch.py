@@ -15,7 +15,6 @@ from slurm_agent_tools.services import present, snapshot, submission_advice, ver
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
-from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId
 
@@ -137,7 +136,7 @@ async def proceed(context: ClusterContext, case: SubmissionRequest, submission: 
 
 
 async def _released(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Granted | None
+    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Job | None
 ) -> SubmitReply:
     """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
     await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
@@ -173,11 +172,8 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
 def _capped(case: SubmissionRequest) -> bool:
     """Whether the limit of concurrent jobs counts for this job: the policy's level did not let it go beyond."""
     (rule,) = (rule for rule in case.verdict.rules if rule.id == "concurrent-jobs")
-    return rule.outcome == "not_evaluated" or (rule.outcome == "pass" and not _beyond(rule.observed, rule.limit))
-
-
-def _beyond(observed: object, limit: object) -> bool:
-    return isinstance(observed, int) and isinstance(limit, int) and observed > limit
+    beyond = isinstance(rule.observed, int) and isinstance(rule.limit, int) and rule.observed > rule.limit
+    return rule.outcome == "not_evaluated" or (rule.outcome == "pass" and not beyond)
 
 
 async def report(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:

@@ -21,7 +21,7 @@ _LISTED = 10
 
 async def jobs_section(context: ClusterContext, active: Queue, over: Queue, managed: frozenset[int]) -> SlurmSection:
     """Counts over all jobs of this user; of many the guard's own (`managed`) and the newest are shown."""
-    taken = _taken(active, (await snapshot.reserved_slots(context, active)))
+    taken = _taken(active, snapshot.reserved_slots(await snapshot.unsettled(context, active)))
     limit = context.policy.policy.limits.max_concurrent_jobs
     shown = _chosen(active, managed, _SHOWN)
     ended = _chosen(over, managed, _SHOWN_OVER)

@@ -66,9 +66,9 @@ def resources(record: Resources) -> ResourcesShown:
         cpus=record.cpus,
         gpus=record.gpus,
         memory_bytes=record.memory_bytes,
-        memory=_memory(record.memory_bytes),
+        memory=None if record.memory_bytes is None else human_memory(record.memory_bytes),
         memory_per_gpu_bytes=record.memory_per_gpu_bytes,
-        memory_per_gpu=_memory(record.memory_per_gpu_bytes),
+        memory_per_gpu=None if record.memory_per_gpu_bytes is None else human_memory(record.memory_per_gpu_bytes),
         time_limit_seconds=record.time_limit_seconds,
         time_limit=None if record.time_limit_seconds is None else format_duration(record.time_limit_seconds),
         array_tasks=record.array_tasks,
@@ -89,10 +89,6 @@ def brief(record: Resources) -> str:
     said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
     place = f" to {record.partition}" if record.partition else ""
     return f"{place}{': ' if said else ''}{', '.join(said)}"
-
-
-def _memory(size: int | None) -> str | None:
-    return None if size is None else human_memory(size)
 
 
 def error(problem: AgentToolsError) -> ErrorInfo:

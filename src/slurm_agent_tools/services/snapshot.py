@@ -33,22 +33,10 @@ class Snapshot:
     active: tuple[Job, ...]
     unsettled: tuple[Submission, ...]
 
-    def claims(self) -> tuple[slots.Claim, ...]:
-        """What counts against the limit: the queue, and reservations for submissions whose fate is not known."""
-        return (*slots.claims(self.active), *self.reserved())
 
-    def reserved(self) -> tuple[slots.Claim, ...]:
-        """The places of submissions that the queue does not show and whose fate is not known."""
-        return _places(self.unsettled)
-
-
-def _places(items: Sequence[Submission]) -> tuple[slots.Claim, ...]:
-    return tuple(slots.Claim(-1 - index, item.slots) for index, item in enumerate(items))
-
-
-async def reserved_slots(context: ClusterContext, mine: Sequence[Job]) -> tuple[slots.Claim, ...]:
-    """The places of open submissions that these jobs do not hold."""
-    return _places(await unsettled(context, mine))
+def reserved_slots(unsettled: Sequence[Submission]) -> tuple[slots.Claim, ...]:
+    """The slots of submissions that the queue does not show and whose fate is not known."""
+    return tuple(slots.Claim(-1 - index, submission.slots) for index, submission in enumerate(unsettled))
 
 
 async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: bool) -> Snapshot:
@@ -91,7 +79,8 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
     """Everything that the policy wants to know, with this script's request counted in."""
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
-    now_claimed = snapshot.claims()
+    reserved = reserved_slots(snapshot.unsettled)
+    now_claimed = (*slots.claims(snapshot.active), *reserved)
     after = slots.waits_for(request.dependency)
     candidate = slots.Claim(_CANDIDATE, width, after)
     active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
@@ -110,7 +99,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
         takes_over=str(min(after)) if after and active_then < active_now + width else None,
         slots_after=active_then,
         history=before,
-        pending_after=slots.count((*waiting, *snapshot.reserved(), candidate)),
+        pending_after=slots.count((*waiting, *reserved, candidate)),
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
         cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),

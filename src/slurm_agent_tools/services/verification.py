@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import evaluate
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, context_of
-from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.store.submissions import DriftKind
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
@@ -102,7 +102,7 @@ def _spread(allowed: Sequence[Resources], now: Resources) -> float:
     return max(1.0, (now.nodes or 0) / counted) if counted else 1.0
 
 
-def differences(context: ClusterContext, case: SubmissionRequest, granted: Granted, script: bytes) -> list[str]:
+def differences(context: ClusterContext, case: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
     """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
     found = []
     if script != case.data:
@@ -117,7 +117,7 @@ def differences(context: ClusterContext, case: SubmissionRequest, granted: Grant
     return found + _harsher(context, case, granted)
 
 
-def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
+def priority(case: SubmissionRequest, granted: Job) -> list[str]:
     """A priority that was asked for and did not come. What the script alone asks for is its site's business."""
     if case.ask.priority == "low":
         asked = int(case.request.find("nice")[-1].value or 0)
@@ -128,7 +128,7 @@ def priority(case: SubmissionRequest, granted: Granted) -> list[str]:
     return []
 
 
-def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Granted) -> list[str]:
+def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Job) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
     evaluation = context_of(
         context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval,

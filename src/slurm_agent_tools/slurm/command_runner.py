@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
 from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.commands import sbatch, scontrol
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
-from slurm_agent_tools.slurm.commands.scontrol import Granted
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 from slurm_agent_tools.transport.base import Completed, Runner
 from slurm_agent_tools.units import JobId
@@ -66,10 +66,10 @@ def _kind(argv: Sequence[str]) -> str:
 
 
 class JobActions:
-    """The half of the client that submits and ends jobs."""
+    """The half of the client that submits and ends jobs. `changed` hears that the queue is no longer what it was."""
 
-    def __init__(self, asker: CommandRunner) -> None:
-        self._asker = asker
+    def __init__(self, asker: CommandRunner, changed: Callable[[], None]) -> None:
+        self._asker, self._changed = asker, changed
 
     async def test_only(
         self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
@@ -85,12 +85,15 @@ class JobActions:
         argv = sbatch.argv(options, args)
         return sbatch.parse(await self._asker.change(argv, stdin=script, cwd=cwd, env=env))
 
-    async def held(self, job_id: JobId) -> Granted:
-        """What Slurm made of a job. Raises SlurmUnreachable, and UnknownJob when it has forgotten it."""
+    async def held(self, job_id: JobId) -> Job:
+        """What Slurm made of a job that it holds, an array as a whole.
+
+        Raises SlurmUnreachable, and UnknownJob when Slurm has forgotten it.
+        """
         done = await self._asker.run(scontrol.job_argv(job_id))
         if scontrol.unknown(done):
             raise UnknownJob("job_id", str(job_id), "Slurm knows no such job any more")
-        return scontrol.granted(scontrol.parse_jobs(done))
+        return scontrol.parse_jobs(done)[0]
 
     async def batch_script(self, job_id: JobId) -> bytes:
         """The bytes of the script that Slurm holds. Raises SlurmError."""
@@ -101,11 +104,17 @@ class JobActions:
 
     async def release(self, job_id: JobId) -> None:
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
-        scontrol.check_change(await self._asker.change(scontrol.release_argv(job_id)))
+        try:
+            scontrol.check_change(await self._asker.change(scontrol.release_argv(job_id)))
+        finally:
+            self._changed()
 
     async def cancel(self, job_id: JobId) -> None:
         """Ask for its end; whether it came has to be looked at. Raises SlurmUncertain and SlurmRefused."""
-        scontrol.check_change(await self._asker.change(sbatch.cancel_argv(job_id)))
+        try:
+            scontrol.check_change(await self._asker.change(sbatch.cancel_argv(job_id)))
+        finally:
+            self._changed()
 
 
 KEPT = 6

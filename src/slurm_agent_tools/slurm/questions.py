@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from slurm_agent_tools.errors import SlurmError
@@ -83,8 +84,7 @@ class ClusterInfo:
     accounting: bool
 
 
-def _fresh_mark() -> str:
-    return secrets.token_hex(8)
+_FRESH_MARK = partial(secrets.token_hex, 8)
 
 
 class SlurmQuestions(JobActions):
@@ -97,13 +97,13 @@ class SlurmQuestions(JobActions):
         settings: SlurmSettings,
         *,
         user: str,
-        mark: Callable[[], str] = _fresh_mark,
+        mark: Callable[[], str] = _FRESH_MARK,
         backdrop: KeptBackdrop | None = None,
     ) -> None:
-        super().__init__(CommandRunner(runner, settings))
+        self._queue = SharedAnswer(clock, self._ask_queue)
+        super().__init__(CommandRunner(runner, settings), self._queue.changed)
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
-        self._queue = SharedAnswer(clock, self._ask_queue)
         self._partitions = SharedAnswer(clock, self._ask_partitions)
         self._backdrop = backdrop or KeptBackdrop()
         self._nodes = SharedAnswer(clock, self._ask_nodes)
@@ -130,22 +130,6 @@ class SlurmQuestions(JobActions):
     def calls(self) -> Counter[str]:
         """Slurm's commands so far, by kind."""
         return self._asker.calls
-
-    # --- what a change makes old -------------------------------------------------------------------------------------
-
-    async def release(self, job_id: JobId) -> None:
-        """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
-        try:
-            await super().release(job_id)
-        finally:
-            self._queue.changed()
-
-    async def cancel(self, job_id: JobId) -> None:
-        """Ask for its end; whether it came has to be looked at. Raises SlurmUncertain and SlurmRefused."""
-        try:
-            await super().cancel(job_id)
-        finally:
-            self._queue.changed()
 
     # --- sparing the controller --------------------------------------------------------------------------------------
 

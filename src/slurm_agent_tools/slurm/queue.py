@@ -66,14 +66,11 @@ class Queue(Sequence[Job]):
             made[name] = self._make(self._columns, row)
         return made[name]
 
-    def _part(self, rows: Sequence[int]) -> Queue:
-        return Queue(self._columns, self._make, rows)
-
     def of(self, user: str) -> Queue:
         """One user's rows."""
         if user not in self._of:
             users = self._columns.users
-            self._of[user] = self._part([row for row in self._rows if users[row] == user])
+            self._of[user] = Queue(self._columns, self._make, [row for row in self._rows if users[row] == user])
         return self._of[user]
 
     def going(self, *, on: bool = True) -> Queue:
@@ -81,7 +78,7 @@ class Queue(Sequence[Job]):
         if on not in self._going:
             states = self._columns.states
             words = {raw for raw in self._raw_states if (state_word(raw) in ACTIVE_STATES) is on}
-            self._going[on] = self._part([row for row in self._rows if states[row] in words])
+            self._going[on] = Queue(self._columns, self._make, [row for row in self._rows if states[row] in words])
         return self._going[on]
 
     def states(self) -> Counter[str]:
@@ -115,7 +112,7 @@ class Queue(Sequence[Job]):
     def singles(self) -> tuple[frozenset[int], Queue]:
         """The numbers of single jobs that wait for no other, and the rows of all that is more than that."""
         single, rest = self._sorted
-        return frozenset(single), self._part([row for rows in rest.values() for row in rows])
+        return frozenset(single), Queue(self._columns, self._make, [row for rows in rest.values() for row in rows])
 
     @cached_property
     def _sorted(self) -> tuple[dict[int, int], dict[int, list[int]]]:

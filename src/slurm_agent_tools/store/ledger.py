@@ -224,7 +224,7 @@ class Store:
 
     def by_key(self, owner: Owner, key: str) -> Submission | None:
         """The newest submission of this caller with an idempotency key."""
-        return _first(self._owned(owner, "AND idempotency_key = ? ORDER BY created DESC LIMIT 1", key))
+        return next(iter(self._owned(owner, "AND idempotency_key = ? ORDER BY created DESC LIMIT 1", key)), None)
 
     def undelivered(self, owner: Owner, request_sha256: str, *, since: datetime, begun: datetime) -> Submission | None:
         """The newest submission of the same request whose caller never got "submitted".
@@ -237,11 +237,11 @@ class Store:
             f" OR phase IN ({marks}) AND created >= ?) ORDER BY created DESC LIMIT 1"
         )
         values = (request_sha256, since.timestamp(), *OPEN_PHASES, begun.timestamp())
-        return _first(self._owned(owner, rest, *values))
+        return next(iter(self._owned(owner, rest, *values)), None)
 
     def by_job(self, owner: Owner, job_id: int) -> Submission | None:
         """The submission of this caller that became a job."""
-        return _first(self._owned(owner, "AND job_id = ? ORDER BY created DESC LIMIT 1", job_id))
+        return next(iter(self._owned(owner, "AND job_id = ? ORDER BY created DESC LIMIT 1", job_id)), None)
 
     def managed_ids(self, owner: Owner) -> frozenset[int]:
         """Ids of all jobs that this user submitted through the guard on this cluster, from any project."""
@@ -369,7 +369,3 @@ class Store:
         """Append one line to the decision log; on disk before this returns."""
         with self._db.guard:
             decision_log.append(self.decisions, entry)
-
-
-def _first(found: list[Submission]) -> Submission | None:
-    return found[0] if found else None

@@ -6,7 +6,7 @@ Names stay recognisable: what can be seen stays as it is, what cannot is spelled
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -75,9 +75,9 @@ def _utf8(text: str) -> str:
 
 def bounded(text: str, *, longest: int = MAX_LINE, whole: int = MAX_TEXT) -> str:
     """Long lines cut in the middle, a long text in its middle; what was left out is told."""
-    if len(text) > longest:
-        text = "\n".join(_cut(piece, longest) for piece in text.split("\n"))
-    return _cut(text, whole)
+    if len(text) <= min(longest, whole):
+        return text
+    return _cut("\n".join(_cut(piece, longest) for piece in text.split("\n")), whole)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -102,7 +102,7 @@ def _value(key: str, value: Any, place: str, cuts: list[str], *, settings: bool 
     settings = settings or key in _SETTINGS
     if isinstance(value, Mapping):
         pairs = list(value.items())
-        _note(len(pairs), place, cuts)
+        cuts += _cut_list(pairs, place) if len(pairs) > MAX_ITEMS else []
         secret = settings and _secret_pair(key, value)
         return {
             shown(str(name)): MASK
@@ -111,7 +111,7 @@ def _value(key: str, value: Any, place: str, cuts: list[str], *, settings: bool 
             for name, inner in pairs[:MAX_ITEMS]
         }
     if isinstance(value, list | tuple):
-        _note(len(value), place, cuts)
+        cuts += _cut_list(value, place) if len(value) > MAX_ITEMS else []
         return [_value(key, item, place, cuts, settings=settings) for item in value[:MAX_ITEMS]]
     if not isinstance(value, str):
         return value
@@ -133,9 +133,9 @@ def holds(body: Mapping[str, Any], place: str) -> bool:
     return here not in (None, [], {})
 
 
-def _note(count: int, place: str, cuts: list[str]) -> None:
-    if count > MAX_ITEMS:
-        cuts.append(f"{count - MAX_ITEMS} of {count} in {_cut(line(place), 80)}")
+def _cut_list(items: Sized, place: str) -> list[str]:
+    """What is said of a list that is longer than what is shown of it."""
+    return [f"{len(items) - MAX_ITEMS} of {len(items)} in {_cut(line(place), 80)}"]
 
 
 # --- Names that are safe in a file name -------------------------------------------------------------------------------
@@ -173,14 +173,10 @@ class Secret:
     samples: tuple[str, str]
     near_miss: str
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """Compiled when it is needed first: most processes need few of them."""
-        return _compiled(self.source)
-
 
 @cache
 def _compiled(source: str) -> re.Pattern[str]:
+    """Compiled when it is needed first: most processes need few of them."""
     return re.compile(source)
 
 
@@ -289,7 +285,7 @@ def mask(text: str) -> str:
     lowered = text.lower()
     for row in ROWS:
         if any(word in lowered for word in row.words):
-            text = row.pattern.sub(_hidden, text)
+            text = _compiled(row.source).sub(_hidden, text)
     return text
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
@@ -119,9 +119,13 @@ def connected(line: str) -> ConnectedProcess:
     return ConnectedProcess(ours, process)
 
 
+@dataclass(slots=True)
 class _Sink:
-    def __init__(self, limit: int) -> None:
-        self.limit, self.data, self.full = limit, bytearray(), False
+    """What a stream brought, up to a limit in bytes; `full` once there was more."""
+
+    limit: int
+    data: bytearray = field(default_factory=bytearray)
+    full: bool = False
 
 
 async def _feed(process: Process, data: bytes) -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.models.arguments import SubmitJob
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 from slurm_agent_tools.services.verification import grown_since, priority
-from slurm_agent_tools.slurm.commands.scontrol import Granted
+from slurm_agent_tools.units import JobId
 
 GIB = 2**30
 ALLOWED = Resources(
@@ -95,9 +96,8 @@ def prioritised(wanted: str | None, nice: str = "100") -> SubmissionRequest:
     return SubmissionRequest(ask, Caller(), reading, b"", (), "key", key_given=False, request=request)
 
 
-def held(**facts: object) -> Granted:
-    plain = {"name": "x", "held": True, "requeue": False, "comment": None, "stdout": None, "stderr": None}
-    return Granted(Resources(), **plain | facts)  # type: ignore[arg-type]
+def held(**facts: object) -> Job:
+    return Job(JobId(7), "x", "PENDING", ("scontrol",), requeue=False, **facts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

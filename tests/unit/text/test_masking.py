@@ -1,5 +1,7 @@
 """Secrets are masked, what only looks like one is not, and no text takes long."""
 
+import re
+
 import pytest
 from tests.watchdog import ends
 
@@ -26,7 +28,7 @@ ORDINARY = (
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_every_kind_masks_its_samples_and_leaves_its_near_miss(row):
     for sample in row.samples:
-        assert row.pattern.search(sample), sample
+        assert re.search(row.source, sample), sample
         assert MASK in mask(f"before {sample} behind"), sample
         assert mask(f"before {sample} behind").endswith(" behind")
     assert mask(row.near_miss) == row.near_miss

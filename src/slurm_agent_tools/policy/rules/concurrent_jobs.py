@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.examples import asks, live
 from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
@@ -25,7 +25,7 @@ _WHY = "The cluster is shared, and a runaway agent must stop here."
 
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request, most = request_of(plan), policy.limits.max_concurrent_jobs
-    width = _width(plan)
+    width = request.array.concurrency if request.array is not None else plan.resources.array_concurrency or 1
     if width > most:
         message = f"This array alone may run {width} tasks at once, more than {most} concurrent jobs. {_WHY}"
         remedy = replace(request.find("array"), *_throttled(request.array, most))
@@ -34,23 +34,14 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
         return passed(f"The job takes {width} of {most} slots.", width, most)
     if plan.live is None:
         return not_evaluated(f"Needs the queue; by itself this job takes {width} of {most} slots.")
-    after = _after(plan.live, width)
+    after = plan.live.slots_after
+    if after is None:
+        after = plan.live.active_jobs + width - (1 if plan.live.takes_over is not None else 0)
     if after <= most:
         return passed(f"{after} of {most} slots are taken with this job.", after, most)
     free = most - (after - width)
     message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
     return Judgement("deny", message, after, most, _remedy(plan, width, free), proof(request.find("array")))
-
-
-def _width(plan: PlannedRequest) -> int:
-    array = request_of(plan).array
-    return array.concurrency if array is not None else plan.resources.array_concurrency or 1
-
-
-def _after(live: LiveFacts, width: int) -> int:
-    if live.slots_after is not None:
-        return live.slots_after
-    return live.active_jobs + width - (1 if live.takes_over is not None else 0)
 
 
 def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:

@@ -31,7 +31,7 @@ _WHY = "Slurm refuses a job for a partition that is not there and lets one for a
 
 
 def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
-    request, partitions = request_of(plan), offered(plan)
+    request, partitions = request_of(plan), plan.partitions if plan.live is None else plan.live.partitions
     if partitions is None:
         return not_evaluated("Needs the cluster's partitions, which were not asked for.")
     names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
@@ -47,11 +47,6 @@ def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     return _too_long(plan, [partitions[name] for name in names]) or passed(
         f"Partition {', '.join(names)} is up.", ",".join(names)
     )
-
-
-def offered(plan: PlannedRequest) -> Mapping[str, Partition] | None:
-    """The cluster's partitions, where it was asked for them."""
-    return plan.partitions if plan.live is None else plan.live.partitions
 
 
 def _refused(plan: PlannedRequest, partitions: Mapping[str, Partition], what: str, name: str | None) -> Judgement:

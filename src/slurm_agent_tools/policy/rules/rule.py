@@ -78,12 +78,13 @@ class Rule:
     def check(self, plan: PlannedRequest, policy: Policy) -> RuleDecision:
         """What this rule says about the plan."""
         if plan.tool not in self.tools:
-            return self._silent(f"Does not concern {plan.tool}.")
-        if self.script and plan.reading is None:
-            return self._silent("There is no script to look at.")
-        if self.live and plan.live is None:
-            return self._silent("Needs the cluster's facts of the moment, which were not asked for.")
-        verdict = self.judge(plan, policy)
+            verdict = not_evaluated(f"Does not concern {plan.tool}.")
+        elif self.script and plan.reading is None:
+            verdict = not_evaluated("There is no script to look at.")
+        elif self.live and plan.live is None:
+            verdict = not_evaluated("Needs the cluster's facts of the moment, which were not asked for.")
+        else:
+            verdict = self.judge(plan, policy)
         return RuleDecision(
             id=self.id,
             outcome=verdict.outcome,
@@ -93,9 +94,6 @@ class Rule:
             remedy=verdict.remedy,
             evidence=tuple(verdict.evidence),
         )
-
-    def _silent(self, message: str) -> RuleDecision:
-        return RuleDecision(id=self.id, outcome="not_evaluated", message=message)
 
 
 def passed(message: str, observed: str | float | None = None, limit: str | float | None = None) -> Judgement:

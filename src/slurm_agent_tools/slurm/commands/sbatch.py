@@ -129,13 +129,12 @@ def parse_trial(done: Completed) -> TestOnly:
     if said.timed_out or columns.silent(said):
         raise SlurmUnreachable(f"Slurm does not answer: {message or 'no answer in time'}", hint="Try `scontrol ping`.")
     when = re.search(r"^(?:sbatch: )?Job \d+ to start at (\S+)", rest, re.MULTILINE)
-    start = _moment(when[1]) if when is not None else None
+    start = None
+    if when is not None and when[1].isdigit():
+        start = datetime.fromtimestamp(int(when[1]), UTC)
+    elif when is not None:  # some versions print the local time all the same, where SLURM_TIME_FORMAT counts
+        start = datetime.fromisoformat(when[1]).astimezone(UTC)
     return TestOnly(said.exit_code == 0, message, start, None if done.truncated else shown)
-
-
-def _moment(text: str) -> datetime:
-    """Seconds where SLURM_TIME_FORMAT counts, else the local time that some versions print all the same."""
-    return datetime.fromtimestamp(int(text), UTC) if text.isdigit() else datetime.fromisoformat(text).astimezone(UTC)
 
 
 def cancel_argv(job_id: JobId) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain
 from slurm_agent_tools.models.job import Job
@@ -24,21 +24,6 @@ from slurm_agent_tools.units import (
 )
 
 _UNKNOWN = ("Invalid job id specified", "Invalid job array task", "Job/step already completed")
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """What Slurm made of a request that it holds."""
-
-    resources: Resources
-    name: str
-    held: bool
-    requeue: bool | None
-    comment: str | None
-    stdout: str | None
-    stderr: str | None
-    qos: str | None = None
-    nice: int | None = None
 
 
 def job_argv(job_id: JobId) -> list[str]:
@@ -180,14 +165,10 @@ def _id(cell: dict[str, str]) -> JobId:
     return parse_job_id(cell["JobId"])
 
 
-def _tres(cell: dict[str, str]) -> dict[str, str]:
-    """What it holds, else what it asks for: one field on 22.05, two on later versions."""
-    told = [cell.get(name, "(null)") for name in ("TRES", "AllocTRES", "ReqTRES")]
-    return parse_tres(next((text for text in told if text != "(null)"), ""))
-
-
 def _resources(cell: dict[str, str]) -> Resources:
-    tres = _tres(cell)
+    # What it holds, else what it asks for: one field on 22.05, two on later versions.
+    counted = [cell.get(name, "(null)") for name in ("TRES", "AllocTRES", "ReqTRES")]
+    tres = parse_tres(next((text for text in counted if text != "(null)"), ""))
     nodes = int(cell["NumNodes"].split("-")[0]) if cell.get("NumNodes") else None
     if cell["JobState"] == "PENDING" and "node" in tres:
         nodes = int(tres["node"])  # NumNodes of a pending job is an estimate, by its CPUs (measured)
@@ -250,22 +231,6 @@ def _gres(cell: dict[str, str], nodes: int) -> int:
         if found:
             return sum(map(int, found)) * times
     return 0
-
-
-def granted(jobs: tuple[Job, ...]) -> Granted:
-    """A just submitted job's record, its array as a whole."""
-    first = jobs[0]
-    return Granted(
-        resources=first.resources,
-        name=first.name,
-        held=first.state == "PENDING" and (first.reason or "").startswith("JobHeld"),
-        requeue=first.requeue,
-        comment=first.comment,
-        stdout=first.stdout,
-        stderr=first.stderr,
-        qos=first.qos,
-        nice=first.nice,
-    )
 
 
 # --- partitions and configuration ------------------------------------------------------------------------------

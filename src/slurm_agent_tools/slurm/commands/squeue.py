@@ -78,7 +78,8 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     ids, users, states = found.ids, found.users, found.states
     for head, raw in zip(heads, again, strict=True):
         first = head.split(INNER, _REST)
-        if len(first) <= _REST or first[1] != raw or first[_REST].count(INNER) != _OTHERS or not _named(first[0], raw):
+        whole = len(first) > _REST and first[1] == raw and first[_REST].count(INNER) == _OTHERS
+        if not whole or not raw.isdecimal() or (first[0] != raw and _ID.fullmatch(first[0]) is None):
             raise garbled(done, f"{head} ({raw})")
         ids.append(first[0])
         users.append(intern(first[2]))
@@ -87,10 +88,6 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
         if _STATE.fullmatch(columns.state_word(state)) is None:
             raise garbled(done, heads[states.index(state)])
     return found
-
-
-def _named(name: str, raw: str) -> bool:
-    return raw.isdecimal() and (name == raw or _ID.fullmatch(name) is not None)
 
 
 def _record(done: Completed, columns: Columns, row: int) -> Job:
