@@ -138,6 +138,11 @@ class Job:
         return self.state in ACTIVE_STATES
 
     @property
+    def held(self) -> bool:
+        """True while somebody keeps it from starting."""
+        return self.state == "PENDING" and (self.reason or "").startswith("JobHeld")
+
+    @property
     def other_code(self) -> int | None:
         """The exit code that it may have had as well, where the accounting alone tells of a script that failed."""
         cut = self.short_code and self.state == "FAILED" and not self.signal

@@ -233,16 +233,12 @@ def _phase(parts: Sequence[Job]) -> Phase:
     left = [part for part in parts if not _never_ran(part)]
     if not left:
         return "cancelled"
-    return "held" if all(map(_is_held, left)) else "released"
+    return "held" if all(part.held for part in left) else "released"
 
 
 def _never_ran(job: Job) -> bool:
     """Whether it was cancelled before it started; squeue tells the time of the cancelling as its start (measured)."""
     return job.state == "CANCELLED" and job.nodes is None and (job.started is None or job.elapsed_seconds == 0)
-
-
-def _is_held(job: Job) -> bool:
-    return job.state == "PENDING" and (job.reason or "").startswith("JobHeld")
 
 
 def _alert(item: Submission) -> Alert:

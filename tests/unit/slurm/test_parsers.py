@@ -250,7 +250,7 @@ def test_the_record_of_an_array_whose_waiting_tasks_were_cancelled_is_the_arrays
 
 def test_what_slurm_made_of_a_held_job_is_read():
     [granted] = scontrol.parse_jobs(done(SHOWN.format(name="a").encode()))
-    assert granted.state == "PENDING"
+    assert granted.held
     assert granted.requeue is False
     assert granted.stdout == "/p/a b.out"
     assert (granted.resources.gpus, granted.resources.memory_per_gpu_bytes) == (2, 16 * 2**30)
