@@ -12,7 +12,7 @@ FOLDER holds the logs and a file `labels.yaml`, which maps each file's name to w
       state: OUT_OF_MEMORY                          Slurm's state; without it the log stands alone
       exit: 1                                       exit code
       signal: 9                                     signal that ended the job
-      job: 4711                                     the job's number
+      job: 4711                                     its number; else the last one that a line of Slurm's names
       name: train                                   its name
       partition: gpu
       nodes: gpu03                                  Slurm's host list
@@ -49,7 +49,7 @@ from typing import Any, Literal
 import yaml
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
+from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, read_text
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Step
@@ -117,7 +117,7 @@ def _judged(folder: Path, name: str, entry: str | Sequence[str] | Mapping[str, A
         raise ValueError(f"{name}: {sorted(foreign) or 'nothing'} is no category")
     texts = [_text(folder / name, "stdout" if "stderr" in facts else "stderr")]
     texts += [_text(folder / facts["stderr"], "stderr")] if "stderr" in facts else []
-    job = _job(facts) if "state" in facts else None
+    job = _job({"job": _number(texts), **facts}) if "state" in facts else None
     return Judged(name, tuple(expected), diagnose(job, (), texts))
 
 
@@ -129,9 +129,14 @@ def _text(path: Path, kind: Literal["stdout", "stderr"]) -> LogText:
     return read_text(str(path), kind, data, b"", len(data))
 
 
+def _number(texts: Sequence[LogText]) -> str:
+    named = [job for text in texts for line in text.lines if (job := named_job(line.text)) is not None]
+    return named[-1] if named else "4711"
+
+
 def _job(facts: Mapping[str, Any]) -> Job:
     """A job as accounting tells it: a batch step that ended as the job did, and the srun step where there is one."""
-    number, inner = str(facts.get("job", 4711)), facts.get("step")
+    number, inner = str(facts["job"]), facts.get("step")
     memory = parse_memory(str(facts["mem"])) if "mem" in facts else None
     steps = [_step(number, "batch", facts), *([_step(number, "0", inner)] if inner else [])]
     elapsed = facts.get("elapsed")

@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
-from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
-from slurm_agent_tools.diagnosis.job_facts import among, broken, evidence, facts, failed
-from slurm_agent_tools.diagnosis.log_figures import errors, stderr_first
+from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
+from slurm_agent_tools.diagnosis.job_facts import (
+    among,
+    broken,
+    code_words,
+    evidence,
+    facts,
+    failed,
+    numbers,
+    told_by_code,
+)
+from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
+from slurm_agent_tools.diagnosis.log_figures import errors, last_error, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
-from slurm_agent_tools.diagnosis.signature_match import Hit, hits
+from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job
@@ -26,15 +36,21 @@ _UNREAD = "Read the job's log where it still is; let the program say more (set -
 
 def told(part: Job | None, texts: Sequence[LogText]) -> str:
     """What is known, with the exit code. No texts: no log was read; a text without lines: nothing was written."""
+    error = last_error(texts)
+    last = "" if error is None else f' The last error in the log: "{_quote(error[1])}".'
     if part is None:
-        return "No line of the log shows a known failure, and Slurm's records were not asked."
+        return f"No line of the log shows a known failure, and Slurm's records were not asked.{last}"
     if part.state == "COMPLETED":
-        return f"{len(broken(part))} step(s) failed behind the exit code 0; the log does not say why."
+        why = last or " The log does not say why."
+        return f"{len(broken(part))} step(s) failed behind the exit code 0.{why}"
     if _silent(texts) and part.state == "FAILED" and _end(part):
         return f"The script ended with {_end(part)} and wrote nothing to its log."
-    end = f" with {_end(part)}" if _end(part) else ""
-    why = "the log is empty" if _silent(texts) else "neither Slurm nor the log says why"
-    return f"The job ended in {part.state}{end}; {why if texts else 'Slurm does not say why, and no log was read'}."
+    end = f"The job ended in {part.state}" + (f" with {_end(part)}" if _end(part) else "")
+    if not texts:
+        return f"{end}; Slurm does not say why, and no log was read."
+    if error is not None:
+        return f"{end}, for a reason of no kind that is known here.{last}"
+    return f"{end}; {'the log is empty' if _silent(texts) else 'neither Slurm nor the log says why'}."
 
 
 def advice(part: Job | None, texts: Sequence[LogText]) -> list[str]:
@@ -65,6 +81,10 @@ _SHOWN = 8
 
 _QUOTED = 200
 
+_KILLED = " It was killed (SIGKILL), which is often, but not surely, for memory."
+
+_STOPPED = " A step was cancelled (scancel, or Ctrl-C of srun) while the job went on."
+
 _OWN = "Nothing is wrong with the script as far as Slurm knows."
 
 _QUOTES = "'\"`\u2018\u2019.,;"
@@ -93,7 +113,8 @@ def diagnose(job: Job | None, tasks: Sequence[Job], logs: Sequence[LogText], nod
 
     `nodes`: the job's nodes as they are now, where that is known.
     """
-    texts = stderr_first(logs)
+    jobs = frozenset[str]() if job is None else numbers((job, *tasks))
+    texts = [last_run(text, jobs) for text in stderr_first(logs)]
     if job is None:
         return _judged(_Case(None, texts, frozenset(), hits(texts, frozenset())))
     parts = [task for task in tasks if failed(task)] or [part for part in (job,) if failed(part)]
@@ -102,7 +123,7 @@ def diagnose(job: Job | None, tasks: Sequence[Job], logs: Sequence[LogText], nod
     parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
     known = facts(parts[0], nodes)
     several = _several(parts) if tasks and len(parts) > 1 else ""
-    return _judged(_Case(parts[0], texts, known, hits(texts, known), evidence(parts[0], nodes), several))
+    return _judged(_Case(parts[0], texts, known, hits(texts, known, jobs), evidence(parts[0], nodes), several))
 
 
 def _judged(case: _Case) -> Diagnosis:
@@ -113,22 +134,24 @@ def _judged(case: _Case) -> Diagnosis:
     suggested = next((s for s in signatures() if among(case.known, s.suggests)), None)
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
-        return _answer(case, suggested, 0.8 if _by_signal(case.known, suggested) else 0.6, lines)
+        return _answer(case, suggested, _by_end(case, suggested), lines)
     return _unknown(case) if best is None else _from_log(case, best)
 
 
-def _by_signal(known: frozenset[str], signature: Signature) -> bool:
-    """True where the kernel's own signal says it, not an exit code, which a program may choose."""
-    return any("signal=" in fact and among([fact], signature.suggests) for fact in known)
+def _by_end(case: _Case, signature: Signature) -> float:
+    """More where the kernel's own signal says it than where an exit code does, which a program may choose."""
+    if case.part is not None and told_by_code(case.part) is not None:
+        return 0.5
+    signal = any("signal=" in fact and among([fact], signature.suggests) for fact in case.known)
+    return 0.8 if signal else 0.6
 
 
 def _decided(known: frozenset[str], found: Sequence[Hit]) -> Signature | None:
-    """What Slurm says itself, in its records or in the log, in the order of the signatures."""
+    """What Slurm says itself: in its records, else in the log; in the order of the signatures."""
     said = {hit.signature.id for hit in found if hit.sure and hit.ahead < _ANEW}
-    for signature in signatures():
-        if (among(known, signature.decides) or signature.id in said) and not among(known, signature.contradicts):
-            return signature
-    return None
+    free = [signature for signature in signatures() if not among(known, signature.contradicts)]
+    recorded = (signature for signature in free if among(known, signature.decides))
+    return next(recorded, None) or next((signature for signature in free if signature.id in said), None)
 
 
 def _said(case: _Case, chosen: Signature) -> Diagnosis:
@@ -136,6 +159,8 @@ def _said(case: _Case, chosen: Signature) -> Diagnosis:
     same = [hit for hit in case.found if hit.signature.id == chosen.id]
     same.sort(key=lambda hit: not hit.sure)
     confidence = (0.95 if same else 0.9) if case.part is not None else 0.85
+    if case.part is not None and not same and told_by_code(case.part) is not None:
+        confidence = 0.7
     lines = [*case.proof, *(hit.line for hit in same)]
     other = _other(chosen, case.found)
     if other is not None:
@@ -198,20 +223,28 @@ def _answer(
         category=signature.id,
         confidence=round(confidence, 2),
         escalation=signature.escalation,
-        explanation=_explanation(signature, case.part, hit) + case.more + ground,
+        explanation=_explanation(case, signature, hit) + case.more + ground,
         evidence=_unique(lines),
-        suggestions=[_OWN] if _by_owner(signature, case.part) else list(signature.suggestions),
+        suggestions=_suggestions(case, signature, hit),
         proposed_change=None if change is None else change.directive,
     )
 
 
-def _by_owner(signature: Signature, part: Job | None) -> bool:
-    """True for a job that its own user cancelled: there is nobody to ask."""
-    return signature.id == "cancelled" and part is not None and part.user is not None and part.cancelled_by == part.user
+def _suggestions(case: _Case, signature: Signature, hit: Hit | None) -> list[str]:
+    """What the log lets one advise before what holds for every case of the kind."""
+    part = case.part
+    if signature.id == "cancelled" and part is not None and part.user is not None and part.cancelled_by == part.user:
+        return [_OWN]  # its own user cancelled it: there is nobody to ask
+    place = None if hit is None else (hit.text, hit.position)
+    nodes = part.nodes if part is not None else None
+    own = [] if place is None else advised(case.texts, place, signature.id, nodes)
+    return [*(_quote(text) for text in own), *signature.suggestions]
 
 
-def _explanation(signature: Signature, part: Job | None, hit: Hit | None) -> str:
-    text = signature.explanation
+def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
+    text, part = signature.explanation, case.part
+    if hit is not None and hit.level >= level("weak"):
+        text = f"Perhaps, as far as one line tells: {text[0].lower()}{text[1:]}"
     if hit is not None and hit.raised is not None:
         origin = hit.raised.origin
         where = f" at {origin.file} line {origin.line}" if origin is not None else ""
@@ -220,11 +253,15 @@ def _explanation(signature: Signature, part: Job | None, hit: Hit | None) -> str
     if hit is not None and hit.raised is None and not hit.sure and not (what and "({what})" in text):
         text += f' The log says: "{_quote(split_rank(hit.line.text)[1])}".'
     text = text.replace(" ({what})", f" ({_quote(what.strip(_QUOTES))})" if what else "")
+    if hit is not None and signature.id == "gpu-out-of-memory":
+        text += gpu_memory(case.texts[hit.text], hit.position)
     by = f" by user {part.cancelled_by}" if part is not None and part.cancelled_by else ""
     text = text.replace("{by}", by)
     if part is not None and part.state == "COMPLETED":
         text += " A step failed; Slurm calls the job COMPLETED because its script ended with exit code 0."
-    return text
+    return text + (
+        code_words(part, case.known) if part is not None and (hit is None or hit.level >= level("weak")) else ""
+    )
 
 
 def _several(parts: Sequence[Job]) -> str:
@@ -237,8 +274,12 @@ def _unknown(case: _Case) -> Diagnosis:
     part, lines = case.part, [*case.proof, *errors(case.texts)]
     last = [line for text in case.texts for line in text.lines[-3:]]
     text = told(part, case.texts)
-    if part is not None and part.state != "COMPLETED" and among(case.known, ("signal=9", "step_signal=9")):
-        text += " It was killed (SIGKILL), which is often, but not surely, for memory."
+    if part is not None:
+        text += code_words(part, case.known)
+        text += _KILLED if part.state != "COMPLETED" and _killed(part, case.known) else ""
+        text += _STOPPED if among(case.known, ("cancelled=step",)) else ""
+    step = child(case.texts)
+    text += "" if step is None else f" {_quote(step)}"
     begun = root_cause.first_rank(case.texts)
     if begun is not None:
         text += f" {begun.text}"
@@ -251,6 +292,10 @@ def _unknown(case: _Case) -> Diagnosis:
         evidence=_unique([*lines[: _SHOWN - len(last[:3])], *last]),
         suggestions=advice(part, case.texts),
     )
+
+
+def _killed(part: Job, known: frozenset[str]) -> bool:
+    return told_by_code(part) is None and among(known, ("signal=9", "step_signal=9"))
 
 
 def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Diagnosis:

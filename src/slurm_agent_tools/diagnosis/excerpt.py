@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from slurm_agent_tools.models.shapes import EvidenceLine
@@ -210,6 +211,92 @@ def split_rank(text: str) -> tuple[str, str]:
     prefix, rest = (match[0].strip(), text[match.end() :]) if match else ("", text)
     logged = _LOGGED_AT.match(rest)
     return (prefix, rest) if logged is None else (f"{prefix} ERROR".strip(), rest[logged.end() :])
+
+
+# --- Logs that several jobs or several runs wrote ---------------------------------------------------------------------
+
+
+_OF_SLURM = re.compile(
+    r"(?:srun|salloc|sbatch|slurm\w{1,12})\S{0,80}: |\[[\dT:.-]{19,}\] error: |\S*/job\d+/slurm_script: "
+)
+
+_JOB = re.compile(r"(?:\b(?:JOB|STEP|Job|Step|job|step) |\b(?:StepId|JobId)=)(\d+)\b|/job0*(\d+)/slurm_script: ")
+
+_DIGITS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
+
+_DAYS = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w*\b|\b[AP]M\b")
+
+_BEGINS = re.compile(
+    r"(?=.*\b\d\d:\d\d:\d\d\b).*(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b|(?i:\b(?:start|begin|launch|job)))"
+)
+
+_ENDED = re.compile(
+    r"(?:srun|slurmstepd)\S{0,80}: error: |.*/slurm_script: line \d+: |Execution halted|[\w.]+(?:Error|Exception)\b"
+)
+
+_NO_HEAD = re.compile(
+    r"Traceback|\s|[-=*#_+.]{3}|(?i:\W{0,3}(?:epoch|step|iter|batch|cycle)|error|warn|info|debug)|\d+%|.{0,3}$"
+)
+
+_RUNS = 200  # of one log; what is repeated oftener is no head of a run
+
+
+def named_job(text: str) -> str | None:
+    """The number of the job that a line of Slurm's names; None where it names none, or is not Slurm's."""
+    match = _JOB.search(text) if _OF_SLURM.match(text) else None
+    return None if match is None else match[1] or match[2]
+
+
+def last_run(text: LogText, jobs: Collection[str] = ()) -> LogText:
+    """What the last of several runs wrote that were appended to one file; all of it where there is no sign of two.
+
+    Signs: lines of Slurm's that name another job before those that name this one (`jobs`: its numbers), and the first
+    line again after a run had ended, with nothing but numbers and dates changed.
+    """
+    start = max(_behind_other_jobs(text, jobs), _again(text))
+    if not start:
+        return text
+    return LogText(text.path, text.kind, text.lines[start:], text.places[start:])
+
+
+def _behind_other_jobs(text: LogText, jobs: Collection[str]) -> int:
+    """Where the lines of the last job begin; 0 where lines of several jobs lie between each other."""
+    named = [(index, job) for index, line in enumerate(text.lines) if (job := named_job(line.text)) is not None]
+    if not named or (jobs and named[-1][1] not in jobs):
+        return 0
+    own = set(jobs) or {named[-1][1]}
+    first = next(index for index, job in named if job in own)
+    others = [index for index, job in named if job not in own]
+    return others[-1] + 1 if others and others[-1] < first else 0
+
+
+def _again(text: LogText) -> int:
+    """The last place of the first line behind the end of a run; 0 where there is none."""
+    lines = [line.text for line in text.lines]
+    if not lines or split_rank(lines[0])[0] or _NO_HEAD.match(lines[0]):
+        return 0
+    head = _alike(lines[0])
+    begins = lines[0][: len(lines[0]) - len(lines[0].lstrip()) + 1]
+    same = [index for index, line in enumerate(lines) if line.startswith(begins) and _alike(line) == head]
+    if len(same) > _RUNS or not (_BEGINS.match(lines[0]) or _second(lines, same)):
+        return 0
+    found = 0
+    for before, index in pairwise(same):
+        if any(_ENDED.match(split_rank(line)[1]) for line in lines[before:index]):
+            found = index
+    return found
+
+
+def _second(lines: Sequence[str], same: Sequence[int]) -> bool:
+    """True where the line behind the first one comes again with it."""
+    return len(lines) > 1 and all(
+        index + 1 < len(lines) and _alike(lines[index + 1]) == _alike(lines[1]) for index in same[1:]
+    )
+
+
+def _alike(line: str) -> str:
+    """A line without what another run changes: numbers, days and months."""
+    return _DIGITS.sub("0", _DAYS.sub("", line))
 
 
 # --- Logs in UTF-16, as some Windows tools write them, as UTF-8 -------------------------------------------------------

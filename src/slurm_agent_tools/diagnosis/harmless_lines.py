@@ -14,7 +14,7 @@ _LEVEL = re.compile(
 _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 _GOT_OVER = re.compile(
-    r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|falling back|will try again"
+    r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|execution is retried|falling back|will try again"
     r"|trying (?:again|another|next|\d)|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
     r"|continuing (?:without|with|anyway)|using .{1,40} instead|going to /tmp instead|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,

@@ -35,7 +35,12 @@ def drained(node: Node) -> bool:
 
 SOURCE = "Slurm"  # stands for a file in evidence
 
-_KILL, _END = 9, 15
+_KILL, _END, _MOST_SIGNALS = 9, 15, 64
+
+_SIGNALS = {
+    2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV, a segmentation fault",
+    15: "SIGTERM",
+}  # fmt: skip
 
 _SAMPLED = 120  # seconds, several times Slurm's usual interval
 
@@ -51,15 +56,16 @@ def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
     accounting alone tells 11, it may have been 139: both are `exit=`, neither is a `signal=`. The reason of an ended
     job counts as `reason=` only where it never started, since accounting keeps the last reason for waiting; as
     `ended=` where it is one for an end. `memory=full`, `memory=low`, `memory=full-and-killed`, `time=over-and-killed`
-    compare what was used with the request; `node=down` is the state of one of its nodes now, `node=down-and-killed` the
-    same where the job was killed.
+    compare what was used with the request; `cancelled=step` is a step that was cancelled by itself; `node=down` is the
+    state of one of its nodes now, `node=down-and-killed` the same where the job was killed.
     """
     found = {f"state={part.state}"} | _ends("", part.exit_code, part.signal)
     if part.other_code is not None:
         found.add(f"exit={part.other_code}")
     found |= _ends("step_", part.derived_exit_code, part.derived_signal)
     for step in part.steps:
-        found |= {f"step={step.state}"} | _ends("step_", step.exit_code, step.signal)
+        ended = set() if step.state == "CANCELLED" else _ends("step_", step.exit_code, step.signal)
+        found |= {f"step={step.state}"} | ended  # what ended a step that was cancelled is known
     if part.reason and part.active:
         found.add(f"waits={part.reason}")
     elif part.reason and end_reason(part.reason):
@@ -67,7 +73,22 @@ def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
     elif part.reason and part.started is None:
         found.add(f"reason={part.reason}")
     fallen = _fallen(found) if any(map(troubled, nodes)) else set()
-    return frozenset(found | _compared(part, found) | fallen)
+    return frozenset(found | _compared(part, found) | fallen | _stopped(part, found))
+
+
+def _stopped(part: Job, found: set[str]) -> set[str]:
+    """A step was cancelled while the job went on, and nothing else was killed."""
+    whole = part.state == "CANCELLED" or found & {f"signal={_KILL}", f"step_signal={_KILL}"}
+    return {"cancelled=step"} if "step=CANCELLED" in found and not whole else set()
+
+
+def numbers(parts: Iterable[Job]) -> frozenset[str]:
+    """The numbers by which Slurm's lines name these; none where one's own number is not known."""
+    known = tuple(parts)
+    within = [part for part in known if part.job_id.task is not None or part.job_id.component is not None]
+    if any(part.raw_id is None for part in within):
+        return frozenset()
+    return frozenset(str(number) for part in known for number in (part.job_id.base, part.raw_id) if number is not None)
 
 
 def _fallen(found: set[str]) -> set[str]:
@@ -106,6 +127,30 @@ def _ends(prefix: str, code: int | None, signal: int | None) -> set[str]:
     if signal:
         found.add(f"{prefix}signal={signal}")
     return found
+
+
+def told_by_code(part: Job) -> int | None:
+    """The signal that an exit code above 128 may stand for, where Slurm saw none itself; a program may choose 137."""
+    code = part.exit_code or 0
+    seen = part.signal or part.derived_signal or any(step.signal for step in part.steps)
+    return code - 128 if 128 < code <= 128 + _MOST_SIGNALS and not seen else None
+
+
+def code_words(part: Job, known: Iterable[str]) -> str:
+    """What an exit code above 128 may mean, and what speaks for it; empty where Slurm tells of a signal itself."""
+    number = told_by_code(part)
+    if number is None:
+        return ""
+    name = _SIGNALS.get(number)
+    called = f"signal {number}" + (f" ({name})" if name else "")
+    text = f" Exit code {part.exit_code} may be a shell's word for a program that {called} ended, or the program's own."
+    if number != _KILL:
+        return text
+    if among(known, ("memory=full",)):
+        return f"{text} The memory was full, which speaks for a kill for memory."
+    if among(known, ("memory=low",)):
+        return f"{text} The memory was not half used, which speaks against a kill for memory."
+    return f"{text} A kill is often for memory, but nothing measured speaks for that here."
 
 
 def among(known: Iterable[str], wanted: Sequence[str]) -> bool:

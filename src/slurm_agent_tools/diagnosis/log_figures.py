@@ -13,6 +13,8 @@ from slurm_agent_tools.models.shapes import EvidenceLine
 
 _LIMIT = 100
 
+_SHORT = 28  # characters: hardly a message
+
 _WARNING = re.compile(r"(?<![=\w])(?:\w*Warning|WARN(?:ING)?)\b|\bwarning:|\[W |^W\d{4}\b", re.IGNORECASE)
 
 _ERROR = re.compile(
@@ -72,19 +74,10 @@ _SPLITS = frozenset(
     }
 )
 
-_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-
-# What a program says it could not get: numpy, PyTorch (bytes), R.
-_NOT_GRANTED = re.compile(
-    r"Unable to allocate (?P<size>[\d.]+) (?P<unit>[KMGT])iB"
-    r"|cannot allocate vector of size (?P<r>[\d.]+) (?P<runit>[KMGT])b"
-    r"|DefaultCPUAllocator: .{0,200}you tried to allocate (?P<bytes>\d+) bytes"
-)
-
-# Slurm's sampled limit: KiB used.
-_IN_USE = re.compile(
-    r"(?:slurmstepd|slurmd)\S{0,80}: .{0,200}exceeded (?:job |step )?memory limit \((?P<used>\d+) > \d+\)",
-    re.IGNORECASE,
+# What launchers and shells say of a process that failed, without why.
+_OUTER = re.compile(
+    r"(?:srun|slurmstepd|mpirun|mpiexec|prterun)\S{0,80}: |Execution halted|Calls: |\S*: line \d+: +\d+ |-{10}|={10}"
+    r"|Exiting because a job execution failed|make: \*\*\*|torch\.distributed\.elastic|W\d{4} |E\d{4} .*elastic"
 )
 
 
@@ -96,6 +89,28 @@ def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
 def warnings(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that are marked as warnings, each text once."""
     return _collect(texts, lambda lines: {i for i, line in enumerate(lines) if _WARNING.search(line[:200])})
+
+
+def last_error(texts: Sequence[LogText]) -> tuple[EvidenceLine, str] | None:
+    """The last line that tells of an error, with its message, which may stand on the line behind it.
+
+    Lines of launchers, which only say that something failed, count where there are no others.
+    """
+    outer = None
+    for text in stderr_first(texts):
+        bodies = [split_rank(line.text)[1] for line in text.lines]
+        for index in sorted(_error_lines(bodies), reverse=True):
+            if not _OUTER.match(bodies[index]):
+                return text.lines[index], _with_next(bodies, index)
+            outer = outer or (text.lines[index], bodies[index].strip())
+    return outer
+
+
+def _with_next(bodies: Sequence[str], index: int) -> str:
+    body = bodies[index].strip()
+    bare = body.endswith((":", " :")) or len(body) < _SHORT
+    following = bodies[index + 1].strip() if bare and index + 1 < len(bodies) else ""
+    return f"{body} {following}".strip() if following and not _OUTER.match(following) else body
 
 
 def _error_lines(lines: Sequence[str]) -> set[int]:
@@ -140,20 +155,3 @@ def _name(text: str) -> str | None:
     if not known:
         return None
     return f"{before}_{last}" if before and (before in _SPLITS or text in _PAIRS) else last
-
-
-def memory_in_use(texts: Sequence[LogText]) -> int:
-    """Bytes that Slurm said in the log were in use when it ended the job; 0 where it said nothing."""
-    matches = (_IN_USE.search(line.text) for text in texts for line in text.lines)
-    return max((int(match["used"]) * 2**10 for match in matches if match is not None), default=0)
-
-
-def memory_not_granted(texts: Sequence[LogText]) -> int:
-    """Bytes of the last allocation that failed; 0 where the log tells of none."""
-    size = 0
-    for match in (_NOT_GRANTED.search(line.text) for text in texts for line in text.lines):
-        if match is not None and match["bytes"]:
-            size = int(match["bytes"])
-        elif match is not None:
-            size = round(float(match["size"] or match["r"]) * _UNITS[match["unit"] or match["runit"]])
-    return size

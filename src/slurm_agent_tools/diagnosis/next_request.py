@@ -12,7 +12,7 @@ from typing import Literal
 
 from slurm_agent_tools.diagnosis.excerpt import LogText
 from slurm_agent_tools.diagnosis.job_facts import peak
-from slurm_agent_tools.diagnosis.log_figures import memory_in_use, memory_not_granted
+from slurm_agent_tools.diagnosis.log_advice import memory_in_use, memory_not_granted
 from slurm_agent_tools.diagnosis.phrases import percent
 from slurm_agent_tools.diagnosis.program_progress import Progress, progress
 from slurm_agent_tools.diagnosis.signatures import by_id

@@ -13,6 +13,10 @@ _START = re.compile(r"Traceback \(most recent call last\):\s*$")
 
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 
+_FRAME_ALONE = re.compile(r'\s+File "[^"]+", line \d+, in \S')
+
+_FRAME_INDENT = 2
+
 _RAISED = re.compile(r"(?P<kind>[A-Za-z_][\w.]*(?:\(\w+\))?)(?:: (?P<message>.*)|:?)$")
 
 _HANDLED = "During handling of the above exception, another exception occurred"
@@ -57,7 +61,8 @@ _NO_NUMBER = re.compile(r"(?i)is_?(?:nan|inf|finite)|check_numerics|assert_all_f
 
 _LOST = re.compile(
     r"\b(?:connection (?:was )?(?:closed|reset|aborted)|broken pipe|closed by (?:remote )?peer|peer process|"
-    r"worker.{0,40}(?:died|exited|failed)|one of the subprocess)",
+    r"worker.{0,40}(?:died|exited|failed)|one of the subprocess|engine core initialization failed|"
+    r"exception in a background process)",
     re.IGNORECASE,
 )
 
@@ -106,7 +111,7 @@ class Raised:
     def effect(self) -> bool:
         """True for what a process dies of when another one died first."""
         return self.name in EFFECTS | LAUNCHERS or (
-            self.name in {"RuntimeError", "OSError"} and bool(_LOST.search(self.message))
+            self.name in {"RuntimeError", "OSError", "Exception"} and bool(_LOST.search(self.message))
         )
 
     @property
@@ -135,16 +140,23 @@ class _Open:
 
 def exceptions(text: LogText) -> list[Raised]:
     """Every traceback that ends, in the order of their ends."""
+    return list(tracebacks(text)[0])
+
+
+def tracebacks(text: LogText) -> tuple[tuple[Raised, ...], frozenset[int]]:
+    """Every traceback that ends, in the order of their ends; and which lines only quote the program's source."""
     found: list[Raised] = []
     handled: set[int] = set()
+    quoted: set[int] = set()
     last: dict[str, int] = {}
-    for prefix, item in _read(text):
+    for prefix, item in _read(text, quoted):
         if isinstance(item, Raised):
             last[prefix] = len(found)
             found.append(item)
         elif prefix in last:
             handled.add(last[prefix])
-    return [_with_message(replace(raised, handled=index in handled), text) for index, raised in enumerate(found)]
+    whole = (_with_message(replace(raised, handled=index in handled), text) for index, raised in enumerate(found))
+    return tuple(whole), frozenset(quoted)
 
 
 def _with_message(raised: Raised, text: LogText) -> Raised:
@@ -163,8 +175,11 @@ def _with_message(raised: Raised, text: LogText) -> Raised:
     return replace(raised, message=" ".join(message), apart=True) if message else raised
 
 
-def _read(text: LogText) -> Iterator[tuple[str, Raised | None]]:
-    """(rank's prefix, exception), or None for the note that it was being handled when the next one came."""
+def _read(text: LogText, quoted: set[int]) -> Iterator[tuple[str, Raised | None]]:
+    """(rank's prefix, exception), or None for the note that it was being handled when the next one came.
+
+    `quoted` takes the lines of frames. A frame opens a traceback whose beginning is not in the log, too.
+    """
     reading: dict[str, _Open] = {}
     before: dict[str, str] = {}
     for position, line in enumerate(text.lines):
@@ -177,11 +192,14 @@ def _read(text: LogText) -> Iterator[tuple[str, Raised | None]]:
             reading[prefix] = _opened(body[: start.start()], before.get(prefix, ""))
             if reading[prefix].inner:
                 yield prefix, None
-        elif prefix in reading:
-            raised = _next(reading[prefix], body, line, position)
+        elif prefix in reading or _FRAME_ALONE.match(body):
+            opened = reading.setdefault(prefix, _Open(indent=max(0, len(body) - len(body.lstrip()) - _FRAME_INDENT)))
+            raised = _next(opened, body, line, position)
             if raised is not None:
-                ignored = reading.pop(prefix).ignored
-                yield from () if ignored else ((prefix, raised),)
+                reading.pop(prefix)
+                yield from () if opened.ignored else ((prefix, raised),)
+            elif body[:1].isspace() or _FRAME.match(body):
+                quoted.add(position)
         elif body.strip().startswith(_HANDLED):
             yield prefix, None
         before[prefix] = body

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
+from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, split_rank
 from slurm_agent_tools.diagnosis.harmless_lines import grave, probing
 from slurm_agent_tools.diagnosis.job_facts import among
-from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, exceptions
+from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, tracebacks
 from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
 from slurm_agent_tools.models.shapes import EvidenceLine
 
 PYTHON = "python-exception"
 
 _TIERS: tuple[Tier, ...] = ("certain", "cause", "generic", "weak", "effect", "last")
+
+_WHOLE_JOB = re.compile(r"\*\*\* JOB \d")  # of the lines with which Slurm ends jobs and steps
 
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
 
@@ -72,30 +74,35 @@ def level(tier: Tier) -> int:
     return _TIERS.index(tier)
 
 
-def hits(texts: Sequence[LogText], known: AbstractSet[str]) -> list[Hit]:
+def hits(texts: Sequence[LogText], known: AbstractSet[str], jobs: AbstractSet[str] = frozenset()) -> list[Hit]:
     """Everything that matched and that Slurm's facts do not contradict, text by text, in order of the lines.
 
-    Of several signatures on one line the one that tells most counts, then the first in their order.
+    Of several signatures on one line the one that tells most counts, then the first in their order. `jobs`: the numbers
+    of the job, where they are known: a line of Slurm's that names another one is left out.
     """
     found = [hit for index, text in enumerate(texts) for hit in _in_text(index, text)]
     best: dict[tuple[int, int], Hit] = {}
     for hit in found:
         place = hit.text, hit.position
-        if not _excluded(hit, known) and (place not in best or hit.level < best[place].level):
+        if not _excluded(hit, known, jobs) and (place not in best or hit.level < best[place].level):
             best[place] = hit
     return list(best.values())
 
 
-def _excluded(hit: Hit, known: AbstractSet[str]) -> bool:
-    if among(known, hit.signature.contradicts):
+def _excluded(hit: Hit, known: AbstractSet[str], jobs: AbstractSet[str]) -> bool:
+    other = named_job(hit.line.text) if jobs else None
+    if among(known, hit.signature.contradicts) or (other is not None and other not in jobs):
         return True
-    return hit.tier == "weak" and among(known, hit.signature.doubts)
+    if hit.sure and known and _WHOLE_JOB.search(hit.line.text) and not among(known, hit.signature.decides):
+        return True  # Slurm's record of that end would say the same: an earlier run of the same job
+    return hit.tier in {"weak", "last"} and among(known, hit.signature.doubts)
 
 
 def _in_text(index: int, text: LogText) -> list[Hit]:
     ground = _Ground(index, text, _counted(text))
-    raised = {item.position: item for item in exceptions(text)}
-    matched = [hit for hit in _by_line(ground, raised) if not _got_over(hit, raised)]
+    read, quoted = tracebacks(text)
+    raised = {item.position: item for item in read}
+    matched = [hit for hit in _by_line(ground, raised, quoted) if not _got_over(hit, raised)]
     taken = {hit.position for hit in matched if hit.signature.id != PYTHON}
     found = [
         _raised(hit, raised.get(hit.position))
@@ -143,9 +150,14 @@ def _counted(text: LogText) -> list[int]:
     return counted
 
 
-def _by_line(ground: _Ground, raised: dict[int, Raised]) -> Iterator[Hit]:
-    """An exception's line counts with its message, also where that stands on the lines behind it."""
+def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int]) -> Iterator[Hit]:
+    """An exception's line counts with its message, also where that stands on the lines behind it.
+
+    What a traceback quotes of the program's source is no message.
+    """
     bodies = [split_rank(line.text)[1] for line in ground.text.lines]
+    for position in quoted:
+        bodies[position] = ""
     for position, item in raised.items():
         if item.apart:
             bodies[position] = f"{item.kind}: {item.message}"

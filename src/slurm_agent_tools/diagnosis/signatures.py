@@ -38,6 +38,7 @@ class Signature(BaseModel):
     id: str
     words: tuple[str, ...] = Field(min_length=1)
     certain: tuple[_Pattern, ...] = ()
+    causes: tuple[_Pattern, ...] = ()
     patterns: tuple[_Pattern, ...] = ()
     weak: tuple[_Pattern, ...] = ()
     last: tuple[_Pattern, ...] = ()
@@ -70,13 +71,15 @@ class Signature(BaseModel):
         """The match of one that holds one of the words."""
         match = _first(self.certain, line)
         if match is None and not (passing(line) if self.any_level else harmless(line)):
-            match = _first((*self.patterns, *self.weak, *self.last), line)
+            match = _first((*self.causes, *self.patterns, *self.weak, *self.last), line)
         return None if match is None or _first(self.unless, line) else match
 
     def strength(self, match: re.Match[str]) -> Tier:
         """How much a match of this signature tells."""
         if match.re in self.certain:
             return "certain"
+        if match.re in self.causes:
+            return "cause"
         if match.re in self.patterns:
             return self.tier
         return "weak" if match.re in self.weak else "last"

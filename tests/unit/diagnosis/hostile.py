@@ -12,6 +12,7 @@ from typing import Any
 from slurm_agent_tools.diagnosis import (
     excerpt,
     harmless_lines,
+    log_advice,
     log_figures,
     program_progress,
     python_tracebacks,
@@ -22,7 +23,7 @@ from slurm_agent_tools.diagnosis.signatures import Signature, signatures
 
 LENGTH = 2000  # what a line of a log is cut to
 LOG = 256 * 1024  # bytes
-KINDS = ("certain", "patterns", "weak", "last", "unless")
+KINDS = ("certain", "causes", "patterns", "weak", "last", "unless")
 ANCHORED = {"_EXCEPTION", "_FRAME", "_RAISED", "_LOOKING"}  # these are only asked at a line's beginning
 CLASSES = {"CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "w", "CATEGORY_NOT_WORD": " "}
 MODULES = (
@@ -30,6 +31,7 @@ MODULES = (
     log_figures,
     signature_match,
     harmless_lines,
+    log_advice,
     program_progress,
     python_tracebacks,
     root_cause,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
+from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, read_text
 from slurm_agent_tools.models.job import Job, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import JobId
@@ -40,6 +40,12 @@ def job(state: str = "FAILED", **facts) -> Job:
         command="scripts/slurm/train.sh",
     )
     return replace(plain, **facts)
+
+
+def wrote(*texts: LogText, state: str = "FAILED", **facts) -> Job:
+    """The job that a log is of: with the number that the last of Slurm's lines in it names."""
+    named = [number for text in texts for line in text.lines if (number := named_job(line.text)) is not None]
+    return job(state, **{"job_id": JobId(int(named[-1])) if named else JobId(71)} | facts)
 
 
 def step(name: str, state: str, **facts) -> Step:

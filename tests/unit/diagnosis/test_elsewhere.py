@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from slurm_agent_tools.diagnosis.classify import diagnose
-from slurm_agent_tools.diagnosis.excerpt import LogText, read_text
+from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, read_text
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Step
@@ -72,10 +72,16 @@ def excerpt(entry: dict[str, Any], noise: dict[str, str]) -> Excerpt:
     expected = entry["expected"]
     logs = [log(kind, entry[kind], noise) for kind in ("stdout", "stderr") if kind in entry]
     tasks = tuple(job(facts, f"4711_{number}") for number, facts in enumerate(entry.get("tasks", ())))
-    known = job(entry["job"], "4711") if entry["job"] is not None else None
+    known = job(entry["job"], said(logs)) if entry["job"] is not None else None
     return Excerpt(
         entry["name"], tuple([expected] if isinstance(expected, str) else expected), known, tasks, tuple(logs)
     )
+
+
+def said(logs: list[LogText]) -> str:
+    """The number of the job: the last one that Slurm's lines name."""
+    named = [number for text in logs for line in text.lines if (number := named_job(line.text)) is not None]
+    return named[-1] if named else "4711"
 
 
 def log(kind: Literal["stdout", "stderr"], text: str, noise: dict[str, str]) -> LogText:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.diagnosis.records import job, log
+from tests.unit.diagnosis.records import log, wrote
 
 from slurm_agent_tools.diagnosis.classify import diagnose
 
@@ -165,4 +165,6 @@ def test_a_log_alone_gets_its_category(category, text):
 
 @pytest.mark.parametrize(("category", "text"), [case for case in LOGS if case[0] != "cancelled"], ids=lambda v: v[:40])
 def test_a_failed_job_with_that_log_gets_the_same_one(category, text):
-    assert diagnose(job(exit_code=1), (), [log(*text.split("\n"))]).category == category
+    written = log(*text.split("\n"))
+    state = "TIMEOUT" if category == "time-limit" else "FAILED"
+    assert diagnose(wrote(written, state=state, exit_code=1), (), [written]).category == category

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.unit.diagnosis.records import job, log
+from tests.unit.diagnosis.records import job, log, wrote
 
 from slurm_agent_tools.diagnosis.classify import diagnose
 
@@ -20,7 +20,9 @@ def test_the_end_of_a_programs_log_gets_its_category(category, text):
 
 @pytest.mark.parametrize(("category", "text"), [item for item in LOGS if item[0] != "cancelled"])
 def test_a_failed_job_with_that_log_gets_the_same_one(category, text):
-    assert diagnose(job(exit_code=1), (), [log(*text.splitlines())]).category == category
+    written = log(*text.splitlines())
+    state = "TIMEOUT" if category == "time-limit" else "FAILED"
+    assert diagnose(wrote(written, state=state, exit_code=1), (), [written]).category == category
 
 
 ORDINARY = """\
