@@ -135,19 +135,3 @@ class Advised(Shape):
     sizing: Sizing | None = None
     budget: Budget | None = None
     awaits: str | None = None  # what has to happen before it can start, as a sentence
-
-    @property
-    def fields(self) -> dict[str, object]:
-        """Those that stand in an answer."""
-        return {name: value for name, value in self if name != "awaits"}
-
-    @property
-    def hint(self) -> str:
-        """What belongs into a summary; empty where nothing does."""
-        found = []
-        if self.budget is not None and self.budget.fits is False:
-            found.append(self.budget.why)
-        if self.sizing is not None and self.sizing.warnings:
-            first, more = self.sizing.warnings[0], len(self.sizing.warnings) - 1
-            found.append(f"Sizing: {first}" + (f" {more} more in `sizing`." if more else ""))
-        return "".join(f" {text}" for text in found)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.scripts import reading_state
-from slurm_agent_tools.scripts.directive_lines import Header, arguments_to_directives, read_directives, unreadable
+from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives, unreadable
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.program import (
     SETS_DEVICES,
@@ -82,7 +82,11 @@ def analyse(
     """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
     header = read_directives(as_shown(data.decode("utf-8", "surrogateescape")).encode(), path)
     header.problems += [] if data.isascii() else undecodable(data, path)
-    request = _request(header, arguments or {})
+    request = effective([*header.directives, *arguments_to_directives(arguments or {})])
+    request = replace(
+        request, problems=(*header.problems, *request.problems), components=header.components,
+        interpreter=header.interpreter, justification=header.justification,
+    )  # fmt: skip
     text = data.decode("utf-8", "surrogateescape")
     home = posixpath.dirname(path)
     folders = [folder for folder in (home, request.chdir or "") if folder]  # where relative paths may start
@@ -101,17 +105,6 @@ def analyse(
         request=request,
         findings=tuple(dict.fromkeys(state.findings)),
         files=state.files,
-    )
-
-
-def _request(header: Header, arguments: Mapping[str, str]) -> JobRequest:
-    request = effective([*header.directives, *arguments_to_directives(arguments)])
-    return replace(
-        request,
-        problems=(*header.problems, *request.problems),
-        components=header.components,
-        interpreter=header.interpreter,
-        justification=header.justification,
     )
 
 

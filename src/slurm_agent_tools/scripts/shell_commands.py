@@ -115,6 +115,8 @@ _APPENDING = frozenset({"xargs", "find", "parallel"})
 
 _PATTERN = re.compile(r"[*?\[]")
 
+_PAUSE = re.compile(r"\d{1,3}s?")
+
 _NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
 
 _LIBRARIES = re.compile(
@@ -298,7 +300,9 @@ def _steps(call: Command) -> None:
 
 
 def _keeps(call: Command) -> None:
-    """Commands that may keep the node for a person."""
+    """Commands that may keep the node for a person; a pause of some minutes does not."""
+    if call.name == "sleep" and _PAUSE.fullmatch(" ".join(call.words[1:])):
+        return
     from slurm_agent_tools.scripts import kept_nodes  # noqa: PLC0415 - few scripts keep a node
 
     kept_nodes.keeps(call)

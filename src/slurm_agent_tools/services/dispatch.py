@@ -154,7 +154,7 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
     starts = f" {advised.awaits}" if advised.awaits else submission_advice.starts(advised.expected_wait)
     return SubmitReply(
         status="submitted",
-        summary=f"{what}{starts} Wait for it with wait_for_job.{advised.hint}",
+        summary=f"{what}{starts} Wait for it with wait_for_job.{present.advice_summary(advised)}",
         as_of=run.released or run.updated,
         job_id=str(run.job_id),
         token=run.token,
@@ -165,7 +165,7 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
         granted=None if run.granted is None else present.resources(run.granted),
         log_paths=None if run.granted is None else LogPaths(stdout=run.stdout, stderr=run.stderr),
         decision=decision_shown(decided.decision),
-        **advised.fields,
+        **present.advice(advised),
     )
 
 

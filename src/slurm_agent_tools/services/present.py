@@ -6,6 +6,7 @@ from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
+from slurm_agent_tools.models.submission_answer import Advised
 from slurm_agent_tools.slurm.merge import cause
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration, human_memory
@@ -89,6 +90,22 @@ def brief(record: Resources) -> str:
     said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
     place = f" to {record.partition}" if record.partition else ""
     return f"{place}{': ' if said else ''}{', '.join(said)}"
+
+
+def advice(advised: Advised) -> dict[str, object]:
+    """The fields of an answer that say what is known of a submission's wait, size and time."""
+    return {name: value for name, value in advised if name != "awaits"}
+
+
+def advice_summary(advised: Advised) -> str:
+    """What of it belongs into a summary; empty where nothing does."""
+    sentences = []
+    if advised.budget is not None and advised.budget.fits is False:
+        sentences.append(advised.budget.why)
+    if advised.sizing is not None and advised.sizing.warnings:
+        first, more = advised.sizing.warnings[0], len(advised.sizing.warnings) - 1
+        sentences.append(f"Sizing: {first}" + (f" {more} more in `sizing`." if more else ""))
+    return "".join(f" {text}" for text in sentences)
 
 
 def error(problem: AgentToolsError) -> ErrorInfo:

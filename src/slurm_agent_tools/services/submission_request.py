@@ -213,4 +213,5 @@ def reply(context: ClusterContext, case: SubmissionRequest, status: str, summary
     )
     if case.advised is None:
         return answer
-    return answer.model_copy(update={**case.advised.fields, "summary": f"{summary}{case.advised.hint}"})
+    summary += present.advice_summary(case.advised)
+    return answer.model_copy(update={**present.advice(case.advised), "summary": summary})

@@ -48,10 +48,6 @@ def _per_node(numbers: Resources) -> float | None:
     return numbers.memory_bytes / numbers.nodes
 
 
-def _seconds(numbers: Resources) -> float | None:
-    return float("inf") if numbers.time_limit_seconds == UNLIMITED else numbers.time_limit_seconds
-
-
 def _time(seconds: float) -> str:
     return format_duration(UNLIMITED if seconds == float("inf") else int(seconds))
 
@@ -64,7 +60,12 @@ _MEMORY = (
 _ALWAYS = (
     *_MEMORY,
     _Number("gpus", "number of GPUs", lambda one: one.gpus, str),
-    _Number("time", "time limit", _seconds, _time),
+    _Number(
+        "time",
+        "time limit",
+        lambda one: float("inf") if one.time_limit_seconds == UNLIMITED else one.time_limit_seconds,
+        _time,
+    ),
 )
 
 # Over how many nodes a started job is spread can be Slurm's choice (--nodes=1-2): there is no limit to compare with.

@@ -255,9 +255,11 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
     plain = Advised()
 
     assert tight is not None
-    assert tight.hint.startswith(" It may miss the time budget of 00:01:00: wait not known")
-    assert tight.hint.endswith(" Sizing: memory: 8G is 8.0 times the most that was ever used, 1G. 2 more in `sizing`.")
-    assert plain.hint == ""
+    assert present.advice_summary(tight).startswith(" It may miss the time budget of 00:01:00: wait not known")
+    assert present.advice_summary(tight).endswith(
+        " Sizing: memory: 8G is 8.0 times the most that was ever used, 1G. 2 more in `sizing`."
+    )
+    assert present.advice_summary(plain) == ""
 
 
 async def test_what_the_guard_filled_in_is_not_held_against_the_request(

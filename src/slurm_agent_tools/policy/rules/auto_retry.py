@@ -39,7 +39,11 @@ _AGAIN = r"\b(?:sbatch|scontrol|exec|retry|autorestart)\b|\$0|BASH_SOURCE"
 
 
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
-    verdicts = [_text(plan), *_history(plan, policy)]
+    verdicts = [_text(plan)]
+    if plan.live is not None and plan.tool == "submit_job":
+        reading, history = reading_of(plan), plan.live.history
+        same = (run for run in history if reading.path == run.script_path or reading.sha256 == run.script_sha256)
+        verdicts += [_failed_before(next(same, None), plan, policy), _in_a_row(history, reading)]
     severity = ("deny", "approve", "justify", "warn")
     spoken = sorted((v for v in verdicts if v is not None), key=lambda v: severity.index(v.outcome))
     return spoken[0] if spoken else passed("Nothing in this request tries again by itself.")
@@ -83,14 +87,6 @@ def _once(text: str) -> str:
         return script_mending.once(text)
     head, sign, _ = text.partition("||")
     return head.rstrip() if sign else script_mending.drop(text, _AGAIN)
-
-
-def _history(plan: PlannedRequest, policy: Policy) -> list[Judgement | None]:
-    if plan.live is None or plan.tool != "submit_job":
-        return []
-    reading = reading_of(plan)
-    same = (run for run in plan.live.history if reading.path == run.script_path or reading.sha256 == run.script_sha256)
-    return [_failed_before(next(same, None), plan, policy), _in_a_row(plan.live.history, reading)]
 
 
 def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) -> Judgement | None:

@@ -88,8 +88,9 @@ def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgem
         stated = request.find("chdir")
         return _outside(f"The job's folder {work}", stated, "#SBATCH --chdir=.", project)
     logs = (project, *policy.log_folders)
-    for option, value in _named(request):
-        if value == "/dev/null":
+    inputs = [("input", directive.value) for directive in request.find("input")[-1:]]
+    for option, value in [("output", request.output), ("error", request.error), *inputs]:
+        if not value or value == "/dev/null":
             continue
         stated = request.find(option)
         file = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
@@ -101,12 +102,6 @@ def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgem
             message = f"--{option}={value} would overwrite a file that `{pattern}` protects. {_WHY}"
             return Judgement("deny", message, value, pattern, replace(stated, line), _proof(stated))
     return passed("The job's folder and logs stay inside the project.")
-
-
-def _named(request: JobRequest) -> list[tuple[str, str]]:
-    inputs = [("input", directive.value or "") for directive in request.find("input")[-1:]]
-    logs = [("output", request.output), ("error", request.error)]
-    return [(option, value) for option, value in [*logs, *inputs] if value]
 
 
 def _expanded(value: str, request: JobRequest) -> str:
