@@ -38,8 +38,7 @@ HEAD = """#!/bin/bash
 """
 TRAIN = HEAD + "#SBATCH --gpus=1\n#SBATCH --cpus-per-task=8\n\nsrun python train.py --config configs/base.yaml\n"
 SWEEP = (
-    HEAD.replace("%j", "%A_%a")
-    + "#SBATCH --cpus-per-task=2\n\nsrun python evaluate.py --seed $SLURM_ARRAY_TASK_ID\n"
+    HEAD.replace("%j", "%A_%a") + "#SBATCH --cpus-per-task=2\n\nsrun python evaluate.py --seed $SLURM_ARRAY_TASK_ID\n"
 )
 FAULTY = """#!/bin/bash
 #SBATCH --job-name=finetune
@@ -62,7 +61,9 @@ training: {epochs: 10, batch_size: 256, learning_rate: 0.1, optimizer: sgd}
 """
 PROGRAM = "import sys\nprint('training')\n"
 EPOCHS = "".join(f"epoch {n}/10 train_loss: {2 / n:.3f} val_accuracy: {0.5 + n / 25:.3f}\n" for n in range(1, 11))
-KILLED = "slurmstepd: error: Detected 1 oom_kill event in StepId={job}.0. Some of the step tasks have been OOM Killed.\n"
+KILLED = (
+    "slurmstepd: error: Detected 1 oom_kill event in StepId={job}.0. Some of the step tasks have been OOM Killed.\n"
+)
 MISSING = (
     'Traceback (most recent call last):\n  File "evaluate.py", line 3, in <module>\n    rows = open(path)\n'
     "FileNotFoundError: [Errno 2] No such file or directory: 'data/seed.csv'\n"
@@ -85,8 +86,11 @@ class Agent:
         """One call; the structured answer."""
         arguments |= {} if self.detail == "brief" else {"detail": self.detail}
         result = await self.client.call_tool(tool, arguments)
+        body = result.structured_content or {}
+        if body.get("error", {}).get("code") == "internal":
+            raise RuntimeError(f"{tool} {arguments}: {body}")
         self.costs.append((self.task, tool, max(shown(result))))
-        return result.structured_content or {}
+        return body
 
     def write(self, name: str, text: str) -> str:
         """A file of the project; its name."""
@@ -137,7 +141,7 @@ async def refused(agent: Agent) -> None:
     await agent("submit_job", script=script)
     agent.write(script, FAULTY.replace("export CUDA_VISIBLE_DEVICES=0,1\n", "").replace("sbatch next.sh\n", ""))
     await agent("submit_job", script=script)
-    once = FAULTY.split("export")[0] + "srun python train.py --config configs/base.yaml\n"
+    once = FAULTY.split("export", maxsplit=1)[0] + "srun python train.py --config configs/base.yaml\n"
     agent.write(script, once)
     await agent("submit_job", script=script)
     once = once.replace("--gpus=8", "--gpus=1").replace("900G", "16G").replace("7-00:00:00", "04:00:00")
@@ -168,7 +172,9 @@ async def array(agent: Agent) -> None:
     await agent("submit_job", script=script, array="3,7,11,19,23,31%4")
     await agent("get_status", sections=["jobs", "queue"])
     agent.slurm.next_job(Ending(after=300, output=EPOCHS))
-    again = await agent("submit_job", script=script, array="3,7,11,19,23,31%4", justification="the missing files are there now")
+    again = await agent(
+        "submit_job", script=script, array="3,7,11,19,23,31%4", justification="the missing files are there now"
+    )
     await agent.ended(again["job_id"])
     await agent("save_result", name="sweep", status="success", job_id=again["job_id"], metrics={"accuracy": 0.81})
 
@@ -188,7 +194,9 @@ async def compare(agent: Agent) -> None:
 
 async def config(agent: Agent) -> None:
     """A configuration that is wrong in several ways, corrected."""
-    wrong = "experiment: wrong\ntraining: {epochs: ten, batch_size: -4, learning_rate: 40}\nslurm: {gpus: 16, memory: 2T}\n"
+    wrong = (
+        "experiment: wrong\ntraining: {epochs: ten, batch_size: -4, learning_rate: 40}\nslurm: {gpus: 16, memory: 2T}\n"
+    )
     name = agent.write("configs/wrong.yaml", wrong)
     await agent("validate_config", config_path=name)
     agent.write(name, wrong.replace("ten", "10").replace("-4", "64"))
@@ -203,7 +211,16 @@ async def config(agent: Agent) -> None:
 async def look(agent: Agent) -> None:
     """What is going on: every section, in the morning and later."""
     await agent("get_status")
-    for sections in (["jobs"], ["gpu", "queue"], ["partitions"], ["nodes"], ["errors"], ["results"], ["policy"], ["disk"]):
+    for sections in (
+        ["jobs"],
+        ["gpu", "queue"],
+        ["partitions"],
+        ["nodes"],
+        ["errors"],
+        ["results"],
+        ["policy"],
+        ["disk"],
+    ):
         await agent("get_status", sections=sections)
     await agent("get_status", detailed=True)
     await agent("analyze_log", recent_errors=5)
@@ -231,7 +248,9 @@ async def generate(agent: Agent) -> None:
     await agent("get_status")
     command = "python train.py --config configs/base.yaml --epochs 20"
     await agent("generate_script", name="longer", command=command, gpus=64)
-    path = (await agent("generate_script", name="longer", command=command, gpus=1, memory="16G", time_limit="02:00:00"))["path"]
+    path = (
+        await agent("generate_script", name="longer", command=command, gpus=1, memory="16G", time_limit="02:00:00")
+    )["path"]
     await agent("validate_config", config_path=path)
     agent.slurm.next_job(GOOD)
     job = (await agent("submit_job", script=path))["job_id"]
@@ -260,7 +279,9 @@ async def resume(agent: Agent) -> None:
     await agent.ended(again, 300)
     await agent("wait_for_job", job_id=again)
     await agent("analyze_log", job_id=again)
-    await agent("save_result", name="large", status="success", job_id=again, metrics={"val_accuracy": 0.93}, baseline="base")
+    await agent(
+        "save_result", name="large", status="success", job_id=again, metrics={"val_accuracy": 0.93}, baseline="base"
+    )
     await agent("compare_results", baseline="base", target="large")
 
 

@@ -2,7 +2,8 @@
 
     python -m benchmarks.run [NAME ...]
 
-NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, and answers and scale, each on a private Slurm.
+NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, and answers and scale, each on a
+private Slurm.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 
 from benchmarks.table import Row, show
 
-NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "answers", "scale")
+NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "everyday", "answers", "scale")
 
 
 def main() -> int:

@@ -34,5 +34,5 @@ async def _measured(size: scale.Size) -> list[Row]:
         Row(f"latest answer of {waits}, after it is due", max(crowd.late), "s", limit=2),
         Row(f"memory of the server at its peak, {waits}", memory, "MB", limit=150),
         Row(f"get_status {queue}", min(asked.ours) * 1e3, "ms", "squeue + sinfo", min(asked.bare) * 1e3, 1.5),
-        Row(f"answer of get_status {queue}", asked.size / 1e3, "KB", limit=10),
+        Row(f"answer of get_status {queue}", asked.size / 1e3, "KB", limit=3),
     ]

@@ -174,7 +174,7 @@ class Crowd:
             self.first.set()
 
     async def _process(self, wanted: dict[str, str]) -> dict[str, Any] | None:
-        words = [f"--{name}={value}" for name, value in wanted.items()]
+        words = ["--detail=full", *(f"--{name}={value}" for name, value in wanted.items())]
         argv = self.place.cluster.as_user([sys.executable, "-m", "tools.agent_tools.submit_job", *words])
         process = await asyncio.create_subprocess_exec(
             *argv, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -68,8 +68,9 @@ class Place:
         return done.stdout.decode("utf-8", "backslashreplace").strip()
 
     def cli(self, tool: str, *words: str, seconds: float = 90) -> tuple[int, dict[str, Any]]:
-        """`python -m tools.agent_tools.TOOL`: exit code and the one JSON document."""
-        done = self.run([sys.executable, "-m", f"tools.agent_tools.{tool}", *words], seconds=seconds)
+        """`python -m tools.agent_tools.TOOL`: exit code and the one JSON document, in full where `words` say nothing."""
+        told = words if "--detail" in words else ("--detail", "full", *words)
+        done = self.run([sys.executable, "-m", f"tools.agent_tools.{tool}", *told], seconds=seconds)
         try:
             return done.returncode, json.loads(done.stdout)
         except ValueError as error:
@@ -148,7 +149,7 @@ def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
 
 
 async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
-    """One tool call over MCP; errors come back as their structured content."""
-    result = await client.call_tool(tool, arguments)
+    """One tool call over MCP, answered in full where nothing else is asked; errors as their structured content."""
+    result = await client.call_tool(tool, {"detail": "full"} | arguments)
     assert result.structured_content is not None, result
     return result.structured_content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import tempfile
@@ -154,7 +155,7 @@ async def status(place: Place, client: Client, rounds: int) -> Asked:
         result = await client.call_tool("get_status", {"refresh": True})
         found.ours.append(time.perf_counter() - middle)
         found.bare.append(middle - begun)
-        found.size = max(found.size, len(result.content[0].text))  # type: ignore[union-attr]
+        found.size = max(found.size, len(json.dumps(result.structured_content)))
         found.depth = (result.structured_content or {})["queue"]["depth"]
     return found
 

@@ -227,7 +227,7 @@ async def test_a_long_wait_ends_when_something_grave_happens_and_not_for_what_wa
             async def begun(*_: object) -> None:
                 waits[name].set()
 
-            asked = {"job_id": scene.jobs[name], "timeout_seconds": 600}
+            asked = {"job_id": scene.jobs[name], "timeout_seconds": 600, "detail": "full"}
             result = await client.call_tool("wait_for_job", asked, progress_callback=begun)
             replies[name] = result.structured_content
 

@@ -30,5 +30,5 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
     assert crowd.calls.total() <= one.calls.total() + 6 + SIZE.ending
     assert waited <= 150
     assert asked.memory <= 180  # with the rows of a look and of the one before it
-    assert asked.size < 10_000
+    assert asked.size < 3_000
     assert asked.depth >= SIZE.queued

@@ -31,7 +31,9 @@ async def test_a_wait_that_outlives_the_call_returns_with_progress_and_goes_on(p
     async with place.client(mode) as client:
         for seconds in (3, 2):
             result = await client.call_tool(
-                "wait_for_job", {"job_id": sleeper, "timeout_seconds": seconds}, progress_callback=progress
+                "wait_for_job",
+                {"job_id": sleeper, "timeout_seconds": seconds, "detail": "full"},
+                progress_callback=progress,
             )
             reply = result.structured_content
             assert reply["status"] in {"running", "pending"}

@@ -58,10 +58,17 @@ def pieces(body: Mapping[str, Any]) -> list[Piece]:
     if body.get("decision"):
         shown += decision(body["decision"], summary)
     if body.get("report"):
-        shown += _texts(str(body["report"]["text"]).splitlines())
+        shown += _report(body["report"])
     for key, mark in (("script", ""), ("content", "| ")):
         shown += [Line(plain(f"{mark}{line}")) for line in str(body[key]).split("\n")] if body.get(key) else []
     return shown
+
+
+def _report(report: Mapping[str, Any]) -> list[Piece]:
+    """The report in Markdown, or in brief its figures."""
+    if "text" in report:
+        return _texts(str(report["text"]).splitlines())
+    return [*_entry("report", report, _texts)]
 
 
 def lines(shown: Iterable[Piece]) -> list[str]:
@@ -115,14 +122,15 @@ def decision(body: Mapping[str, Any], said: str = "") -> list[Piece]:
 
     Of a rule that `said` holds already only the name is repeated.
     """
-    policy = f"(policy {body['policy']['version']}, {body['policy']['sha256'][:12]})"
-    shown = _texts([f"verdict: {body['verdict']}  {policy}"], str(body["verdict"]))
+    policy = body.get("policy")
+    which = f"  (policy {policy['version']}, {policy['sha256'][:12]})" if policy else ""
+    shown = _texts([f"verdict: {body['verdict']}{which}"], str(body["verdict"]))
     for rule in body["rules"]:
         if rule["outcome"] not in _QUIET:
-            again = rule["message"] in said
+            again = rule.get("message", "") in said  # in brief not told where it stands elsewhere
             message = "" if again else f": {rule['message']}"
             shown += _texts([f"  {rule['outcome']} {rule['id']}{message}"], str(rule["outcome"]))
-            shown += _texts(f"     {line}" for line in str(rule["remedy"] or "").splitlines() if not again)
+            shown += _texts(f"     {line}" for line in str(rule.get("remedy") or "").splitlines() if not again)
     open_rules = [rule["id"] for rule in body["rules"] if _open(rule)]
     shown += _texts([f"  not evaluated without a cluster: {', '.join(open_rules)}"] if open_rules else [])
     return shown + _texts(f"  pinned {pin['option']}: {pin['why']}" for pin in body.get("pinned", []))

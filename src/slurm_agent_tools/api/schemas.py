@@ -33,19 +33,70 @@ def input_schema(ask: type[ToolArguments]) -> Schema:
     full = ask.model_json_schema()
     small = _small(full, full.get("$defs", {}))
     small.pop("description", None)  # the tool's own description says it
-    small["properties"]["cluster"] = small["properties"].pop("cluster")  # last: few need it
+    for name in ("detail", "cluster"):  # last: few need them
+        small["properties"][name] = small["properties"].pop(name)
     return small
 
 
 def output_schema(reply: type[Reply]) -> Schema:
-    """Complete: either every field of the reply, or `error`. Some clients check failures against it too."""
+    """What the answer may hold, in brief and in full: either a reply's fields, or `error`.
+
+    Two levels deep, lists one, and of the second only names where a value may be null: each client reads all of it at
+    its start. Some check failures against it too.
+    """
+    whole = reply.model_json_schema(mode="serialization")
+    definitions = whole.get("$defs", {})
+    found = {name: _outline(node, definitions, 1) for name, node in whole["properties"].items()}
+    error = _outline(ErrorInfo.model_json_schema(mode="serialization"), {}, 1)
+    return {
+        "type": "object",
+        "properties": found | {"error": error},
+        "additionalProperties": False,
+        "anyOf": [{"required": [*_ALWAYS]}, {"required": ["error"]}],
+    }
+
+
+def full_schema(reply: type[Reply]) -> Schema:
+    """Every shape of a reply with all its fields, for the reference pages."""
     full: Schema = _untitled(reply.model_json_schema(mode="serialization"))
-    definitions = full.setdefault("$defs", {})
-    definitions.setdefault("ErrorInfo", _untitled(ErrorInfo.model_json_schema(mode="serialization")))
-    required = full.pop("required")
-    full["properties"]["error"] = {"$ref": f"{_DEFS}ErrorInfo"}
-    full["anyOf"] = [{"required": required}, {"required": ["error"]}]
     return full
+
+
+_ALWAYS = ("status", "summary", "as_of")
+
+
+def _outline(node: Schema, definitions: Schema, depth: int) -> Schema:
+    """The types of a value, merged over what it may be; its entries where `depth` still allows."""
+    if "$ref" in node:
+        node = definitions[node["$ref"].removeprefix(_DEFS)]
+    arms = node.get("anyOf")
+    if arms and not depth and {"type": "null"} in arms:
+        return {}  # the name alone: the types of all that may be null are in the reference pages
+    if arms:
+        return _merged([_outline(arm, definitions, depth) for arm in arms])
+    kept: Schema = {name: node[name] for name in ("type", "enum") if name in node}
+    if depth and "properties" in node:
+        kept["properties"] = {
+            name: _outline(value, definitions, depth - 1) for name, value in node["properties"].items()
+        }
+    elif depth and isinstance(node.get("items"), dict):
+        kept["items"] = _outline(node["items"], definitions, 0)
+    return kept
+
+
+def _merged(arms: list[Schema]) -> Schema:
+    """One schema for several: all their types, all their entries. Anything goes where one of them says nothing."""
+    if not all("type" in arm for arm in arms):
+        return {}
+    types = dict.fromkeys(
+        kind for arm in arms for kind in ([arm["type"]] if isinstance(arm["type"], str) else arm["type"])
+    )
+    made: Schema = {"type": next(iter(types)) if len(types) == 1 else [*types]}
+    for arm in arms:
+        if "properties" in arm:
+            made["properties"] = made.get("properties", {}) | arm["properties"]
+        made |= {"items": arm["items"]} if "items" in arm else {}
+    return made
 
 
 def _small(node: Schema, definitions: Schema) -> Schema:

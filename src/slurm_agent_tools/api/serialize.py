@@ -19,6 +19,8 @@ Document = dict[str, Any]
 
 _MOST_ITEMS = 10_000  # each wrong one is an error of its own, and a million of them held up every other caller
 
+_LATER = ("detail", "cluster")
+
 BY_NAME: Mapping[str, Tool] = {tool.name: tool for tool in TOOLS}
 
 
@@ -64,7 +66,7 @@ def text(body: Document) -> str:
 def _unknown(tool: Tool, name: str, value: object) -> InputError:
     import difflib  # noqa: PLC0415 - for an error alone
 
-    known = sorted(tool.ask.model_fields, key=lambda field: field == "cluster")  # last: few need it
+    known = sorted(tool.ask.model_fields, key=_LATER.__contains__)  # few need those
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
     meant = f"Did you mean {near[0]}? " if near else ""
     return InputError(

@@ -163,7 +163,7 @@ async def succeed(guest: DemoAgent) -> str:
     """Submit a job, wait for it, save what it measured; returns its id."""
     guest.paper.step("Submit a job, wait for it, save its result")
     submitted = await guest.call("submit_job", script="train.sh", idempotency_key="demo-baseline")
-    for pin in submitted["pinned"]:
+    for pin in submitted.get("pinned", []):
         guest.paper.say(f"added {pin['option']}: {pin['why']}")
     job_id = str(submitted["job_id"])
     held = await guest.stage.command("squeue", "-h", "-j", job_id, "-o", "%u %P")
@@ -175,10 +175,8 @@ async def succeed(guest: DemoAgent) -> str:
     saved = await guest.call(
         "save_result", name="baseline", status="success", metrics=log["metrics"], config="train.yaml", job_id=job_id
     )
-    written = json.loads((guest.stage.project / saved["file_path"]).read_text())
-    guest.paper.check(
-        "the file holds the last epoch's loss", log["metrics"].get("loss"), written["metrics"].get("loss")
-    )
+    written = json.loads((guest.stage.project / saved["file_path"]).read_text())["metrics"]
+    guest.paper.check("the file holds the last epoch's loss", log["metrics"].get("loss"), written.get("loss"))
     return job_id
 
 
@@ -227,7 +225,7 @@ async def refuse(guest: DemoAgent) -> None:
     before = await guest.stage.jobs()
     body = await guest.call("submit_job", script="fixed.sh")
     _blocked(guest, body, person=False)
-    guest.paper.check("scripts left for a person", len(body["artifacts"]), 0)
+    guest.paper.check("scripts left for a person", len(body.get("artifacts", [])), 0)
     guest.paper.check("sacct and squeue: jobs submitted", 0, len(await guest.stage.jobs()) - len(before))
 
 
@@ -246,6 +244,8 @@ async def ask_a_person(guest: DemoAgent) -> None:
 
 
 def _blocked(guest: DemoAgent, body: Body, *, person: bool) -> None:
+    for rule in body["decision"]["rules"]:
+        guest.paper.say(f"{rule['id']}: {rule['message']}\n{rule['remedy']}")
     answer = f"{body['status']}, {'for a person' if body['human_action_required'] else 'to be corrected'}"
     guest.paper.check("the answer", answer, f"blocked, {'for a person' if person else 'to be corrected'}")
 

@@ -21,6 +21,7 @@ class ToolArguments(StrictModel):
     """Arguments of one tool."""
 
     cluster: str | None = Field(None, description="A name of the settings' clusters")
+    detail: Literal["brief", "full"] = Field("brief", description="full: every rule, figure and null")
 
 
 class GetStatus(ToolArguments):

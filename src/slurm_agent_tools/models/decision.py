@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.request import Evidence, JobRequest, Pin, Resources
-from slurm_agent_tools.models.shapes import EvidenceLine, Shape
+from slurm_agent_tools.models.shapes import EvidenceLine, Shape, unknown
 
 Verdict = Literal["allow", "justify", "approve", "deny"]
 
@@ -63,6 +63,7 @@ class DecisionShown(Shape):
     verdict: Verdict
     policy: PolicyRef
     rules: list[RuleResult]
+    rules_passed: int | None = Field(default=None, exclude_if=unknown)  # in brief, where those are not listed
     pinned: list[PinShown] = Field(default_factory=list)
     approval: GrantShown | None = None
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Alert, EvidenceLine, JobShown, Reply, Shape
+from slurm_agent_tools.models.shapes import Alert, EvidenceLine, JobShown, Reply, Shape, unknown
 
 
 class Diagnosis(Shape):
@@ -66,6 +66,7 @@ class AnalyzeReply(Reply):
     diagnosis: Diagnosis | None = None
     job: JobShown | None = None
     errors: list[EvidenceLine] = Field(default_factory=list)
+    errors_not_shown: int | None = Field(default=None, exclude_if=unknown)  # in brief, of many
     warnings: list[EvidenceLine] = Field(default_factory=list)
     metrics: dict[str, float] = Field(default_factory=dict)
     files: list[LogFile] = Field(default_factory=list)

@@ -138,7 +138,8 @@ class ReportReply(Reply):
 class WaitReply(Reply):
     """Answer of wait_for_job. Of many `tasks` those that failed are shown first, then those that go on.
 
-    What a task leaves out is as in `job`, or not known.
+    What a task leaves out is as in `job`, or not known. In brief only those that failed are shown, and
+    `tasks_not_shown` counts failed ones.
     """
 
     written_by_others: ClassVar = ("job", "tasks", "report", "alerts")

@@ -41,7 +41,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import AnyUrl
 
 from slurm_agent_tools import __version__
-from slurm_agent_tools.api import catalogue, schemas, serialize
+from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.server import prompts, resources
@@ -153,6 +153,7 @@ class ToolServer(MCPServer[Any]):
         super().__init__(SERVER_NAME, middleware=[notices], **more)
         self._box, self._ours, self._notices = toolbox, settings, notices
         self._consultant = ApprovalQuestions(settings.approval_timeout)
+        self._told: dict[int, brief.LastAnswers] = {}  # by what a client sent at its start: one for a session
         self._catalogue = {settings.tool_prefix + tool.name: tool for tool in catalogue.TOOLS}
         prompts.register(self, partial(_prefixed, prefix=settings.tool_prefix))
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
@@ -181,17 +182,17 @@ class ToolServer(MCPServer[Any]):
         self, tool: catalogue.Tool, arguments: dict[str, Any], context: Context[Any, Any], person: AtClient
     ) -> CallToolResult | InputRequiredResult:
         try:
+            ask = serialize.parse(tool, arguments)
             reply = await self._box.call(
                 tool.name,
-                serialize.parse(tool, arguments),
+                ask,
                 caller=_caller(context),
                 progress=_Rising(context).report,
                 consult=partial(self._consultant.ask, context),
                 asked=person.ask,
             )
-            body = serialize.document(reply)
-            await self._notices.tell(context, tool.name, body)
-            return _result(body)
+            await self._notices.tell(context, tool.name, serialize.document(reply))
+            return _result(self._last_answers(context).new(tool.name, ask, brief.answer(reply, ask)))
         except PendingQuestion as pending:
             return pending.result
         except AgentToolsError as error:
@@ -200,6 +201,18 @@ class ToolServer(MCPServer[Any]):
         except Exception as error:  # noqa: BLE001 - nothing from an unforeseen error may reach the client
             _log.error("tool failed unexpectedly", tool=tool.name, exc_info=error)
             return _result(serialize.failure(error, tool.name), is_error=True)
+
+    def _last_answers(self, context: Context[Any, Any]) -> brief.LastAnswers:
+        """What this session was told. Over HTTP without a session every request has its own: it was told nothing."""
+        request = context.request_context
+        begun = request.session.client_params
+        if request.request is None:  # standard input: one client for the whole life of this server
+            return self._told.setdefault(0, brief.LastAnswers())
+        if begun is None:
+            return brief.LastAnswers()
+        if id(begun) not in self._told:
+            weakref.finalize(begun, self._told.pop, id(begun), None)
+        return self._told.setdefault(id(begun), brief.LastAnswers())
 
     async def list_resources(self) -> list[Resource]:
         """See resources."""
@@ -296,6 +309,6 @@ def _principal() -> str:
 
 
 def _result(body: serialize.Document, *, is_error: bool = False) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(type="text", text=serialize.text(body))], structured_content=body, is_error=is_error
-    )
+    """The document, and the same in lines for clients that give their model text alone (docs/decisions/answers.md)."""
+    text = "\n".join(render.lines(render.pieces(body)))
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=body, is_error=is_error)

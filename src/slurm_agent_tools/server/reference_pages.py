@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
-from slurm_agent_tools.api.schemas import REPLIES, Schema, input_schema, output_schema
+from slurm_agent_tools.api.schemas import REPLIES, Schema, full_schema, input_schema
 from slurm_agent_tools.models import (
     decision,
     diagnosis_answer,
@@ -44,9 +44,15 @@ _TOOLS_HEAD = """# The tools
 This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit it.
 
 The answer is the same over MCP (`structuredContent`), from `python -m tools.agent_tools.NAME` and from
-`slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A field that is `null`
-was not measured, does not apply, or was not asked for. A failure is `{"error": {"code", "message", "hint"}}` instead;
-the [exit codes](exit-codes.md) sort them. With the setting `tool_prefix` the MCP names begin with `slurm_agent_`.
+`slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A failure is
+`{"error": {"code", "message", "hint"}}` instead; the [exit codes](exit-codes.md) sort them. With the setting
+`tool_prefix` the MCP names begin with `slurm_agent_`.
+
+With `detail="brief"`, the default, an answer holds what decides or is new: no nulls, no text twice, no figure beside
+its spelling, and of the policy's rules those that did not pass, the others counted as `rules_passed`. A field that is
+missing was not measured, does not apply, or holds what it nearly always holds (`managed` true, `restarts` 0). A
+repeated `wait_for_job` of one MCP session tells what changed since. `detail="full"` has every field below, those that
+are not known as `null`. [Why answers are brief](../decisions/answers.md).
 """
 
 _OFFERS_HEAD = """# Resources and prompts
@@ -91,7 +97,7 @@ def tools() -> str:
     """The page of the nine tools, in Markdown."""
     shapes: dict[str, Schema] = {}
     for reply in REPLIES.values():
-        shapes |= output_schema(reply)["$defs"]
+        shapes |= full_schema(reply)["$defs"]
     sections = [*map(_tool, TOOLS), "## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
     return "\n".join([_TOOLS_HEAD, *sections])
 
@@ -134,8 +140,7 @@ def _tool(tool: Tool) -> str:
         for name, node in asked["properties"].items()
     ]
     reply = REPLIES[tool.name]
-    answer = output_schema(reply)
-    del answer["properties"]["error"]  # said once, at the head of the page
+    answer = full_schema(reply)
     lines = [
         f"## {tool.name}\n",
         f"{tool.description}\n",

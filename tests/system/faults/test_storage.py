@@ -50,7 +50,7 @@ class Disk:
             self.place.run(["dd", "if=/dev/zero", f"of={self.filler}", "bs=4k"])
         else:
             before = ["prlimit", "--fsize=0"]
-        done = self.place.run([*before, sys.executable, "-m", f"tools.agent_tools.{tool}", *words])
+        done = self.place.run([*before, sys.executable, "-m", f"tools.agent_tools.{tool}", "--detail=full", *words])
         self.filler.unlink(missing_ok=True)
         return json.loads(done.stdout)  # type: ignore[no-any-return]
 

@@ -82,7 +82,7 @@ async def test_a_stop_ends_waits_with_what_is_known_and_the_job_goes_on(fresh: P
             async def tell(*_: object) -> None:
                 begun.set()
 
-            asked = {"job_id": job, "timeout_seconds": 600}
+            asked = {"job_id": job, "timeout_seconds": 600, "detail": "full"}
             result = await client.call_tool("wait_for_job", asked, progress_callback=tell)
             answers.append(result.structured_content)
 

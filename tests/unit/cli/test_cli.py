@@ -154,7 +154,7 @@ def test_bad_words_exit_2_with_one_document_that_names_them(
 )  # fmt: skip
 def test_a_wait_exits_0_when_the_job_ended_and_4_before(status: str, code: int, context: Desk, capsys: Capture) -> None:
     context.answer = wait_reply(status)
-    assert main.tool_main("wait_for_job", ["7"]) == code
+    assert main.tool_main("wait_for_job", ["7", "--detail", "full"]) == code
     assert json.loads(capsys.readouterr().out) == serialize.document(context.answer)
     assert context.closed == 1
 

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.server import MCPServer
 
 from slurm_agent_tools import __version__
-from slurm_agent_tools.api import catalogue, serialize
+from slurm_agent_tools.api import brief, catalogue, render, serialize
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import (
     arguments,
@@ -146,8 +146,13 @@ async def test_the_published_catalogue_is_the_one_that_was_reviewed() -> None:
 @pytest.mark.proves("catalogue-is-small")
 async def test_names_titles_descriptions_and_input_schemas_stay_under_12_kb() -> None:
     counted = ("name", "title", "description", "inputSchema")
-    brief = [{key: tool[key] for key in counted} for tool in await listing()]
-    assert len(json.dumps(brief).encode()) < 12_000
+    named = [{key: tool[key] for key in counted} for tool in await listing()]
+    assert len(json.dumps(named).encode()) < 12_000
+
+
+@pytest.mark.proves("catalogue-is-small")
+async def test_all_that_is_sent_of_the_nine_tools_stays_under_32_kb() -> None:
+    assert len(json.dumps(await listing()).encode()) < 32_000
 
 
 async def test_input_schemas_are_flat_closed_and_without_noise() -> None:
@@ -162,14 +167,28 @@ async def test_input_schemas_are_flat_closed_and_without_noise() -> None:
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-async def test_every_tool_answers_with_the_same_text_and_structure_as_its_schema_says(name: str, era: str) -> None:
+async def test_every_tool_answers_in_full_or_in_brief_as_its_schema_says(name: str, era: str) -> None:
     box = RecordingToolbox()
     async with connected(box, era) as client:
+        full = await client.call_tool(name, ARGUMENTS[name] | {"detail": "full"})
+        short = await client.call_tool(name, ARGUMENTS[name])
+        (schema,) = [tool.output_schema for tool in (await client.list_tools()).tools if tool.name == name]
+    assert (full.is_error, short.is_error) == (False, False)
+    assert full.structured_content == serialize.document(ANSWERS[name])
+    assert short.structured_content == brief.brief(ANSWERS[name])
+    for told in (full, short):
+        Draft202012Validator(schema).validate(told.structured_content)
+    assert box.asked[1:] == [(name, serialize.BY_NAME[name].ask.model_validate(ARGUMENTS[name]))]
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+async def test_the_text_says_in_lines_what_the_structure_says_and_is_no_second_copy_of_it(name: str, era: str) -> None:
+    async with connected(RecordingToolbox(), era) as client:
         result = await client.call_tool(name, ARGUMENTS[name])
-    assert not result.is_error
-    assert result.structured_content == serialize.document(ANSWERS[name])
-    assert json.loads(result.content[0].text) == result.structured_content
-    assert box.asked == [(name, serialize.BY_NAME[name].ask.model_validate(ARGUMENTS[name]))]
+    (part,) = result.content
+    assert part.text == "\n".join(render.lines(render.pieces(result.structured_content)))
+    assert part.text.startswith(f"{ANSWERS[name].status}: {ANSWERS[name].summary}")
+    assert "{" not in part.text
 
 
 async def test_a_refusal_is_a_result_and_not_an_error(era: str) -> None:
@@ -194,7 +213,9 @@ async def test_a_failure_says_code_message_and_hint_and_fits_the_output_schema(e
             "hint": "Ask the administrator.",
         }
     }
-    assert json.loads(result.content[0].text) == result.structured_content
+    assert result.content[0].text == (
+        "error (cluster_unreachable): the controller does not answer\nAsk the administrator."
+    )
     for schema in schemas.values():
         Draft202012Validator(schema).validate(result.structured_content)
 

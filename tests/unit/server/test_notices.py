@@ -55,7 +55,7 @@ async def connected(
 
 
 async def wait(client: Client) -> dict[str, Any]:
-    result = await client.call_tool("wait_for_job", {"job_id": "7"})
+    result = await client.call_tool("wait_for_job", {"job_id": "7", "detail": "full"})
     assert result.structured_content is not None
     assert not result.is_error
     return result.structured_content

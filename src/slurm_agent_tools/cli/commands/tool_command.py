@@ -14,7 +14,7 @@ import anyio
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from slurm_agent_tools.api import printing, serialize
+from slurm_agent_tools.api import brief, printing, serialize
 from slurm_agent_tools.api.catalogue import Tool
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.main import Parser
@@ -318,7 +318,7 @@ async def _call(settings: Settings, name: str, ask: ToolArguments) -> serialize.
         reply = await toolbox.call(
             name, ask, caller=Caller(), progress=_tell if sys.stderr.isatty() else None, asked=at_terminal
         )
-        return serialize.document(reply)
+        return brief.answer(reply, ask)
     finally:
         with anyio.CancelScope(shield=True):
             await toolbox.close()
