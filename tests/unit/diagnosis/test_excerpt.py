@@ -75,3 +75,11 @@ def test_prefixes_of_ranks_are_told_from_times():
     assert split_rank("[1,3]<stderr>:ValueError") == ("[1,3]<stderr>:", "ValueError")
     assert split_rank("(RayWorker pid=812) ValueError") == ("(RayWorker pid=812)", "ValueError")
     assert split_rank("12:30:01 ValueError") == ("", "12:30:01 ValueError")
+    assert split_rank("[default0]:[rank12]:[E817 x") == ("[default0]:[rank12]:", "[E817 x")
+    assert split_rank("(VllmWorker rank=0 pid=39) ValueError") == ("(VllmWorker rank=0 pid=39)", "ValueError")
+    assert split_rank("(train pid=7, ip=10.0.0.2) ValueError") == ("(train pid=7, ip=10.0.0.2)", "ValueError")
+    assert split_rank("(W pid=7) [Stage-0] ERROR 03-12 08:22:28 [a.py:8] x") == ("(W pid=7) [Stage-0] ERROR", "x")
+    assert split_rank("ERROR 03-12 08:22:28 engine.py:8] x")[1] == "x"
+    assert split_rank("slurmstepd: error: pyxis:     mkdir: no") == ("slurmstepd: error: pyxis:", "mkdir: no")
+    assert split_rank("slurmstepd: error: pyxis: no") == ("", "slurmstepd: error: pyxis: no")
+    assert split_rank("INFO 03-12 08:22:28 [a.py:8] x")[0] == ""
