@@ -16,7 +16,6 @@ from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.program import (
     SETS_DEVICES,
     Effort,
-    IdleCommand,
     InnerText,
     Program,
     RunFile,
@@ -25,6 +24,8 @@ from slurm_agent_tools.scripts.program import (
     within,
 )
 from slurm_agent_tools.scripts.reading_state import (
+    MAX_ASKED,
+    MAX_OPENED,
     SILENT,
     Answer,
     Need,
@@ -41,7 +42,7 @@ from slurm_agent_tools.scripts.reading_state import (
 )
 from slurm_agent_tools.scripts.shell_program import read_shell
 from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
-from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile, read_notebook
+from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile, read_notebook, read_settings
 
 MAX_DEPTH = 4
 
@@ -51,15 +52,15 @@ MAX_BYTES = 2 * 2**20
 
 MAX_SCANNED = 2**20
 
-MAX_ASKED = 300
-
-MAX_OPENED = 16 * 2**20
-
 MAX_FOLDERS = 16
 
 MAX_IMPORTED = 40  # modules of the project; beyond that no further one is read
 
 MAX_SOUGHT = 400
+
+MAX_SETTINGS = 40  # files of settings that are sought, and the bytes of one that is read
+
+MAX_SETTING = 2**18
 
 # What stands for a sign of the folded text when that text is read as a program of its own.
 _IN_SHELL = {UNKNOWN: "${_}", TAME: "${SLURM_}", OWN_JOB: "${SLURM_JOB_ID}", SELF: "$0", POSITIONAL: "$1"}
@@ -165,6 +166,8 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
     match source.language:
         case "config":
             _collect(state, read_config(source.content), source, offset=source.line - 1)
+        case "settings":
+            _collect(state, read_settings(source.content), source, offset=source.line - 1)
         case "notebook":
             _collect(state, read_notebook(source.content), source, offset=source.line - 1)
         case "make":
@@ -230,8 +233,8 @@ def _look(state: ReadingState, source: TextToRead, silent: tuple[str, ...] = SIL
 
 
 def _collect(state: ReadingState, program: Program, source: TextToRead, *, offset: int) -> None:
-    for idle in program.idles if source.depth == 0 or not _in_background(state) else ():
-        _idles(state, idle, source, offset)
+    for idle in program.idles:
+        state.keep(idle, source, offset)
     for rule, what, level, line in program.findings:
         state.find(rule, what, source.evidence(line + offset), level)
     state.notes |= program.notes
@@ -255,18 +258,6 @@ def _collect(state: ReadingState, program: Program, source: TextToRead, *, offse
     state.wanted += [(replace(file, line=file.line + offset), source) for file in program.files]
 
 
-def _in_background(state: ReadingState) -> bool:
-    """Whether the script starts anything in the background: another text may run there, however long it waits."""
-    return re.search(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])", state.text) is not None
-
-
-def _idles(state: ReadingState, idle: IdleCommand, source: TextToRead, offset: int) -> None:
-    """A command that the job comes to, and that only waits."""
-    end = ", also when its workers in the background have ended (`wait` ends with them)" if idle.workers else ""
-    what = f"it keeps the node and does nothing: {idle.shown}{end}"
-    state.find("interactive", what, source.evidence(idle.line + offset), "justify")
-
-
 def _queue(
     state: ReadingState, text: InnerText, language: str, source: TextToRead, line: int, args: tuple[str, ...] = ()
 ) -> None:
@@ -286,14 +277,14 @@ def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
         name = file.path.rpartition("/")[2]
     if file.how == "import" and f"{name.rpartition('.')[2]}.py" in state.written:
         _run_written(state, f"{name.rpartition('.')[2]}.py", replace(file, how="python"), source)
-    if file.how == "import":
-        yield from _import(state, file, source)
+    if file.how in {"import", "settings"}:
+        yield from (_import if file.how == "import" else _settings)(state, file, source)
         return
     _run_made(state, name, file, source)
-    for path in list(reading_state.candidate_paths(file, _bases(state))):
+    for path in list(reading_state.candidate_paths(file, state.bases())):
         if path in {"-", "."} or path == source.file:
             continue
-        if path not in state.answers and _asked_enough(state):
+        if path not in state.answers and state.asked_enough():
             what = f"it runs more files than are followed ({MAX_ASKED}, or {MAX_OPENED // 2**20} MB)"
             state.find("opaque-code", what, source.evidence(file.line), "approve")
             state.wanted.clear()
@@ -309,7 +300,7 @@ def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
 
 def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
     """The files of a module and of the packages around it, as far as they are the project's."""
-    for paths in reading_state.modules(file.path, source.file, _bases(state)):
+    for paths in reading_state.modules(file.path, source.file, state.bases()):
         for path in paths:
             if path not in state.answers:
                 state.modules["sought"] += 1
@@ -327,14 +318,18 @@ def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
             break
 
 
-def _bases(state: ReadingState) -> list[str]:
-    """Folders that relative paths may start from: those seen from the project's root, and from the script's folder."""
-    return [*state.folders, *(posixpath.join(state.home, folder) for folder in state.folders if state.home)]
-
-
-def _asked_enough(state: ReadingState) -> bool:
-    read = sum(len(data) for data in state.answers.values() if isinstance(data, bytes))
-    return len(state.answers) >= MAX_ASKED or read > MAX_OPENED
+def _settings(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
+    """A file of settings that a program is given. Many and large ones are data, and none of them is a program."""
+    for path in reading_state.candidate_paths(file, state.bases()):
+        state.modules["settings"] += path not in state.answers
+        if state.modules["settings"] > MAX_SETTINGS:
+            return
+        if path not in state.answers:
+            data = yield NeedFile(path)
+            state.answers[path] = data if isinstance(data, bytes) and len(data) <= MAX_SETTING else None
+        data = state.answers[path]
+        if isinstance(data, bytes):
+            _open(state, file, path, data, source)
 
 
 def _run_made(state: ReadingState, name: str, file: RunFile, source: TextToRead) -> None:
@@ -370,7 +365,7 @@ def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: Te
     state.opened.add((path, file.how, file.args))
     content = data.decode("utf-8", "surrogateescape")
     language = reading_state.file_kind(file, content)
-    if file.how != "config":
+    if file.how not in {"config", "settings"}:
         state.files[path] = hashlib.sha256(data).hexdigest()
     if language == "nothing":
         return

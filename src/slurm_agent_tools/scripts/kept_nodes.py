@@ -68,7 +68,8 @@ def _serves(call: Command) -> bool:
     if any(_LOOKING.fullmatch(word) for word in call.rest[:1]):
         return False
     wanted = _SUBCOMMANDS.get(call.name)
-    return wanted is None or next((word for word in call.rest if not word.startswith("-")), "") in wanted
+    plain = [word for word in call.rest if not word.startswith("-")] or [""]
+    return (wanted is None or plain[0] in wanted) and not {"list", "stop", "password", "--version"} & set(call.rest[:2])
 
 
 def _forwards(call: Command) -> bool:

@@ -14,7 +14,19 @@ Level = Literal["deny", "approve", "justify", "warn"]
 Language = Literal["shell", "python", "other"]
 
 How = Literal[
-    "source", "shell", "python", "run", "module", "import", "make", "config", "notebook", "other", "multi-prog"
+    "source",
+    "shell",
+    "python",
+    "run",
+    "module",
+    "import",
+    "make",
+    "config",
+    "notebook",
+    "other",
+    "multi-prog",
+    "settings",
+    "tasks",
 ]
 
 _FAMILY = (
@@ -34,6 +46,11 @@ NUMBERED = re.compile(
     re.IGNORECASE,
 )
 """A device named by its number: cuda:1, /GPU:0."""
+
+NUMBERED_CALL = re.compile(
+    r"\b(?:CUDA|AMDGPU)\.device(?:_id)?!\(\s*\d|\bCuDevice\(\s*\d|\bgpuDevice\(\s*(?:[2-9]|1\d)|\bcuda_set_device\(\s*\d"
+)
+"""The same in Julia, MATLAB and R; MATLAB counts from 1, which is many a program's word for its only device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ _NUMBERED_CALLS = frozenset({"cuda", "to", "set_device", "select_device"})
 
 _LISTS = frozenset({"device_ids", "gpu_ids"})
 
+_NUMBERS = frozenset({"gpu_id", "gpu_device_id", "main_gpu"})
+
+_INDICES = frozenset({"DeviceIndex", "CudaDeviceIndex", "OpenCLDeviceIndex", "gpu_ids", "gpu_id"})  # keys of settings
+
 _LISTINGS = frozenset({"devices", "local_devices", "list_physical_devices", "list_logical_devices"})
 
 _TRAINERS = frozenset({"Trainer", "Fabric", "LightningCLI"})
@@ -57,6 +61,7 @@ def judge(reader: PythonText, node: ast.AST) -> None:
             for key, value in zip(node.keys, node.values, strict=True):
                 if not _reads(value):
                     _sets(reader, key, value, line)
+                _indexed(reader, fold(key, reader.constants), value, line)
         case ast.Subscript(value=ast.Call() | ast.Name() as listing) if _lists(reader, listing):
             if (number_of(node.slice) or 0) > 0:
                 reader.program.find("device-index", f"it takes device {number_of(node.slice)} of all", line)
@@ -120,7 +125,7 @@ def _call(reader: PythonText, node: ast.Call, line: int) -> None:
         program.find("device-index", f"it calls {name}({fold(first, reader.constants)})", line)
     if name in _NUMBERED_CALLS and number is not None:
         program.find("device-index", f"it calls {name}({number})", line)
-    if name in {"device", "Device"}:
+    if name in {"device", "Device"} and id(node) not in reader.silent:
         _device(reader, node, line)
     for keyword in node.keywords:
         _keyword(reader, name, keyword, line)
@@ -136,6 +141,14 @@ def _device(reader: PythonText, node: ast.Call, line: int) -> None:
         reader.program.find("device-index", f"it names device {number}", line)
 
 
+def _indexed(reader: PythonText, key: str | None, value: ast.AST, line: int) -> None:
+    """`{"DeviceIndex": "0,1"}`, `{"gpu_id": 0}`."""
+    items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+    texts = [fold(item, reader.constants) for item in items]
+    if key in _INDICES and texts and all(re.fullmatch(r"\d[\d,: ]*", text or "") for text in texts):
+        reader.program.find("device-index", f"it names devices by number ({key})", line)
+
+
 def _keyword(reader: PythonText, name: str, keyword: ast.keyword, line: int) -> None:
     program, value = reader.program, keyword.value
     if keyword.arg is not None and name not in _PRINTING:
@@ -146,6 +159,12 @@ def _keyword(reader: PythonText, name: str, keyword: ast.keyword, line: int) -> 
         program.find("device-index", f"it names devices by number ({keyword.arg})", line)
     if keyword.arg in {"devices", "gpus"} and name in _TRAINERS and numbered:
         program.find("device-index", f"it names devices by number ({keyword.arg}={numbered})", line)
+    if keyword.arg in _NUMBERS and number_of(value) is not None:
+        program.find("device-index", f"it names a device by its number ({keyword.arg}={number_of(value)})", line)
+    if keyword.arg in {"devices", "gpus", "gpu_ids"} and re.fullmatch(
+        r"\d+(?:[,:]\d+)+|\d+,", fold(value, reader.constants) or ""
+    ):
+        program.find("device-index", f"it names devices by number ({keyword.arg})", line)
     number = number_of(value) if keyword.arg == "device" else None
     if number is not None and (number > 0 or name in _NUMBERED_CALLS):  # device=0 is many a library's word for "a GPU"
         program.find("device-index", f"it calls {name}(device={number})", line)

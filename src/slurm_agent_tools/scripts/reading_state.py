@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding
-from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, Effort, InnerText, Level, RunFile
+from slurm_agent_tools.scripts.program import (
+    DEVICES,
+    NUMBERED,
+    NUMBERED_CALL,
+    Effort,
+    IdleCommand,
+    InnerText,
+    Level,
+    RunFile,
+)
 from slurm_agent_tools.scripts.shell_words import SIGNS, UNKNOWN, Node
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of
 
@@ -61,6 +70,12 @@ def refused(answer: str) -> tuple[int, str]:
 MAX_ALIKE = 100  # findings of one rule and level
 
 MAX_IMPORTED_SIGNS = 80_000
+
+MAX_ASKED = 300  # files that are asked for, and bytes of those that are there
+
+MAX_OPENED = 16 * 2**20
+
+_BACKGROUND = re.compile(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +155,23 @@ class ReadingState:
         if self.counts[rule, level] <= MAX_ALIKE:
             self.findings.append(Finding(rule, as_shown(what), place, level))
 
+    def keep(self, idle: IdleCommand, source: TextToRead, offset: int) -> None:
+        """Note a command that only waits; another text may run in the background, if the script has anything there."""
+        if source.depth > 0 and _BACKGROUND.search(self.text):
+            return
+        end = ", also when its workers in the background have ended (`wait` ends with them)" if idle.workers else ""
+        what = f"it keeps the node and does nothing: {idle.shown}{end}"
+        self.find("interactive", what, source.evidence(idle.line + offset), "justify")
+
+    def bases(self) -> list[str]:
+        """Folders that relative paths may start from, seen from the project's root, and from the script's folder."""
+        return [*self.folders, *(posixpath.join(self.home, folder) for folder in self.folders if self.home)]
+
+    def asked_enough(self) -> bool:
+        """Whether no further file is followed."""
+        read = sum(len(data) for data in self.answers.values() if isinstance(data, bytes))
+        return len(self.answers) >= MAX_ASKED or read > MAX_OPENED
+
 
 # --- Which file a command means, and in which language it is written --------------------------------------------------
 
@@ -157,7 +189,7 @@ def file_kind(file: RunFile, content: str) -> str:
     """`shell`, `python`, `nothing` for what is no text, or the name of another language."""
     if "\0" in content:
         return "nothing"
-    if file.how in {"make", "config", "other", "notebook"}:
+    if file.how in {"make", "config", "other", "notebook", "settings", "tasks"}:
         return file.how
     if file.how in {"source", "shell"}:
         return "shell"
@@ -237,7 +269,7 @@ def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str
             continue
         if DEVICES.search(bare) and re.search(r"=|setenv|set\s", bare):
             yield "cuda-visible-devices", "it names a variable that chooses devices", number
-        if NUMBERED.search(bare):
+        if NUMBERED.search(bare) or NUMBERED_CALL.search(bare):
             yield "device-index", "it names a device by its number", number
         if _RETRIES.search(bare):
             yield "auto-retry", "it runs scontrol requeue", number

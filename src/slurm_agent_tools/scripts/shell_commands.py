@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from slurm_agent_tools.scripts import called_programs, workflow_files
-from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, PassedCommand, RunFile
+from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, InnerText, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
 from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
 from slurm_agent_tools.scripts.wrapped_command import (
@@ -117,7 +117,17 @@ _PATTERN = re.compile(r"[*?\[]")
 
 _PAUSE = re.compile(r"\d{1,3}s?")
 
-_NUMBERED_OPTION = re.compile(r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--cuda[-_]device|--device")
+_NUMBERED_OPTION = re.compile(
+    r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--(?:cuda[-_])?device|--main[-_]gpu"
+)
+
+_ONLY = re.compile(r"--(?:cuda[-_])?device(?:[-_](?:id|index|idx))?|--main[-_]gpu")  # 0 may mean the only device
+
+_LISTED_OPTION = re.compile(r"--?(?:[\w.-]*[-_.])?(?:gpus?|devices?)(?:[-_]list)?")
+
+_NUMBERED_SETTING = re.compile(
+    r"[\w.]*\b(?:(?:devices|gpus|gpu_ids?|device_ids?)=(?:\[\d[\d, ]*\]|\d+(?:,\d+)+,?|\d+,)|gpu_ids?=\d+)"
+)
 
 _LIBRARIES = re.compile(
     r"batchtools_slurm|makeClusterFunctionsSlurm|future\.batchtools|slurm_apply|clustermq\.scheduler\W+slurm"
@@ -253,9 +263,14 @@ def _lists_devices(call: Command, option: str, value: str) -> bool:
         return re.fullmatch(r"--gpu[-_]ids", option) is not None and re.search(r"\d", value) is not None
     if option == "--include" and call.name == "deepspeed":
         return re.search(r"\d", value) is not None
+    if option == "+devices":  # NAMD
+        return re.match(r"\d", value) is not None
     if _NUMBERED_OPTION.fullmatch(option):
-        return re.fullmatch(r"\d[\d,]*", value) is not None and value != "0"  # many a program's word for its only one
-    return re.search(r"(?:devices|gpus)$", option) is not None and re.fullmatch(r"\[\d[\d, ]*\]", value) is not None
+        return re.fullmatch(r"\d[\d,:]*", value) is not None and not (value == "0" and _ONLY.fullmatch(option))
+    return (
+        _LISTED_OPTION.fullmatch(option) is not None
+        and re.fullmatch(r"\[\d[\d, ]*\]|\d+(?:[,:]\d+)+,?|\d+,", value) is not None
+    )
 
 
 def _word(call: Command, word: str) -> None:
@@ -264,16 +279,12 @@ def _word(call: Command, word: str) -> None:
         call.program.find("cuda-visible-devices", f"it sets {setting[1]}", call.line)
     if "\n" in word or word is call.words[0]:
         return
-    if call.name in {"docker", "podman", "nerdctl"} and re.search(r"(?:nvidia\.com/gpu|\bdevice)=\W*\d", word):
-        call.program.find("device-index", f"it gives devices to a container by number: {word[:80]}", call.line)
-    if (call.name == "yolo" and re.fullmatch(r"device=\d[\d,]*", word)) or re.fullmatch(
-        r"[\w.]*\b(?:devices|gpus)=\[\d[\d, ]*\]", word
-    ):
-        call.program.find("device-index", f"it names devices by number: {word[:80]}", call.line)
+    _devices(call, word)
+    if word.endswith((".yaml", ".yml", ".json")):
+        path = word.rpartition("=")[2] if re.match(r"-|\w+=", word) else word
+        call.program.files.append(RunFile("settings", path, call.line))
     if _LIBRARIES.search(word):
         call.program.find("direct-submission", "it uses a library that submits jobs", call.line)
-    if NUMBERED.search(word):
-        call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
     if _JOB_API.search(word):
         call.program.find("direct-submission", "it submits a job through Slurm's web interface", call.line)
     if re.search(r"(?:(?<![-\w])hydra[/.]launcher|executor|cluster)\S*=\S*slurm", word):
@@ -281,6 +292,16 @@ def _word(call: Command, word: str) -> None:
     hands_over = " " in word and call.name not in {*SHELLS, "ssh", "eval", "trap", "alias", "su", "python"}
     if hands_over and _HANDED.search(word):
         call.program.find("direct-submission", "it hands an sbatch command to another program", call.line)
+
+
+def _devices(call: Command, word: str) -> None:
+    """Devices that a word names by their number."""
+    if call.name in {"docker", "podman", "nerdctl"} and re.search(r"(?:nvidia\.com/gpu|\bdevice)=\W*\d", word):
+        call.program.find("device-index", f"it gives devices to a container by number: {word[:80]}", call.line)
+    if (call.name == "yolo" and re.fullmatch(r"device=\d[\d,]*", word)) or _NUMBERED_SETTING.fullmatch(word):
+        call.program.find("device-index", f"it names devices by number: {word[:80]}", call.line)
+    if NUMBERED.search(word) or NUMBERED_CALL.search(word):
+        call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
 
 
 def _controls(call: Command) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.scripts.program import SETS_DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.wrapped_command import Command, options
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
@@ -166,6 +166,35 @@ def read_config(text: str) -> Program:
             program.find("direct-submission", "this setting submits jobs", number)
         if _RETRIES.search(bare):
             program.find("auto-retry", "this setting starts failed work again", number)
+    return program
+
+
+_VISIBLE = re.compile(r"((?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES)[\"']?\s*[:=]\s*[\"']?[\w-]")
+
+_KEY = r"[\"']?\b(?:\w+[._])?(?:gpu_ids?|device_ids?|gpu_list|gpus|devices)[\"']?\s*[:=]"
+
+_NUMBERS = re.compile(
+    rf"{_KEY}\s*(?:\[\s*[\"']?\d|[\"']?\d+\s*,)|\bgpu_ids?[\"']?\s*[:=]\s*[\"']?\d|\bdevice[\"']?\s*:\s*[1-9]\d*\s*,?$"
+)
+
+_OPEN_LIST = re.compile(rf"(?:-\s+)?{_KEY}\s*\[?")
+
+_ITEM = re.compile(r"(?:-\s*)?[\"']?\d+[\"']?\s*[,\]]*")
+
+
+def read_settings(text: str) -> Program:
+    """YAML or JSON that a program is given: devices by their number, and variables that choose them."""
+    program, listing = Program(), False
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = re.sub(r"(?:^|\s)(?:#|//).*", "", line[:10_000]).strip()
+        setting = _VISIBLE.search(bare)
+        if setting is not None:
+            program.find("cuda-visible-devices", f"its settings give {setting[1]} a value", number)
+        if NUMBERED.search(bare) or _NUMBERS.search(bare) or (listing and _ITEM.fullmatch(bare)):
+            program.find("device-index", f"its settings name a device by its number: {bare[:80]}", number)
+            listing = False
+        elif bare:
+            listing = _OPEN_LIST.fullmatch(bare) is not None
     return program
 
 

@@ -235,7 +235,7 @@ def options(rest: Sequence[str]) -> list[tuple[str, str]]:
     """Each option with its value, glued or in the next word."""
     found = []
     for index, word in enumerate(rest):
-        if word.startswith("-"):
+        if word.startswith(("-", "+devices")):
             option, sign, value = word.partition("=")
             found.append((option, value if sign else "".join(rest[index + 1 : index + 2])))
     return found

@@ -20,7 +20,18 @@ _MENDED = (
     (r"\bdevice\(\s*([\"'])cuda\1\s*,\s*\d+\s*\)", 'device("cuda")'),
     (r"\bdevice\s*=\s*\d+\b", 'device="cuda"'),
     (r",?\s*\b(?:device_ids|devices|gpus|gpu_ids)\s*=\s*[\[(][^\])]*[\])]", ""),
-    (r"\s--?[\w-]*(?:gpu|device|include)[\w-]*(?:=|\s+)[\"']?[\w@:]*\d[\d,]*[\"']?(?=\s|$)", ""),
+    (r"\s[\w.]*\b(?:devices|gpus|gpu_ids?|device_ids?)=(?:\[[\d, ]*\]|\d[\d,]*)(?=\s|$)", ""),
+    (r",?\s*\b(?:gpu_id|gpu_device_id|main_gpu)\s*=\s*\d+", ""),
+    (  # YAML: nothing chosen, so that the program takes what the job has
+        (
+            r"^(\s*(?:-\s+)?(?:gpu_ids?|device_ids?|gpu_list|gpus|devices)\s*:\s*)"
+            r"(?:\[[^\]]*\]|[\"'][\d, ]+[\"']|\d[\d, ]*)$"
+        ),
+        r"\1null",
+    ),
+    (r"\s(?:--?|\+)[\w.-]*(?:gpu|device|include)[\w-]*(?:=|\s+)[\"']?[\w@:]*\d[\d,:]*[\"']?(?=\s|$)", ""),
+    (r"\b((?:CUDA|AMDGPU)\.device(?:_id)?!)\(\s*\d+\s*\)", r'\1(parse(Int, get(ENV, "SLURM_LOCALID", "0")))'),
+    (r"\bgpuDevice\(\s*\d+\s*\)", "gpuDevice()"),
 )
 
 
@@ -60,6 +71,16 @@ RULE = Rule(
                 "uses the fixed device cuda:0",
                 """python -c 'import torch; print(torch.ones(1, device="cuda:0"))'""",
             ),
+            "deny",
+        ),
+        Example(
+            "a list of GPUs by number",
+            does(ID, "it names devices by number: --gpus 0,1", "python train.py --gpus 0,1 --epochs 3"),
+            "deny",
+        ),
+        Example(
+            "the number of a GPU for mdrun",
+            does(ID, "it names devices by number: -gpu_id 0", "gmx mdrun -gpu_id 0 -v"),
             "deny",
         ),
     ),

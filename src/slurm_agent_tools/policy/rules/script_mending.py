@@ -26,6 +26,10 @@ _MORE = "there is more of the same; check again after these."
 
 _AS_IT_IS = "Ask a person to agree to the script as it is: only bash and Python without errors of syntax can be read."
 
+_SETTINGS = (".yaml", ".yml", ".json")
+
+_NO_EDIT = "only the program that reads it tells what may stand there instead."
+
 _SETTING = r"\s*(?:export\s+)?\w+=\S*\s*"  # the command's name in a variable: what uses it goes too
 
 _WORD = re.compile(r"(?:^|[\s;])(do|done|if|fi|case|esac)(?=[\s;]|$)", re.MULTILINE)
@@ -49,7 +53,11 @@ def steps(reading: ScriptReading, found: Sequence[Finding], mend: Mend) -> str:
             continue
         taken |= {(one.file, one.line) for one in places}
         environment = lines[: place.line - 1] if place.file == reading.path else None
-        told[remedies.edit(places, _mended(places, environment, mend), script=reading.path)] = None
+        new = _mended(places, environment, mend)
+        if place.file.endswith(_SETTINGS) and new in ([":"], ["pass"]):
+            told[f"Change line {place.line} of {place.file}: {_NO_EDIT}"] = None
+            continue
+        told[remedies.edit(places, new, script=reading.path)] = None
     return "\n".join(told)
 
 
