@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_agent_tools.diagnosis.phrases import flat
-from slurm_agent_tools.models.job import Job, StepUse
+from slurm_agent_tools.models.job import Job, JobRecord, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.shapes import Alert, Severity
 from slurm_agent_tools.units import JobId, format_duration
 

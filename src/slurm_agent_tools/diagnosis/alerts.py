@@ -12,9 +12,8 @@ from slurm_agent_tools.diagnosis.job_facts import drained, troubled
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.diagnosis.phrases import flat, listed, outcome, percent
 from slurm_agent_tools.insights.sizing import percentile
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.node import Node, Reservation
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.units import format_duration, human_memory
 

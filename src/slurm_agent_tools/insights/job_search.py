@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.request import Resources
 
 _EXACT, _BEGINS, _WITHIN, _ELSEWHERE = 8, 4, 2, 1

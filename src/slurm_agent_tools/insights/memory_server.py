@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import AgentToolsError, MemoryUnreachable
 from slurm_agent_tools.insights.job_search import tags
-from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import format_duration, human_memory
 

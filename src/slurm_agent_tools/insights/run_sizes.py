@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, MEMORY, TIME, per_share, percentile, size
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import format_duration, human_memory
 

@@ -19,10 +19,10 @@ from slurm_agent_tools.policy.field_types import (
     Seconds,
     Some,
     Switch,
+    Tighter,
     Word,
     Yes,
 )
-from slurm_agent_tools.policy.stricter_layers import Tighter
 from slurm_agent_tools.units import format_duration, human_memory
 
 Level = Literal["off", "warn", "justify", "approve", "deny"]

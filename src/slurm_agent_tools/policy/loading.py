@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
-from slurm_agent_tools.policy.field_types import Part
-from slurm_agent_tools.policy.stricter_layers import tighten
+from slurm_agent_tools.policy.field_types import Part, tighten
 
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.site_rules import Expression

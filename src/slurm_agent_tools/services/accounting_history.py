@@ -12,8 +12,7 @@ import anyio
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.usage import usage
-from slurm_agent_tools.models.job import Job, run_id_in
-from slurm_agent_tools.models.remembered_job import JobRecord, merged
+from slurm_agent_tools.models.job import Job, JobRecord, merged, run_id_in
 from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge

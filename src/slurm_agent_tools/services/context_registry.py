@@ -19,9 +19,8 @@ from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
-from slurm_agent_tools.store.ledger_location import LedgerFolder, choose
+from slurm_agent_tools.store.ledger_location import LedgerFolder, anchor, choose, register
 from slurm_agent_tools.store.submissions import Owner
-from slurm_agent_tools.store.user_lock import anchor, register
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, Runner, Transport
 from slurm_agent_tools.transport.local import LocalFiles, LocalTransport, SystemClock, user_name

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.decision import PinShown, decision_shown
+from slurm_agent_tools.models.decision import Advised, PinShown, decision_shown
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for
-from slurm_agent_tools.models.submission_answer import Advised, LogPaths, SubmitReply
+from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply

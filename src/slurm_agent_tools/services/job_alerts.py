@@ -23,9 +23,8 @@ from slurm_agent_tools.diagnosis.excerpt import FilePiece, LogText, assemble, na
 from slurm_agent_tools.diagnosis.program_progress import progress
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import measured_waits
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.node import Node, Partition, Reservation
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.shapes import Alert, RunningShown
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext

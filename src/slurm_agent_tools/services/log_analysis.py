@@ -12,9 +12,8 @@ from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, RecentFailure
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.node import Node
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.shapes import JobShown
 from slurm_agent_tools.services import job_outcome, jobs, log_files, log_paths, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext

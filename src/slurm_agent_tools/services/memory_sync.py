@@ -13,7 +13,7 @@ import anyio
 
 from slurm_agent_tools.errors import AgentToolsError, MemoryUnreachable
 from slurm_agent_tools.insights import memory_server
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.text import log_events

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.models.decision import Advised
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
-from slurm_agent_tools.models.submission_answer import Advised
 from slurm_agent_tools.slurm.merge import cause
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration, human_memory

@@ -12,10 +12,9 @@ from slurm_agent_tools.insights.measured_waits import MeasuredWaits
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
-from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, SizeFigure, Sizing
+from slurm_agent_tools.models.job import JobRecord, PastWaits
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
-from slurm_agent_tools.models.remembered_job import JobRecord
-from slurm_agent_tools.models.submission_answer import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.queue_history import period, shown
 from slurm_agent_tools.services.submission_request import SubmissionRequest

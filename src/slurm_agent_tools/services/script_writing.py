@@ -12,8 +12,8 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.script_size import readable, size_script
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.scripts.directive_lines import directive_line

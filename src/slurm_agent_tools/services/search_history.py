@@ -18,8 +18,8 @@ from slurm_agent_tools.models.history_answer import (
     PastJob,
     RememberedUsage,
 )
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing
-from slurm_agent_tools.models.remembered_job import JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.scripts.effective_request import resolve
 from slurm_agent_tools.services import present, project_paths

@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, UnknownJob
-from slurm_agent_tools.models.remembered_job import JobRecord, merged
-from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
+from slurm_agent_tools.models.decision import Advised, ExpectedWait
+from slurm_agent_tools.models.job import JobRecord, merged
 from slurm_agent_tools.policy import slots
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest

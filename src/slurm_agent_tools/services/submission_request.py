@@ -9,11 +9,11 @@ from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Blocker, Consent, Decision, PinShown, decision_shown
+from slurm_agent_tools.models.decision import Advised, Blocker, Consent, Decision, PinShown, decision_shown
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.models.submission_answer import Advised, SubmitReply
+from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.pins import offered
 from slurm_agent_tools.policy.plan import LiveFacts

@@ -34,7 +34,7 @@ from slurm_agent_tools.services.submission_request import (
     reply,
 )
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
-from slurm_agent_tools.store.user_lock import submission_lock
+from slurm_agent_tools.store.ledger_location import submission_lock
 
 if TYPE_CHECKING:
     from slurm_agent_tools.services.approval import Consult, Grant

@@ -12,9 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from slurm_agent_tools.models.decision import Decision
-from slurm_agent_tools.models.remembered_job import JobRecord
-from slurm_agent_tools.models.submission_answer import Advised
+from slurm_agent_tools.models.decision import Advised, Decision
+from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import decision_log, submissions
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.submissions import (

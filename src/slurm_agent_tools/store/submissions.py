@@ -12,11 +12,9 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
 
-from slurm_agent_tools.models.decision import Decision
-from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.decision import Advised, Decision
+from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.models.submission_answer import Advised
 from slurm_agent_tools.store.database import Database
 
 Phase = Literal["intent", "unconfirmed", "held", "released", "refused", "lost", "cancelled"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.models.request import Resources
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

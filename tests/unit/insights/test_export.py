@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from slurm_agent_tools.insights.memory_server import memory
-from slurm_agent_tools.models.job import Usage
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.models.request import Resources
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

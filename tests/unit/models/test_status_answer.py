@@ -9,4 +9,4 @@ def test_an_answer_is_made_without_those_of_the_other_tools() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     loaded = {name.rpartition(".")[2] for name in done.stdout.split() if name.startswith("slurm_agent_tools.models.")}
     assert {"shapes", "status_answer"} <= loaded
-    assert not loaded & {"report", "result", "diagnosis_answer", "submission_answer", "remembered_job"}
+    assert not loaded & {"report", "result", "diagnosis_answer", "submission_answer"}

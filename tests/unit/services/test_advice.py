@@ -14,10 +14,9 @@ from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.job import Job, PastWait, PastWaits, Usage
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.decision import Advised, ExpectedWait
+from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
-from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
 from slurm_agent_tools.services import present, queue_history, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tests.unit.insights.records import ASKED, GIB, record
 
-from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.remembered_job import JobRecord
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services.log_analysis import ran_out_before
 from slurm_agent_tools.units import JobId

@@ -15,7 +15,7 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.services import submit
 from slurm_agent_tools.services.context import Caller
-from slurm_agent_tools.store.user_lock import submission_lock
+from slurm_agent_tools.store.ledger_location import submission_lock
 
 
 class Jumping:

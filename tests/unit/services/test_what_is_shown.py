@@ -10,12 +10,11 @@ from tests.unit.services.clusters import submitted
 from tests.unit.services.test_script_writing import DECISION, NOW, draft
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.models.decision import Pin, RuleDecision
+from slurm_agent_tools.models.decision import ExpectedWait, Pin, RuleDecision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasured
-from slurm_agent_tools.models.submission_answer import ExpectedWait
 from slurm_agent_tools.services import job_outcome, jobs, present, queue_history, submission_advice
 from slurm_agent_tools.services.script_writing import fallback
 from slurm_agent_tools.slurm.merge import JobView

@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import Consent, Decision, PolicyUsed, RuleDecision
+from slurm_agent_tools.models.decision import Advised, Consent, Decision, ExpectedWait, PolicyUsed, RuleDecision
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin, Resources
-from slurm_agent_tools.models.submission_answer import Advised, ExpectedWait
 from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.ledger_location import submission_lock
 from slurm_agent_tools.store.submissions import Comparison, Decided, Drifted, Owner, Submission
-from slurm_agent_tools.store.user_lock import submission_lock
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALICE = Owner("alice", "/home/alice/p", "default")
@@ -151,7 +150,7 @@ def test_only_one_holds_the_submission_lock(tmp_path):
 
 def test_a_killed_process_leaves_no_lock(tmp_path):
     code = (
-        "import os, pathlib, sys; from slurm_agent_tools.store.user_lock import submission_lock\n"
+        "import os, pathlib, sys; from slurm_agent_tools.store.ledger_location import submission_lock\n"
         "with submission_lock(pathlib.Path(sys.argv[1])) as mine: assert mine; os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 9

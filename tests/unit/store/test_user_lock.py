@@ -13,8 +13,8 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.services.context_registry import open_store
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.ledger_location import anchor, register, submission_lock
 from slurm_agent_tools.store.submissions import Approval, Owner, Submission
-from slurm_agent_tools.store.user_lock import anchor, register, submission_lock
 
 OWNER = Owner("ada", "/home/ada/project", "lab")
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store.ledger import Store
-from slurm_agent_tools.store.user_lock import submission_lock
+from slurm_agent_tools.store.ledger_location import submission_lock
 from slurm_agent_tools.transport import safe_open
 from slurm_agent_tools.transport.local import LocalFiles
 
@@ -99,15 +99,15 @@ def test_files_and_folders_are_private_under_every_umask(tmp_path, umask, steps)
     """In a process of its own: the umask is one for all threads."""
     code = (
         "import anyio, os, sys; from pathlib import Path; from slurm_agent_tools.transport import safe_open, local;"
-        "from slurm_agent_tools.store.ledger import Store; from slurm_agent_tools.store import user_lock;"
+        "from slurm_agent_tools.store.ledger import Store; from slurm_agent_tools.store import ledger_location;"
         f"os.umask({umask}); safe_open._in_steps = lambda: {steps};"
         "files, root = local.LocalFiles(), Path(sys.argv[1]);"
         "anyio.run(files.write_new, str(root / 'results/deep/a.json'), b'{}');"
         "anyio.run(files.make_folder, str(root / 'logs/slurm'));"
         "store = Store(root / 'state/deep');"
         "store.log_decision({'at': 'now'});"
-        "user_lock.register(root / 'state/deep', root / 'other'); (root / 'place').mkdir(0o700);"
-        "user_lock.register(root / 'place', root / 'state/deep'); lock = user_lock.submission_lock(root / 'place');"
+        "ledger_location.register(root / 'state/deep', root / 'other'); (root / 'place').mkdir(0o700);"
+        "ledger_location.register(root / 'place', root / 'state/deep'); lock = ledger_location.submission_lock(root / 'place');"
         "lock.__enter__(); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
