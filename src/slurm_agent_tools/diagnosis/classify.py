@@ -19,7 +19,7 @@ from slurm_agent_tools.diagnosis.job_facts import (
     told_by_code,
 )
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
-from slurm_agent_tools.diagnosis.log_figures import errors, last_error, stderr_first
+from slurm_agent_tools.diagnosis.log_figures import errors, errors_and_last, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
@@ -34,10 +34,12 @@ _READ = "Read the lines shown, and let the program say more (set -x in the scrip
 _UNREAD = "Read the job's log where it still is; let the program say more (set -x in the script, verbose logging)."
 
 
-def told(part: Job | None, texts: Sequence[LogText]) -> str:
-    """What is known, with the exit code. No texts: no log was read; a text without lines: nothing was written."""
-    error = last_error(texts)
-    last = "" if error is None else f' The last error in the log: "{_quote(error[1])}".'
+def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
+    """What is known, with the exit code. `error`: the last one in the logs.
+
+    No texts: no log was read; a text without lines: nothing was written.
+    """
+    last = "" if error is None else f' The last error in the log: "{_quote(error)}".'
     if part is None:
         return f"No line of the log shows a known failure, and Slurm's records were not asked.{last}"
     if part.state == "COMPLETED":
@@ -271,9 +273,10 @@ def _several(parts: Sequence[Job]) -> str:
 
 
 def _unknown(case: _Case) -> Diagnosis:
-    part, lines = case.part, [*case.proof, *errors(case.texts)]
+    bad, error = errors_and_last(case.texts)
+    part, lines = case.part, [*case.proof, *bad]
     last = [line for text in case.texts for line in text.lines[-3:]]
-    text = told(part, case.texts)
+    text = told(part, case.texts, error)
     if part is not None:
         text += code_words(part, case.known)
         text += _KILLED if part.state != "COMPLETED" and _killed(part, case.known) else ""

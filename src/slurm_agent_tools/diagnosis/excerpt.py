@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from slurm_agent_tools.models.shapes import EvidenceLine
@@ -209,7 +209,7 @@ def split_rank(text: str) -> tuple[str, str]:
     """
     match = _RANK.match(text)
     prefix, rest = (match[0].strip(), text[match.end() :]) if match else ("", text)
-    logged = _LOGGED_AT.match(rest)
+    logged = _LOGGED_AT.match(rest) if rest.startswith("ERROR ") else None
     return (prefix, rest) if logged is None else (f"{prefix} ERROR".strip(), rest[logged.end() :])
 
 
@@ -219,6 +219,8 @@ def split_rank(text: str) -> tuple[str, str]:
 _OF_SLURM = re.compile(
     r"(?:srun|salloc|sbatch|slurm\w{1,12})\S{0,80}: |\[[\dT:.-]{19,}\] error: |\S*/job\d+/slurm_script: "
 )
+
+_SLURM_BEGINS = ("s", "[", "/")  # most lines do not: they need not be matched
 
 _JOB = re.compile(r"(?:\b(?:JOB|STEP|Job|Step|job|step) |\b(?:StepId|JobId)=)(\d+)\b|/job0*(\d+)/slurm_script: ")
 
@@ -231,7 +233,8 @@ _BEGINS = re.compile(
 )
 
 _ENDED = re.compile(
-    r"(?:srun|slurmstepd)\S{0,80}: error: |.*/slurm_script: line \d+: |Execution halted|[\w.]+(?:Error|Exception)\b"
+    r"(?:srun|slurmstepd)\S{0,80}: error: |\S*/slurm_script: line \d+: |Execution halted"
+    r"|[A-Za-z_][\w.]*(?:Error|Exception)\b"
 )
 
 _NO_HEAD = re.compile(
@@ -243,7 +246,9 @@ _RUNS = 200  # of one log; what is repeated oftener is no head of a run
 
 def named_job(text: str) -> str | None:
     """The number of the job that a line of Slurm's names; None where it names none, or is not Slurm's."""
-    match = _JOB.search(text) if _OF_SLURM.match(text) else None
+    if not text.startswith(_SLURM_BEGINS) or not _OF_SLURM.match(text):
+        return None
+    match = _JOB.search(text)
     return None if match is None else match[1] or match[2]
 
 
@@ -275,16 +280,16 @@ def _again(text: LogText) -> int:
     lines = [line.text for line in text.lines]
     if not lines or split_rank(lines[0])[0] or _NO_HEAD.match(lines[0]):
         return 0
+    ended = [index for index, line in enumerate(lines) if _ENDED.match(line)]
+    if not ended:
+        return 0
     head = _alike(lines[0])
-    begins = lines[0][: len(lines[0]) - len(lines[0].lstrip()) + 1]
-    same = [index for index, line in enumerate(lines) if line.startswith(begins) and _alike(line) == head]
+    behind = (index for index in range(ended[0] + 1, len(lines)) if lines[index].startswith(lines[0][:1]))
+    same = [0, *islice((index for index in behind if _alike(lines[index]) == head), _RUNS)]
     if len(same) > _RUNS or not (_BEGINS.match(lines[0]) or _second(lines, same)):
         return 0
-    found = 0
-    for before, index in pairwise(same):
-        if any(_ENDED.match(split_rank(line)[1]) for line in lines[before:index]):
-            found = index
-    return found
+    between = [(before, index) for before, index in pairwise(same) if any(before < end < index for end in ended)]
+    return between[-1][1] if between else 0
 
 
 def _second(lines: Sequence[str], same: Sequence[int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.harmless_lines import harmless
@@ -83,27 +83,36 @@ _OUTER = re.compile(
 
 def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that tell of an error, each text once, standard error first."""
-    return _collect(texts, _error_lines)
+    return errors_and_last(texts)[0]
+
+
+def errors_and_last(texts: Sequence[LogText]) -> tuple[list[EvidenceLine], str | None]:
+    """The same, and the message of the last one; None where there is none.
+
+    Lines of launchers, which only say that something failed, are the last one where there are no others.
+    """
+    found: dict[str, EvidenceLine] = {}
+    last = outer = None
+    for text in stderr_first(texts):
+        bodies = [split_rank(line.text)[1] for line in text.lines]
+        told = sorted(_error_lines(bodies))
+        for index in told:
+            found.setdefault(bodies[index], text.lines[index])
+        plain = next((index for index in reversed(told) if not _OUTER.match(bodies[index])), None)
+        last = last or (None if plain is None else _with_next(bodies, plain))
+        outer = outer or (bodies[told[-1]].strip() if told else None)
+    return list(found.values())[:_LIMIT], last or outer
 
 
 def warnings(texts: Sequence[LogText]) -> list[EvidenceLine]:
     """Lines that are marked as warnings, each text once."""
-    return _collect(texts, lambda lines: {i for i, line in enumerate(lines) if _WARNING.search(line[:200])})
-
-
-def last_error(texts: Sequence[LogText]) -> tuple[EvidenceLine, str] | None:
-    """The last line that tells of an error, with its message, which may stand on the line behind it.
-
-    Lines of launchers, which only say that something failed, count where there are no others.
-    """
-    outer = None
+    found: dict[str, EvidenceLine] = {}
     for text in stderr_first(texts):
-        bodies = [split_rank(line.text)[1] for line in text.lines]
-        for index in sorted(_error_lines(bodies), reverse=True):
-            if not _OUTER.match(bodies[index]):
-                return text.lines[index], _with_next(bodies, index)
-            outer = outer or (text.lines[index], bodies[index].strip())
-    return outer
+        for line in text.lines:
+            body = split_rank(line.text)[1]
+            if _WARNING.search(body[:200]):
+                found.setdefault(body, line)
+    return list(found.values())[:_LIMIT]
 
 
 def _with_next(bodies: Sequence[str], index: int) -> str:
@@ -117,15 +126,6 @@ def _error_lines(lines: Sequence[str]) -> set[int]:
     found = {index for index, _, _ in matching(lines)}
     plain = (i for i, line in enumerate(lines) if _ERROR.search(line) and not _NO_ERROR.search(line))
     return found | {index for index in plain if not harmless(lines[index])}
-
-
-def _collect(texts: Sequence[LogText], choose: Callable[[Sequence[str]], set[int]]) -> list[EvidenceLine]:
-    found: dict[str, EvidenceLine] = {}
-    for text in stderr_first(texts):
-        bodies = [split_rank(line.text)[1] for line in text.lines]
-        for index in sorted(choose(bodies)):
-            found.setdefault(bodies[index], text.lines[index])
-    return list(found.values())[:_LIMIT]
 
 
 def stderr_first(texts: Sequence[LogText]) -> list[LogText]:
