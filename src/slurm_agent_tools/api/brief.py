@@ -6,6 +6,7 @@ A brief answer is made from the full record here and nowhere else. It has no nul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +26,7 @@ ONLY_FULL: Mapping[str, frozenset[str]] = {
         "JobShown": "partition user submitted time_limit_seconds derived_exit_code derived_signal sources",
         "ResourcesShown": "memory memory_per_gpu time_limit",
         "Alert": "escalation",
-        "PolicyRef": "layers",
+        "PolicyUsed": "layers",
         "DecisionShown": "pinned",
         "StatusReply": "slurm_calls age_seconds",
         "QueueSection": "grounds waits",
@@ -108,13 +109,13 @@ def _ordered(body: Document) -> Document:
     return first | body
 
 
-def _pruned(record: BaseModel, dumped: Mapping[str, Any]) -> Document:
+def _pruned(record: Any, dumped: Mapping[str, Any]) -> Document:
     """A record without what only the full answer has, and without what is not known."""
     kinds = [kind.__name__ for kind in type(record).__mro__]
     left_out = frozenset[str]().union(*(ONLY_FULL.get(kind, ()) for kind in kinds))
     found = {
         name: _value(getattr(record, name), dumped[name])
-        for name in type(record).model_fields
+        for name in (type(record).model_fields if isinstance(record, BaseModel) else record.__dataclass_fields__)
         if name in dumped and name not in left_out
     }
     if "WaitReply" in kinds:
@@ -142,11 +143,11 @@ _OF_THE_WHOLE = frozenset({"name", "run_seconds", "ended"})
 
 
 def _value(value: Any, dumped: Any) -> Any:
-    if isinstance(value, BaseModel):
+    if isinstance(value, BaseModel) or is_dataclass(value):
         return _pruned(value, dumped)
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_value(item, shown) for item, shown in zip(value, dumped, strict=True)]
     if isinstance(value, dict) and any(isinstance(item, BaseModel) for item in value.values()):
         return {name: _value(item, dumped[name]) for name, item in value.items()}

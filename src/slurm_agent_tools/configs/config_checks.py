@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from slurm_agent_tools.configs.experiment_config import Config, is_input, leaf, walk
-from slurm_agent_tools.models.decision import RuleResult
-from slurm_agent_tools.models.shapes import EvidenceLine
+from slurm_agent_tools.models.decision import RuleDecision
+from slurm_agent_tools.models.request import Evidence
 from slurm_agent_tools.models.submission_answer import Complaint
 from slurm_agent_tools.scripts.directive_lines import directive_line
 
@@ -253,25 +254,25 @@ _REASON = "Note: more than is free needs a written reason: give it when you subm
 _OTHER_UNIT = frozenset({"mem_gb"})  # a key whose value is not written as sbatch takes it
 
 
-def in_section_terms(config: Config, rules: Sequence[RuleResult]) -> list[RuleResult]:
+def in_section_terms(config: Config, rules: Sequence[RuleDecision]) -> list[RuleDecision]:
     """The same answers with evidence and remedies in the file's words."""
     return [_retold(config, rule) for rule in rules]
 
 
-def rule_complaint(config: Config, rule: RuleResult) -> Complaint:
+def rule_complaint(config: Config, rule: RuleDecision) -> Complaint:
     """What a rule, already retold, has against the section."""
     line = rule.evidence[0].line if rule.evidence else config.lines.get("slurm")
     place = rule.evidence[0].text.partition(":")[0] if rule.evidence else "slurm"
     return Complaint(path=place, line=line or None, message=rule.message, remedy=rule.remedy or "")
 
 
-def _retold(config: Config, rule: RuleResult) -> RuleResult:
+def _retold(config: Config, rule: RuleDecision) -> RuleDecision:
     section = slurm_section(config) or {}
     keys = written_keys(section)
     evidence = [_shown(config, keys, place) for place in rule.evidence]
     remedy = None if rule.remedy is None else "\n".join(_lines(config, keys, rule.remedy))
     message = _message(keys, rule.message)
-    return rule.model_copy(update={"evidence": evidence, "remedy": remedy, "message": message})
+    return replace(rule, evidence=tuple(evidence), remedy=remedy, message=message)
 
 
 def _message(keys: Sequence[str], text: str) -> str:
@@ -288,12 +289,12 @@ def _key(keys: Sequence[str], line: int) -> str | None:
     return keys[line - 2] if 2 <= line < len(keys) + 2 else None
 
 
-def _shown(config: Config, keys: Sequence[str], place: EvidenceLine) -> EvidenceLine:
+def _shown(config: Config, keys: Sequence[str], place: Evidence) -> Evidence:
     """`slurm.mem: 64G` and where it stands."""
     key = _key(keys, place.line)
     name = "slurm" if key is None else f"slurm.{key}"
     value = "" if key is None else (slurm_section(config) or {})[key]
-    return EvidenceLine(file=place.file, line=config.lines.get(name, 0), text=f"{name}: {value}".rstrip())
+    return Evidence(file=place.file, line=config.lines.get(name, 0), text=f"{name}: {value}".rstrip())
 
 
 def _lines(config: Config, keys: Sequence[str], remedy: str) -> Iterator[str]:

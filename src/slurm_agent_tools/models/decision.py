@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.request import Evidence, JobRequest, Pin, Resources
-from slurm_agent_tools.models.shapes import EvidenceLine, ResourcesShown, Shape, WaitMeasured, unknown
+from slurm_agent_tools.models.shapes import ResourcesShown, Shape, WaitMeasured, unknown
 
 Verdict = Literal["allow", "justify", "approve", "deny"]
 
@@ -18,68 +18,6 @@ Outcome = Literal["pass", "warn", "justify", "approve", "deny", "not_evaluated"]
 Channel = Literal["elicitation", "terminal", "signed"]
 
 Blocker = Literal["policy", "approval", "tool_unavailable", "cluster_unreachable"]
-
-
-class RuleResult(Shape):
-    """What one rule said. `observed` and `limit` are shown to people; `remedy` holds exact lines."""
-
-    id: str
-    outcome: Outcome
-    message: str
-    observed: str | int | float | None = None
-    limit: str | int | float | None = None
-    remedy: str | None = None
-    evidence: list[EvidenceLine] = Field(default_factory=list)
-
-
-class PolicyRef(Shape):
-    """Which policy decided: its hash over all its files, and the files, lowest first."""
-
-    version: str
-    sha256: str
-    layers: list[str] = Field(default_factory=list)
-
-
-class GrantShown(Shape):
-    """A person's yes to one exact plan: the approval's id, through which channel, who, when."""
-
-    id: str
-    channel: Channel
-    by: str
-    at: datetime
-
-
-class PinShown(Shape):
-    """An option the guard puts on the command line."""
-
-    option: str
-    why: str
-
-
-class DecisionShown(Shape):
-    """The verdict of the most severe rule, and what every rule said."""
-
-    id: str
-    verdict: Verdict
-    policy: PolicyRef
-    rules: list[RuleResult]
-    rules_passed: int | None = Field(default=None, exclude_if=unknown)  # in brief, where those are not listed
-    pinned: list[PinShown] = Field(default_factory=list)
-    approval: GrantShown | None = None
-
-
-class Blocked(Shape):
-    """Fields that a refusal adds."""
-
-    blocker: Blocker | None = None
-    reason: str | None = None
-    human_action_required: bool | None = None
-    artifacts: list[str] = Field(default_factory=list)
-    manual_commands: list[str] = Field(default_factory=list)
-    decision: DecisionShown | None = None
-
-
-# --- What a decision is: the verdict, what every rule said, and the exact request that was judged. Frozen records -----
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,30 +69,39 @@ class Decision:
 # --- A decision as answers show it ------------------------------------------------------------------------------------
 
 
-def decision_shown(made: Decision) -> DecisionShown:
+class DecisionShown(Shape):
+    """The verdict of the most severe rule, and what every rule said."""
+
+    id: str
+    verdict: Verdict
+    policy: PolicyUsed
+    rules: list[RuleDecision]
+    rules_passed: int | None = Field(default=None, exclude_if=unknown)  # in brief, where those are not listed
+    pinned: list[Pin] = Field(default_factory=list)
+    approval: Consent | None = None
+
+
+class Blocked(Shape):
+    """Fields that a refusal adds."""
+
+    blocker: Blocker | None = None
+    reason: str | None = None
+    human_action_required: bool | None = None
+    artifacts: list[str] = Field(default_factory=list)
+    manual_commands: list[str] = Field(default_factory=list)
+    decision: DecisionShown | None = None
+
+
+def decision_shown(decision: Decision) -> DecisionShown:
     """The part of an answer that says what was decided and why."""
     return DecisionShown(
-        id=made.id,
-        verdict=made.verdict,
-        policy=PolicyRef(version=made.policy.version, sha256=made.policy.sha256, layers=list(made.policy.layers)),
-        rules=[rule_shown(rule) for rule in made.rules],
-        pinned=[PinShown(option=pin.option, why=pin.why) for pin in made.pinned],
-        approval=None if made.approval is None else grant_shown(made.approval),
+        id=decision.id,
+        verdict=decision.verdict,
+        policy=decision.policy,
+        rules=list(decision.rules),
+        pinned=list(decision.pinned),
+        approval=decision.approval,
     )
-
-
-def grant_shown(yes: Consent) -> GrantShown:
-    """A person's yes."""
-    return GrantShown(id=yes.id, channel=yes.channel, by=yes.by, at=yes.at)
-
-
-def rule_shown(rule: RuleDecision) -> RuleResult:
-    """What one rule said."""
-    return RuleResult(
-        id=rule.id, outcome=rule.outcome, message=rule.message, observed=rule.observed, limit=rule.limit,
-        remedy=rule.remedy,
-        evidence=[EvidenceLine(file=line.file, line=line.line, text=line.text) for line in rule.evidence],
-    )  # fmt: skip
 
 
 # --- What is known before a job is submitted: how long its like waited and ran, and what they used --------------------

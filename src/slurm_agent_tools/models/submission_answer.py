@@ -12,9 +12,9 @@ from slurm_agent_tools.models.decision import (
     Budget,
     DecisionShown,
     ExpectedWait,
-    PinShown,
     Sizing,
 )
+from slurm_agent_tools.models.request import Pin
 from slurm_agent_tools.models.shapes import Alert, JobShown, Reply, ResourcesShown, Shape
 
 
@@ -32,7 +32,7 @@ class SubmitReply(Reply, Blocked):
 
     status: Literal["submitted", "blocked", "dry_run", "unconfirmed"]
     job_id: str | None = None
-    pinned: list[PinShown] = Field(default_factory=list)
+    pinned: list[Pin] = Field(default_factory=list)
     requested: ResourcesShown | None = None
     granted: ResourcesShown | None = None
     log_paths: LogPaths | None = None

@@ -16,6 +16,7 @@ from slurm_agent_tools.models import (
     diagnosis_answer,
     history_answer,
     report,
+    request,
     result,
     shapes,
     status_answer,
@@ -27,7 +28,7 @@ from slurm_agent_tools.server.resources import RESOURCES
 from slurm_agent_tools.settings import FILE_NAME, Settings
 
 _MODELS = (
-    diagnosis_answer, decision, report, result, history_answer, shapes, status_answer, submission_answer,
+    diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer, submission_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from slurm_agent_tools.models.decision import Decision, RuleDecision, Verdict, grant_shown
+from slurm_agent_tools.models.decision import Decision, RuleDecision, Verdict
 from slurm_agent_tools.policy.evaluate import policy_used
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.text import sanitize
@@ -41,7 +41,7 @@ async def log(
         "client_version": caller.version,
         "face": caller.face,
         "principal": caller.principal or None,
-        "approval": None if approval is None else grant_shown(approval).model_dump(mode="json"),
+        "approval": None if approval is None else asdict(approval) | {"at": approval.at.isoformat()},
     }
     await context.db(context.store.log_decision, sanitize.document(entry | facts))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
-from slurm_agent_tools.models.decision import Advised, PinShown, decision_shown
+from slurm_agent_tools.models.decision import Advised, decision_shown
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import present, snapshot, submission_advice, verification
@@ -160,7 +160,7 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
         token=run.token,
         idempotency_key=run.idempotency_key,
         run_id=run.run_id,
-        pinned=[PinShown(option=pin.option, why=pin.why) for pin in decided.decision.pinned],
+        pinned=list(decided.decision.pinned),
         requested=present.resources(run.requested),
         granted=None if run.granted is None else present.resources(run.granted),
         log_paths=None if run.granted is None else LogPaths(stdout=run.stdout, stderr=run.stderr),

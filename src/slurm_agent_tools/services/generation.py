@@ -7,7 +7,7 @@ import secrets
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GenerateScript
-from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleResult, decision_shown
+from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
@@ -66,7 +66,7 @@ def _blocked(context: ClusterContext, draft: Draft, decision: Decision) -> Gener
     )
 
 
-def _refused(decision: DecisionShown) -> list[RuleResult]:
+def _refused(decision: DecisionShown) -> list[RuleDecision]:
     return [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Advised, Blocker, Consent, Decision, PinShown, decision_shown
+from slurm_agent_tools.models.decision import Advised, Blocker, Consent, Decision, decision_shown
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
@@ -205,7 +205,7 @@ def reply(context: ClusterContext, case: SubmissionRequest, status: str, summary
         status=status,
         summary=summary,
         as_of=context.clock.now(),
-        pinned=[PinShown(option=pin.option, why=pin.why) for pin in case.pinned],
+        pinned=list(case.pinned),
         requested=present.resources(case.resources),
         decision=None if case.decision is None else decision_shown(case.decision),
         idempotency_key=case.key,

@@ -217,12 +217,12 @@ def test_the_text_for_a_person_holds_the_facts_and_no_control_characters(context
 
 
 def test_the_refusal_for_a_person_shows_the_remedy(context: Desk, capsys: Capture) -> None:
-    rule = decision_module.RuleResult(
+    rule = decision_module.RuleDecision(
         id="memory-per-gpu", outcome="deny", message="too much", remedy="#SBATCH --mem=16G"
     )
-    passed = decision_module.RuleResult(id="gpus", outcome="pass", message="fine")
+    passed = decision_module.RuleDecision(id="gpus", outcome="pass", message="fine")
     decision = decision_module.DecisionShown(
-        id="d", verdict="deny", policy=decision_module.PolicyRef(version="1", sha256="0" * 64), rules=[passed, rule]
+        id="d", verdict="deny", policy=decision_module.PolicyUsed(version="1", sha256="0" * 64), rules=[passed, rule]
     )
     context.answer = submission_answer.SubmitReply(
         status="blocked", decision=decision, manual_commands=["squeue --me"], **REPLY
