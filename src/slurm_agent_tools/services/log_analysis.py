@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import anyio.to_thread
 
-from slurm_agent_tools.diagnosis.classify import diagnose
+from slurm_agent_tools.diagnosis.classify import NONE, diagnose
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.models.arguments import AnalyzeLog
-from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, RecentFailure
+from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis, RecentFailure
 from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import JobShown
@@ -41,7 +41,7 @@ async def with_earlier_runs(
     if text is None:
         return reply
     found = reply.diagnosis.model_copy(update={"suggestions": [text, *reply.diagnosis.suggestions]})
-    return reply.model_copy(update={"diagnosis": found, "summary": f"{reply.summary} {text}"})
+    return reply.model_copy(update={"diagnosis": found})
 
 
 def ran_out_before(records: list[JobRecord], job: Job) -> str | None:
@@ -171,11 +171,9 @@ def _reply(
     wanted = ask.mode
     found = bool(texts)
     what = f"Job {job.job_id} ({job.state})" if job is not None else (logs[0].file.path if logs else "The log")
-    advice = "" if found else _NO_LOG
-    advice += f" {save}" if save else ""
     return AnalyzeReply(
         status="ok" if found else "no_log",
-        summary=f"{what}: {diagnosis.category}. {diagnosis.explanation}{advice}",
+        summary=f"{what}: {_named(diagnosis)}.{'' if found else _NO_LOG}",
         as_of=context.clock.now(),
         diagnosis=diagnosis,
         errors=errors(texts)[:_SHOWN] if wanted != "metrics" else [],
@@ -184,6 +182,15 @@ def _reply(
         files=[log.file for log in logs],
         content=log_files.content(lines) if wanted == "full" else None,
     )
+
+
+def _named(diagnosis: Diagnosis) -> str:
+    """The category, how sure, and where it was seen: the explanation says the rest, once."""
+    if diagnosis.category == NONE:
+        return "nothing failed"
+    seen = next((line for line in diagnosis.evidence[:1] if line.line), None)
+    where = "" if seen is None else f", see {seen.file} line {seen.line}"
+    return f"{diagnosis.category} (confidence {diagnosis.confidence:.2f}){where}"
 
 
 async def _recent(context: ClusterContext, number: int) -> AnalyzeReply:
