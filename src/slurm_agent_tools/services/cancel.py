@@ -9,7 +9,7 @@ from slurm_agent_tools.services import decisions, job_outcome, jobs, present, pr
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import Cancellation, Submission
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import JobId
 
@@ -36,7 +36,7 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         )
     await jobs.cancel(context, job_id)
     if run is not None:
-        run = await context.db(context.store.update, run, cancel_json=job_outcome.cancelled(job_id, reason))
+        run = await context.db(context.store.update, run, cancellation=Cancellation(str(job_id), reason))
     view = await context.slurm.job(job_id)
     await decisions.log(context, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
     summary = f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}"

@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import FoundCause, Submission
 from slurm_agent_tools.text import sanitize
-from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
     from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 
-_KEPT = {"category", "confidence", "escalation", "explanation", "suggestions", "proposed_change"}
 
-
-def known_outcome(job: Job, diagnosis: Diagnosis) -> str:
+def found_cause(job: Job, diagnosis: Diagnosis) -> FoundCause:
     """The diagnosis of a job for the ledger, without its evidence and without secrets of a log."""
-    kept = diagnosis.model_dump(include=_KEPT)
-    return json.dumps(
-        {"job_id": str(job.job_id), "diagnosis": kept | {"explanation": sanitize.shown(kept["explanation"])}}
+    return FoundCause(
+        job_id=str(job.job_id),
+        category=diagnosis.category,
+        confidence=diagnosis.confidence,
+        escalation=diagnosis.escalation,
+        explanation=sanitize.shown(diagnosis.explanation),
+        suggestions=tuple(diagnosis.suggestions),
+        proposed_change=diagnosis.proposed_change,
     )
 
 
 def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
     """What analyze_log found of this very job; None where it did not look at it since it ended."""
-    if run is None or run.diagnosis_json is None or run.analysed is None:
+    if run is None or run.diagnosis is None or run.analysed is None:
         return None
-    told = json.loads(run.diagnosis_json)
-    if told["job_id"] != str(job.job_id) or (job.ended is not None and job.ended > run.analysed):
+    found = run.diagnosis
+    if found.job_id != str(job.job_id) or (job.ended is not None and job.ended > run.analysed):
         return None
     from slurm_agent_tools.models.diagnosis_answer import Diagnosis  # noqa: PLC0415 - get_status reads this file without it
 
-    return Diagnosis.model_validate(told["diagnosis"])
-
-
-def cancelled(job_id: JobId, reason: str) -> str:
-    """What cancel_job ended, for the ledger."""
-    return json.dumps({"job_id": str(job_id), "reason": reason})
+    return Diagnosis(
+        category=found.category,
+        confidence=found.confidence,
+        escalation=found.escalation,
+        explanation=found.explanation,
+        suggestions=list(found.suggestions),
+        proposed_change=found.proposed_change,
+    )
 
 
 def reason(run: Submission | None, job: Job) -> str | None:
     """Why cancel_job ended it, or the whole that it is a part of; None where it did not."""
-    if run is None or run.cancel_json is None or job.state != "CANCELLED":
+    if run is None or run.cancellation is None or job.state != "CANCELLED":
         return None
-    told = json.loads(run.cancel_json)
-    return str(told["reason"]) if told["job_id"] in {str(job.job_id), str(job.job_id.whole)} else None
+    return run.cancellation.reason if run.cancellation.job_id in {str(job.job_id), str(job.job_id.whole)} else None
 
 
 def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | None:

@@ -128,8 +128,8 @@ async def _complete(
 ) -> None:
     read: dict[str, object] = {}
     if diagnosis is not None:
-        found = job_outcome.known_outcome(view.job, diagnosis)
-        read = {"analysed": context.clock.now(), "category": diagnosis.category, "diagnosis_json": found}
+        found = job_outcome.found_cause(view.job, diagnosis)
+        read = {"analysed": context.clock.now(), "category": diagnosis.category, "diagnosis": found}
     await context.db(
         context.store.update,
         run,

@@ -32,7 +32,7 @@ TABLES = (
         files TEXT NOT NULL, drift TEXT,
         seen TEXT, partition TEXT, started REAL, ended REAL, outcome TEXT, failed INTEGER,
         exit_code INTEGER, signal INTEGER, run_seconds INTEGER, tasks INTEGER, usage TEXT,
-        analysed REAL, category TEXT, diagnosis_json TEXT, cancel_json TEXT,
+        analysed REAL, category TEXT, diagnosis TEXT, cancellation TEXT,
         told TEXT
     ) STRICT
     """,

@@ -57,6 +57,27 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundCause:
+    """Why a job, or a part of one, ended as it did, as analyze_log found it; without its evidence."""
+
+    job_id: str
+    category: str
+    confidence: float
+    escalation: Literal["critical", "high", "medium", "none"]
+    explanation: str
+    suggestions: tuple[str, ...] = ()
+    proposed_change: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """Which job, or part of one, cancel_job ended, and why."""
+
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """One submission from its intent on, as facts. `token` is in the job's comment.
 
@@ -100,8 +121,8 @@ class Submission:
     signal: int | None = None
     tasks: int | None = None  # parts that its usage rests on
     usage: Usage | None = None  # once it ended
-    diagnosis_json: str | None = None  # what analyze_log found last, and of which part
-    cancel_json: str | None = None  # what cancel_job ended last, and why
+    diagnosis: FoundCause | None = None  # what analyze_log found last
+    cancellation: Cancellation | None = None  # what cancel_job ended last
 
 
 @dataclass(frozen=True, slots=True)

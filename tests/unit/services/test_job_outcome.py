@@ -16,6 +16,7 @@ from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.store.submissions import Cancellation
 from slurm_agent_tools.units import JobId
 
 FOUND = Diagnosis(category="missing-module", confidence=0.8, escalation="critical", explanation="No module named x.")
@@ -63,7 +64,7 @@ async def test_analyze_log_and_wait_for_job_show_the_same_job(tmp_path: Path):
 def test_a_diagnosis_is_of_the_very_job_and_of_its_last_end():
     over = job("FAILED")
     assert over.ended is not None
-    run = submitted(over.ended, diagnosis_json=job_outcome.known_outcome(over, FOUND), analysed=over.ended)
+    run = submitted(over.ended, diagnosis=job_outcome.found_cause(over, FOUND), analysed=over.ended)
     assert job_outcome.remembered(run, over) == FOUND
     assert job_outcome.remembered(run, job("FAILED", job_id=JobId(71, task=2))) is None
     assert job_outcome.remembered(run, job("FAILED", ended=over.ended + timedelta(seconds=1))) is None
@@ -73,7 +74,7 @@ def test_a_diagnosis_is_of_the_very_job_and_of_its_last_end():
 
 def test_no_secret_of_a_log_is_kept():
     leaky = FOUND.model_copy(update={"explanation": "KeyError: password=hunter2hunter2"})
-    assert "hunter2" not in job_outcome.known_outcome(job("FAILED"), leaky)
+    assert "hunter2" not in job_outcome.found_cause(job("FAILED"), leaky).explanation
 
 
 # --- cancelled ---------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def context(tmp_path: Path) -> ClusterContext:
 
 
 def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterContext):
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set."))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71)), "wrong data set."))
     who = context.owner.user
     assert job_outcome.cause(context, run, cancelled()) == f"It was cancelled by {who} with cancel_job: wrong data set."
     told = job_outcome.cause(context, run, cancelled(cancelled_by="1001", job_id=JobId(71, task=3)))
@@ -97,7 +98,7 @@ def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterC
 
 
 def test_the_words_for_one_task_are_not_those_of_another(context: ClusterContext):
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71, task=3), "it hangs"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71, task=3)), "it hangs"))
     assert job_outcome.reason(run, cancelled(job_id=JobId(71, task=3))) == "it hangs"
     assert job_outcome.cause(context, run, cancelled(job_id=JobId(71, task=4))) == "It was cancelled."
     assert job_outcome.reason(run, job("COMPLETED", job_id=JobId(71, task=3))) is None
@@ -122,7 +123,7 @@ def test_a_diagnosis_of_a_cancellation_asks_nobody_where_the_reason_is_known(con
         explanation="The job was cancelled by user 1001. The log also shows a warning",
     )  # fmt: skip
     over = cancelled(cancelled_by="1001")
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancel_json=job_outcome.cancelled(JobId(71), "wrong data set"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71)), "wrong data set"))
     told = job_outcome.explained(context, run, over, asked)
     assert told.explanation.endswith("with cancel_job: wrong data set. The log also shows a warning")
     assert told.suggestions == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +18,7 @@ from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasur
 from slurm_agent_tools.services import job_outcome, jobs, present, queue_history, submission_advice
 from slurm_agent_tools.services.script_writing import fallback
 from slurm_agent_tools.slurm.merge import JobView
+from slurm_agent_tools.store.submissions import Cancellation
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
 
 MIB, GIB = 2**20, 2**30
@@ -161,8 +162,8 @@ def run(**facts: object):
 
 
 def test_the_reason_of_a_cancel_belongs_to_the_very_job_or_its_whole():
-    told = run(cancel_json=job_outcome.cancelled(parse_job_id("5"), "wrong data"))
-    task = run(cancel_json=job_outcome.cancelled(parse_job_id("5_1"), "wrong data"))
+    told = run(cancellation=Cancellation(str(parse_job_id("5")), "wrong data"))
+    task = run(cancellation=Cancellation(str(parse_job_id("5_1")), "wrong data"))
     ended = {text: job(text, "CANCELLED") for text in ("5", "5_1", "5_2")}
     assert [job_outcome.reason(told, one) for one in ended.values()] == ["wrong data"] * 3
     assert [job_outcome.reason(task, one) for one in ended.values()] == [None, "wrong data", None]
@@ -176,8 +177,8 @@ def test_the_reason_of_a_cancel_belongs_to_the_very_job_or_its_whole():
     [("5", 10, 10, True), ("5", 10, 11, False), ("5", 10, None, True), ("6", 10, 5, False), ("5", None, 5, False)],
 )
 def test_a_diagnosis_is_of_this_very_job_and_not_older_than_its_end(other, analysed, ended, there):
-    kept = job_outcome.known_outcome(job(other, "FAILED"), FOUND)
-    made = run(diagnosis_json=kept, analysed=None if analysed is None else at(analysed))
+    kept = job_outcome.found_cause(job(other, "FAILED"), FOUND)
+    made = run(diagnosis=kept, analysed=None if analysed is None else at(analysed))
     found = job_outcome.remembered(made, job(state="FAILED", ended=None if ended is None else at(ended)))
     assert (found is not None) == there
     assert found is None or (found.category, found.confidence, found.suggestions) == (
@@ -190,9 +191,9 @@ def test_a_diagnosis_is_of_this_very_job_and_not_older_than_its_end(other, analy
 
 def test_a_diagnosis_in_the_ledger_has_no_evidence_and_no_secret():
     secret = FOUND.model_copy(update={"explanation": "It said password=hunter2secret to all."})
-    kept = job_outcome.known_outcome(job(), secret)
+    kept = asdict(job_outcome.found_cause(job(), secret))
     assert "evidence" not in kept
-    assert "hunter2secret" not in kept
+    assert "hunter2secret" not in str(kept)
 
 
 # --- the wait -----------------------------------------------------------------------------------------------------
