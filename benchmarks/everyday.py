@@ -45,7 +45,7 @@ FAULTY = """#!/bin/bash
 #SBATCH --partition=gpu
 #SBATCH --gpus=8
 #SBATCH --mem=900G
-#SBATCH --time=7-00:00:00
+#SBATCH --time=04:00:00
 #SBATCH --output=logs/%x-%j.out
 export CUDA_VISIBLE_DEVICES=0,1
 until python train.py --config configs/base.yaml; do
@@ -71,16 +71,31 @@ MISSING = (
 GOOD = Ending(after=600, output=EPOCHS, memory=9 * 2**30)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One answer: to which task and tool, and how many bytes a client hands to its model."""
+
+    task: str
+    tool: str
+    size: int
+    body: dict[str, Any]
+
+
 @dataclass
 class Agent:
-    """One agent in one project: its calls, and how many bytes each answer had."""
+    """One agent in one project, and what it was told."""
 
     client: Client
     slurm: FakeSlurm
     project: Path
     detail: str = "brief"
-    costs: list[tuple[str, str, int]] = field(default_factory=list)  # task, tool, bytes
+    told: list[Told] = field(default_factory=list)
     task: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all answers."""
+        return sum(one.size for one in self.told)
 
     async def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """One call; the structured answer."""
@@ -89,7 +104,7 @@ class Agent:
         body = result.structured_content or {}
         if body.get("error", {}).get("code") == "internal":
             raise RuntimeError(f"{tool} {arguments}: {body}")
-        self.costs.append((self.task, tool, max(shown(result))))
+        self.told.append(Told(self.task, tool, max(shown(result)), body))
         return body
 
     def write(self, name: str, text: str) -> str:
@@ -132,7 +147,7 @@ async def train(agent: Agent) -> None:
     await agent("get_status", sections=["results"])
 
 
-async def refused(agent: Agent) -> None:
+async def five_faults(agent: Agent) -> None:
     """A script with five faults, corrected in three rounds."""
     script = agent.write("finetune.sh", FAULTY)
     agent.slurm.next_job(GOOD)
@@ -144,7 +159,7 @@ async def refused(agent: Agent) -> None:
     once = FAULTY.split("export", maxsplit=1)[0] + "srun python train.py --config configs/base.yaml\n"
     agent.write(script, once)
     await agent("submit_job", script=script)
-    once = once.replace("--gpus=8", "--gpus=1").replace("900G", "16G").replace("7-00:00:00", "04:00:00")
+    once = once.replace("--gpus=8", "--gpus=1").replace("900G", "16G")
     agent.write(script, once)
     await agent("validate_config", config_path=script)
     await agent("submit_job", script=script, dry_run=True)
@@ -286,7 +301,7 @@ async def resume(agent: Agent) -> None:
 
 
 TASKS: tuple[Callable[[Agent], Awaitable[None]], ...] = (
-    train, refused, array, compare, config, look, cancel, generate, resume,
+    train, five_faults, array, compare, config, look, cancel, generate, resume,
 )  # fmt: skip
 
 
@@ -311,6 +326,5 @@ def rows() -> list[Row]:
     """Bytes of the answers of all nine, beside what they took before."""
     with tempfile.TemporaryDirectory() as folder:
         agent = anyio.run(replay, Path(folder))
-    total = sum(size for *_, size in agent.costs)
-    what = f"answers of nine everyday tasks in {len(agent.costs)} calls"
-    return [Row(what, total / KB, "KB", "before answers were brief", BEFORE / KB, limit=MOST / BEFORE)]
+    what = f"answers of nine everyday tasks in {len(agent.told)} calls"
+    return [Row(what, agent.size / KB, "KB", "before answers were brief", BEFORE / KB, limit=MOST / BEFORE)]

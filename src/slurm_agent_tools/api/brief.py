@@ -34,7 +34,7 @@ ONLY_FULL: Mapping[str, frozenset[str]] = {
         "ExpectedWait": "note jobs",
         "Sizing": "memory time cpus",
         "RunningShown": "job_id parts elapsed_seconds time_left_seconds memory memory_bytes memory_limit"
-        " memory_limit_bytes memory_task_peak_bytes cpu_seconds",
+        " memory_limit_bytes memory_share memory_task_peak_bytes cpu_seconds cpu_share estimated_from",
         "CompletionReport": "job_id outcome queue_seconds run_seconds max_rss requested text steps steps_not_shown"
         " queue retry",
         "UsageShown": "cpu_seconds cpu_allocated_seconds gpu_allocated_seconds memory_peak memory_allocated_bytes"
@@ -71,6 +71,8 @@ USUAL: Mapping[str, Any] = {
 """What a field holds nearly always; in brief it is told where it holds something else."""
 
 _PROSE = frozenset({"reason", "explanation", "cause", "note", "why", "text", "suggestions", "warnings"})
+
+_NOTE = "Note: "
 
 _SHORT = 24  # a text below this many characters may stand twice
 
@@ -124,8 +126,10 @@ def _pruned(record: Any, dumped: Mapping[str, Any]) -> Document:
         if (more := len(found[name]) - most) > 0:
             found |= {name: found[name][:most], count: (found.get(count) or 0) + more}
     made = {name: value for name, value in found.items() if not _says_nothing(name, value)}
-    if type(record).__name__ == "DecisionShown":
+    if kinds[0] == "DecisionShown":
         return _decision(made)
+    if kinds[0] == "JobShown" and "ended" not in made:  # how long it waited and ran so far is in the summary
+        return {name: value for name, value in made.items() if name not in {"queue_seconds", "run_seconds"}}
     if isinstance(record, Reply):
         return {name: value for name, value in made.items() if record.status in ONLY_WHEN.get(name, {record.status})}
     return made
@@ -233,7 +237,9 @@ def _without(here: Any, again: Callable[[str], bool], lines: list[str]) -> None:
     if not isinstance(here, dict):
         return
     for name, value in [*here.items()]:
-        if name in _PROSE and isinstance(value, str):
+        if name == "remedy" and isinstance(value, str):
+            here[name] = "\n".join(line for line in value.split("\n") if not line.startswith(_NOTE) or not again(line))
+        elif name in _PROSE and isinstance(value, str):
             if "line" not in here and again(value):
                 del here[name]
         elif name in _PROSE and isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -263,6 +269,8 @@ _MOVES = frozenset({"as_of", "summary", "next_poll_seconds", "suggested_timeout_
 _ALWAYS = ("status", "summary", "as_of")
 
 _SHOWS = ("job_id", "state")
+
+_NEXT = ("next_poll_seconds", "suggested_timeout_seconds")
 
 
 class LastAnswers:
@@ -295,13 +303,23 @@ def _named(ask: ToolArguments) -> Iterator[str]:
 def _changes(body: Document, before: Document) -> Document:
     """Which places of an answer say something else than before; who and how it stands is always told."""
     kept = {name: body[name] for name in _ALWAYS}
+    kept["summary"] = _said_anew(body["summary"], before["summary"])
     found = {name: _news(value, before.get(name)) for name, value in body.items() if name not in {*_MOVES, *_ALWAYS}}
     kept |= {name: value for name, value in found.items() if value not in (None, {}, [])}
     if "job" in body:
         kept["job"] = {name: body["job"][name] for name in _SHOWS} | kept.get("job", {})
-    kept |= {name: body[name] for name in ("next_poll_seconds", "suggested_timeout_seconds") if name in body}
-    told = [name for name in kept.pop("data_only", body.get("data_only", [])) if name in kept and name != "job"]
+    kept |= {name: body[name] for name in _NEXT if name in body}
+    kept.pop("data_only", None)
+    told = [name for name in body.get("data_only", []) if name in kept]
+    told = [name for name in told if name != "job" or not set(kept["job"]) <= {*_SHOWS}]
     return kept | ({"data_only": told} if told else {})
+
+
+def _said_anew(now: str, before: str) -> str:
+    """The first sentence of a summary, and of the others those that the last one had not."""
+    first, *others = now.split(". ")
+    told = [text for text in others if text.rstrip(".") not in before]
+    return ". ".join([first, *told]).rstrip(".") + "."
 
 
 def _news(now: Any, before: Any) -> Any:
@@ -309,7 +327,13 @@ def _news(now: Any, before: Any) -> Any:
     if now == before:
         return None
     if isinstance(now, list) and isinstance(before, list):
-        return [item for item in now if item not in before]
+        known = [_lasting(item) for item in before]
+        return [item for item in now if _lasting(item) not in known]
     if isinstance(now, dict) and isinstance(before, dict) and "job_id" in now:
-        return {name: value for name, value in now.items() if value != before.get(name) and name != "run_seconds"}
+        return {name: value for name, value in now.items() if value != before.get(name)}
     return now
+
+
+def _lasting(item: Any) -> Any:
+    """An item of a list without what grows while nothing happens."""
+    return {name: value for name, value in item.items() if name != "run_seconds"} if isinstance(item, dict) else item

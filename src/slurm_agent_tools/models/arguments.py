@@ -21,7 +21,7 @@ class ToolArguments(StrictModel):
     """Arguments of one tool."""
 
     cluster: str | None = Field(None, description="A name of the settings' clusters")
-    detail: Literal["brief", "full"] = Field("brief", description="full: every rule, figure and null")
+    detail: Literal["brief", "full"] = Field("brief", description="full: all figures, rules and what was told before")
 
 
 class GetStatus(ToolArguments):
@@ -53,8 +53,15 @@ class SubmitJob(ToolArguments):
 class WaitForJob(ToolArguments):
     """Arguments of wait_for_job."""
 
-    job_id: JobIdText
+    job_id: JobIdText | None = None
+    job_ids: list[JobIdText] | None = Field(None, min_length=1, max_length=50, description="Several jobs, with until")
+    until: Literal["any", "all"] = Field("any", description="Of job_ids: answer when one has ended, or all")
     timeout_seconds: float = Field(45, ge=0, le=3600, description="Then answer with what is known")
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """All ids, each once."""
+        return tuple(dict.fromkeys([*([self.job_id] if self.job_id is not None else []), *(self.job_ids or [])]))
 
 
 class CancelJob(ToolArguments):

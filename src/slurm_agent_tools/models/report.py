@@ -139,17 +139,20 @@ class WaitReply(Reply):
     """Answer of wait_for_job. Of many `tasks` those that failed are shown first, then those that go on.
 
     What a task leaves out is as in `job`, or not known. In brief only those that failed are shown, and
-    `tasks_not_shown` counts failed ones.
+    `tasks_not_shown` counts failed ones. Of several jobs `job` decided the answer: the first that ended, or the first
+    that goes on; `jobs` are all.
     """
 
-    written_by_others: ClassVar = ("job", "tasks", "report", "alerts")
+    written_by_others: ClassVar = ("job", "jobs", "tasks", "report", "alerts")
 
     status: Literal["finished", "running", "pending", "unknown"]
     job: JobShown
+    jobs: list[BriefShown] = Field(default_factory=list)
     tasks: list[BriefShown] = Field(default_factory=list)
     tasks_by_state: dict[str, int] = Field(default_factory=dict)
     tasks_not_shown: int = 0
     next_poll_seconds: int | None = None
+    suggested_timeout_seconds: int | None = None  # of the next call: one answer instead of many
     alerts: list[Alert] = Field(default_factory=list)
     running: RunningShown | None = None
     estimated_start: datetime | None = None  # of a pending job, as the scheduler plans it now

@@ -30,7 +30,8 @@ _RUN = """Run a batch job on Slurm, once.
 2. validate_config with config_path the script; correct what it names. No script yet: generate_script writes one.
 3. submit_job with dry_run=true, then submit_job with an idempotency_key. A request above what is free needs a
    justification that is true. "unconfirmed": call again with the same key.
-4. wait_for_job with the job id, again and again at its next_poll_seconds, until "finished". Tell alerts at once.
+4. wait_for_job with the job id, again and again with its suggested_timeout_seconds, until "finished". Tell alerts at
+   once.
 5. Failed: analyze_log with the job id. Explain it with its evidence, and propose the change; do not make it.
 6. save_result with name, status, metrics and job_id.
 7. Report: job id, state, what was asked and what was used, where the result is.
@@ -48,7 +49,8 @@ _DIAGNOSE = """Find out why Slurm job {job_id} failed. Only read.
 """
 
 _REPORT = """Report on Slurm job {job_id} for a person.
-1. wait_for_job with job_id "{job_id}" and timeout_seconds 0. Not finished: say what is known, and when to look again.
+1. wait_for_job with job_id "{job_id}", timeout_seconds 0 and detail "full". Not finished: say what is known, and when
+   to look again.
 2. Failed: analyze_log with job_id "{job_id}".
 3. slurm://jobs/{job_id} has the record of the job: what was asked, its run id and tags.
 4. Write: what ran, its outcome, time in the queue and running, what was asked against what was used, cost,

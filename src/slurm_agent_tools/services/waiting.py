@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+from typing import Literal
+
+import anyio
 
 from slurm_agent_tools.diagnosis import job_parts, phrases
 from slurm_agent_tools.diagnosis.alert_types import named, span
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
+from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import WaitForJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.report import WaitReply
@@ -17,6 +25,7 @@ from slurm_agent_tools.services.drift import DriftWatch
 from slurm_agent_tools.services.job_alerts import ObservedJob
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.units import JobId
 
 _COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 
@@ -24,34 +33,156 @@ _COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 async def wait_for_job(
     context: ClusterContext, ask: WaitForJob, caller: Caller, progress: Progress | None
 ) -> WaitReply:
-    """Wait at most the asked time (see vigil). Raises InputError, UnknownJob and SlurmUnreachable."""
-    job_id = jobs.parse(ask.job_id)
-    told = 0.0
+    """Wait at most the asked time, for one job or for any or all of several.
 
-    async def tell(view: JobView, seconds: float) -> None:
+    Raises InputError, UnknownJob and SlurmUnreachable.
+    """
+    ids = _asked(ask)
+    views = await _ended_or_late(context, ids, ask, progress)
+    seen = [await _look(context, views[job_id]) for job_id in ids]
+    decides = _decides(seen, ask.until)
+    view = decides.view
+    managed = await jobs.managed(context)
+    drifted = await DriftWatch(context, caller, "wait_for_job").all_of_mine(view, managed)
+    reply = _answer(context, decides, managed=view.job.job_id.base in managed)
+    reply = reply.model_copy(update=await _hurry(context, seen, ask.until))
+    ended = jobs.status(view) == "finished"
+    report = await completion_report.report(context, view, decides.run) if ended else None
+    alerts = [alert for one in seen for alert in one.facts.alerts]
+    reply = reply.model_copy(update={"alerts": [*alerts, *drifted], "report": report})
+    return reply if len(seen) == 1 else _together(reply, seen, managed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One job as it stood when the wait was over, its submission, and what there is to say of it."""
+
+    view: JobView
+    run: Submission | None
+    facts: ObservedJob
+
+
+def _asked(ask: WaitForJob) -> list[JobId]:
+    """Whom to wait for. Raises InputError."""
+    if (ask.job_id is None) == (ask.job_ids is None):
+        problem = "is required" if ask.job_id is None else "stands beside job_ids"
+        raise InputError("job_id", ask.job_id, problem, hint="Give job_id, or job_ids and until.")
+    field = "job_id" if ask.job_ids is None else "job_ids"
+    return list(dict.fromkeys(jobs.parse(text, field) for text in ask.wanted))
+
+
+async def _ended_or_late(
+    context: ClusterContext, ids: Sequence[JobId], ask: WaitForJob, progress: Progress | None
+) -> dict[JobId, JobView]:
+    """Every job when the wait for them is over: by its time, by an end, or by an alert that is not to wait."""
+    views: dict[JobId, JobView] = {}
+    failed: list[AgentToolsError] = []
+    told = 0.0
+    begun = context.clock.now()
+
+    async def tell(job_id: JobId, view: JobView, seconds: float) -> None:
         nonlocal told
         if progress is not None and seconds > told:
             told = seconds
             await progress(seconds, ask.timeout_seconds, f"job {job_id}{standing(view)}")
 
-    view = await alert_wait.wait_with_alerts(
-        context, job_id, ask.timeout_seconds, tell if progress is not None else None
-    )
+    async def wait(job_id: JobId, scope: anyio.CancelScope) -> None:
+        heard = partial(tell, job_id) if progress is not None else None
+        try:
+            view = await alert_wait.wait_with_alerts(context, job_id, ask.timeout_seconds, heard)
+        except AgentToolsError as error:  # outside of the group it is itself again
+            failed.append(error)
+            scope.cancel()
+            return
+        views[job_id] = view
+        late = (context.clock.now() - begun).total_seconds() >= ask.timeout_seconds
+        if not late and (ask.until == "any" or not view.over):
+            scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for job_id in ids:
+            group.start_soon(wait, job_id, group.cancel_scope)
+    if failed:
+        raise failed[0]
+    return {job_id: views.get(job_id) or await context.watcher.wait(job_id, 0) for job_id in ids}
+
+
+async def _look(context: ClusterContext, view: JobView) -> _Seen:
+    """What there is to see of a job; the ledger remembers it."""
     view = await completion_report.settled(context, view)
     await recovery.notice(context, [view.job, *view.tasks])
     run = await jobs.remember(context, view)
-    managed = await jobs.managed(context)
-    seen = await job_alerts.look(context, view, run)
-    drifted = await DriftWatch(context, caller, "wait_for_job").all_of_mine(view, managed)
-    reply = _answer(context, view, run, seen, managed=view.job.job_id.base in managed)
-    report = await completion_report.report(context, view, run) if reply.status == "finished" else None
-    return reply.model_copy(update={"alerts": [*seen.alerts, *drifted], "report": report})
+    return _Seen(view, run, await job_alerts.look(context, view, run))
 
 
-def _answer(
-    context: ClusterContext, view: JobView, run: Submission | None, seen: ObservedJob, *, managed: bool
-) -> WaitReply:
+def _decides(seen: Sequence[_Seen], until: Literal["any", "all"]) -> _Seen:
+    """The job that the answer is about: of any the first that ended, of all the first that goes on, else the first."""
+    ended = [one for one in seen if jobs.status(one.view) == "finished"]
+    first = sorted(ended, key=lambda one: (one.view.job.ended is None, str(one.view.job.ended)))
+    goes_on = [one for one in seen if one not in ended]
+    failed = [one for one in ended if jobs.failed(one.view)]
+    return ([*first, *seen] if until == "any" else [*goes_on, *failed, *seen])[0]
+
+
+def _together(reply: WaitReply, seen: Sequence[_Seen], managed: frozenset[int]) -> WaitReply:
+    """The answer about several jobs: how each stands, and whom to wait for next."""
+    ended = [one.view for one in seen if jobs.status(one.view) == "finished"]
+    left = [str(one.view.job.job_id) for one in seen if jobs.status(one.view) != "finished"]
+    text = f"{len(ended)} of {len(seen)} jobs ended. {reply.summary.removesuffix(_AGAIN)}"
+    text += f" Go on with job_ids={json.dumps(left)}." if left else ""
+    listed = [present.brief_job(one.view.job, managed=one.view.job.job_id.base in managed) for one in seen]
+    return reply.model_copy(update={"summary": text, "jobs": listed})
+
+
+_AGAIN = " Call wait_for_job again to go on waiting."
+
+_LEAST_WAIT, _MOST_WAIT = 45, 1800
+"""Seconds of a wait that is suggested: as long as it takes by default, and half an hour."""
+
+_RUNS = 5
+
+
+async def _hurry(context: ClusterContext, seen: Sequence[_Seen], until: Literal["any", "all"]) -> dict[str, int | None]:
+    """The timeout of the next call: until one of them is expected to end, or all; None where nothing goes on."""
+    left = [seconds for one in seen if (seconds := await _left(context, one)) is not None]
+    if not left or (until == "any" and len(left) < len(seen)):
+        return {"suggested_timeout_seconds": None}
+    wait = min(left) if until == "any" else max(left)
+    return {"suggested_timeout_seconds": int(min(max(wait, _LEAST_WAIT), _MOST_WAIT))}
+
+
+async def _left(context: ClusterContext, one: _Seen) -> float | None:
+    """Seconds until it is expected to end, or to start where that comes first; None for one that does not go on."""
+    job, running, now = one.view.job, one.facts.running, context.clock.now()
+    if jobs.status(one.view) == "finished" or _stuck(one.view, one.run):
+        return None
+    if running is None:
+        start = one.facts.estimated_start
+        return _MOST_WAIT if start is None else (start - now).total_seconds() + _LEAST_WAIT
+    if running.estimated_from == "progress" and running.estimated_end is not None:
+        return (running.estimated_end - now).total_seconds()
+    usual = await _usual(context, one.run)
+    if usual is not None and job.elapsed_seconds is not None and usual > job.elapsed_seconds:
+        return usual - job.elapsed_seconds
+    return _MOST_WAIT if running.time_left_seconds is None else running.time_left_seconds
+
+
+async def _usual(context: ClusterContext, run: Submission | None) -> float | None:
+    """How long the last completed runs of the same script took, in the middle; None where there are none."""
+    if run is None:
+        return None
+    known = await context.db(context.store.accepted, context.owner)
+    took = [
+        past.run_seconds
+        for past in known
+        if past.run_seconds is not None and past.outcome == "COMPLETED" and past.script_path == run.script_path
+    ]
+    return median(took[:_RUNS]) if took else None
+
+
+def _answer(context: ClusterContext, decides: _Seen, *, managed: bool) -> WaitReply:
     """All but the report and what drifted."""
+    view, run, seen = decides.view, decides.run, decides.facts
     status = jobs.status(view)
     shown = present.job(view.job, managed=managed, why=job_outcome.cause(context, run, view.job))
     tasks, never = job_parts.shown(view.tasks), _stuck(view, run)
@@ -93,7 +224,7 @@ def _going(job: JobShown, view: JobView, never: str | None, running: RunningShow
     if never is not None:
         return f"{never} cancel_job frees its slot." if job.managed else never
     told = f"Job {job.job_id} ({job.name}){standing(view, running)}."
-    return f"{told}{f' {job.cause}' if job.cause else ''} Call wait_for_job again to go on waiting."
+    return f"{told}{f' {job.cause}' if job.cause else ''}{_AGAIN}"
 
 
 def _ended(job: JobShown, view: JobView, *, analysed: bool) -> str:

@@ -134,7 +134,7 @@ class ScopedToolbox(Toolbox):
             words = "The server is stopping, so the wait ended early. The job goes on: call again when it is back."
             alert = Alert(severity="medium", code="server-stopping", message=words)
             return reply.model_copy(update={"alerts": [*getattr(reply, "alerts", []), alert]})
-        raise _stopping(f"the wait for job {ask.job_id} ended; the job goes on")
+        raise _stopping(f"the wait for {', '.join(ask.wanted)} ended; the job goes on")
 
     async def _consult(self, ask: Consult, question: Question) -> Answer:
         """A server that stops waits for no person; the question can be answered later."""
