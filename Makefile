@@ -5,13 +5,14 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo check test test-slurm coverage bench soak faults lint audit format pins readme clean
+.PHONY: help setup demo check test test-slurm test-launchers coverage bench soak faults lint audit format pins readme clean
 
 help:
 	@echo 'make demo     show the whole way on a private Slurm'
 	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 3 minutes on two cores)'
 	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
+	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
@@ -32,6 +33,7 @@ NEEDED_readme = cluster accounting
 NEEDED_test = cluster accounting login
 NEEDED_soak = cluster accounting login
 NEEDED_test-slurm = cluster accounting login release
+NEEDED_test-launchers = cluster accounting launchers
 NEEDED = $(sort $(foreach target,$(MAKECMDGOALS),$(NEEDED_$(target))))
 
 setup:
@@ -54,6 +56,10 @@ test-slurm: setup
 	  echo "Slurm $$version"; \
 	  SLURM_AGENT_TEST_SLURM=$$version $(BIN)/python -m pytest $(MEETING:%=tests/system/test_%.py) $(ARGS) || failed=1; \
 	done; exit $$failed
+
+# What starts distributed jobs, for real; it has an environment of its own in /var/tmp.
+test-launchers: setup
+	$(BIN)/python -m pytest tests/launchers $(ARGS)
 
 # Lines that tests without a Slurm run, by module and by room.
 coverage: setup

@@ -44,6 +44,7 @@ HALF = tuple(
     )
 )
 # About half of the processor time of what needs no Slurm.
+ELSEWHERE = ("tests/launchers",)  # `make test-launchers`
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
 
@@ -66,7 +67,7 @@ class Part:
 EVERYTHING = (
     Part("computing", COMPUTING),
     Part("one half of the tests on a Slurm", HALF),
-    Part("the other half", ("tests",), (*COMPUTING, *HALF)),
+    Part("the other half", ("tests",), (*COMPUTING, *HALF, *ELSEWHERE)),
 )
 CHECK = (
     Part("one half of what needs no Slurm", COSTLY),

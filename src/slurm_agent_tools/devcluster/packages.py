@@ -29,7 +29,7 @@ _LINE = ["sudo", "apt-get", "install", "-y", "--no-install-recommends", "--no-re
 class Need:
     """A program, or a file by its whole path with wildcards, and the package that brings it."""
 
-    kind: str  # cluster, accounting, login or release
+    kind: str  # cluster, accounting, login, release or launchers
     program: str
     package: str
 
@@ -49,7 +49,7 @@ def needs() -> list[Need]:
 def missing_packages(*, accounting: bool, release: bool = False, ssh: bool = False) -> list[str]:
     """The packages that are not there, without repetition; `release`: also those that unpack another Slurm."""
     wanted = {"cluster": True, "accounting": accounting, "release": release, "login": ssh}
-    return list(dict.fromkeys(need.package for need in needs() if wanted[need.kind] and not need.met()))
+    return list(dict.fromkeys(need.package for need in needs() if wanted.get(need.kind, False) and not need.met()))
 
 
 async def ensure_packages(

@@ -6,18 +6,20 @@ lowered to what the partition has, what was asked for never is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.sizing import GIBIBYTE, MEBIBYTE, MEMORY, per_share, size
-from slurm_agent_tools.models.arguments import GenerateScript
+from slurm_agent_tools.models.arguments import GenerateScript, Launcher
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Resources
 from slurm_agent_tools.policy.document import Limits
+from slurm_agent_tools.scripts.launch_lines import ONE_TASK_PER_NODE, launcher_of
 from slurm_agent_tools.units import (
     UNLIMITED,
     format_duration,
@@ -25,7 +27,6 @@ from slurm_agent_tools.units import (
     human_memory,
     parse_memory,
     parse_span,
-    parse_time_limit,
 )
 
 _TIME = 2 * 3600
@@ -51,31 +52,40 @@ def size_script(
     naming what the cluster cannot give, or cannot be read.
     """
     reasons: list[str] = []
+    launcher = launcher_asked(ask)
     gpus = _gpus(ask, partitions, reasons)
     runs = size_from_runs((one for one in records if (one.requested.gpus or 0) == gpus), Resources(gpus=gpus))
-    script = _Script(ask, gpus, runs, reasons)
+    script = _Script(ask, gpus, runs, reasons, launcher)
     wanted, need = script.seconds(), script.memory(limits)
     partition = script.partition(partitions, wanted, need)
     seconds, nodes = script.seconds_within(wanted, partition), script.nodes(partition)
     on_node = per_share(gpus, nodes)
-    cpus, memory = script.cpus(on_node, partition), script.memory_within(need, on_node, partition)
-    tasks = gpus if ask.distributed else 1
+    cpus, memory = script.cpus(on_node, nodes, partition), script.memory_within(need, on_node, partition)
     request = JobRequest(
         partition=partition.name,
         time_limit=seconds,
         memory_per_gpu=memory if gpus else None,
         memory_per_node=None if gpus else memory,
-        gpus=gpus,
         nodes=nodes,
-        ntasks=tasks,
-        cpus_per_task=per_share(cpus, tasks),
     )
-    return request, reasons
+    if launcher is None:
+        return replace(request, gpus=gpus, ntasks=1, cpus_per_task=cpus), reasons
+    processes = script.processes(on_node, cpus, nodes)
+    tasks = 1 if launcher in ONE_TASK_PER_NODE else processes
+    request = replace(request, gpus_per_node=on_node or None, ntasks_per_node=tasks)
+    reasons.append(f"Processes: {processes} on each node, {'one per GPU' if gpus else 'as there are no GPUs'}.")
+    return replace(request, cpus_per_task=per_share(cpus, nodes * tasks)), reasons
+
+
+def launcher_asked(ask: GenerateScript) -> Launcher | None:
+    """What starts the processes of a distributed job: the one that is asked for, or named by the command, or srun."""
+    return ask.launcher or ((launcher_of(ask.command) or "srun") if ask.distributed else None)
 
 
 def readable(ask: GenerateScript) -> None:
     """Raises InputError for a duration or a size that cannot be read; needs no cluster."""
     _seconds_asked(ask)
+    signal_seconds(ask)
     for name in ("memory", "data_size"):
         if getattr(ask, name) is not None:
             _bytes(name, getattr(ask, name))
@@ -83,13 +93,19 @@ def readable(ask: GenerateScript) -> None:
 
 def budget_seconds(text: str) -> int:
     """A time budget as seconds: 5m, 1h30m, 5400s, or as Slurm writes durations. Raises InputError."""
-    return _parsed("time_budget", text, parse_span, "5m, 1h30m, 5400s, ")
+    return _parsed("time_budget", text)
 
 
-def _parsed(name: str, text: str, parse: Callable[[str], int] = parse_time_limit, also: str = "") -> int:
-    hint = f"Write {also}MINUTES, HH:MM:SS or D-HH:MM:SS."
+def signal_seconds(ask: GenerateScript) -> int | None:
+    """How long before the time limit the program is told, in seconds; None: not at all. Raises InputError."""
+    asked = ask.checkpoint.signal_before if ask.checkpoint is not None else None
+    return None if asked is None else _parsed("checkpoint.signal_before", asked)
+
+
+def _parsed(name: str, text: str) -> int:
+    hint = "Write 5m, 2h, 1h30m, 5400s, MINUTES, HH:MM:SS or D-HH:MM:SS."
     try:
-        seconds = parse(text)
+        seconds = parse_span(text)
     except ValueError as error:
         raise InputError(name, text, "is not a duration", hint=hint) from error
     if seconds == UNLIMITED:
@@ -101,7 +117,7 @@ def _seconds_asked(ask: GenerateScript) -> dict[str, int]:
     """What is stated of the time, in seconds, by field; a budget in whole minutes, as Slurm counts."""
     stated = {}
     if ask.time_limit is not None:
-        stated["time_limit"] = _parsed("time_limit", ask.time_limit)
+        stated["time_limit"] = per_share(_parsed("time_limit", ask.time_limit), 1, 60)
     if ask.time_budget is not None:
         stated["time_budget"] = per_share(budget_seconds(ask.time_budget), 1, 60)
     return stated
@@ -129,8 +145,6 @@ def _gpus(ask: GenerateScript, partitions: Mapping[str, Partition] | None, reaso
         number, why = 0, f"{'partition ' + ask.partition if ask.partition else 'the cluster'} has none"
     else:
         number, why = 1, "the default"
-    if ask.distributed and number == 0:
-        raise InputError("distributed", True, "needs GPUs, one for each process", hint="Set gpus, or leave it out.")
     reasons.append(f"GPUs: {number}, {why}.")
     return number
 
@@ -175,6 +189,7 @@ class _Script:
     gpus: int
     runs: JobSizing
     reasons: list[str]
+    launcher: Launcher | None
 
     def seconds(self) -> int:
         """The limit that was asked for, else what its runs say; never more than the budget."""
@@ -214,20 +229,21 @@ class _Script:
         return most // 60 * 60
 
     def memory(self, limits: Limits) -> int:
-        """Bytes per GPU, or for the whole job without GPUs."""
-        ask, recommended = self.ask, self.runs.memory.recommended
+        """Bytes per GPU, or per node without GPUs."""
+        ask, recommended, shares = self.ask, self.runs.memory.recommended, self.gpus or self.ask.nodes or 1
         if ask.memory is not None:
-            share, why = per_share(_bytes("memory", ask.memory), self.gpus, MEBIBYTE), f"as asked ({ask.memory} in all)"
+            share, why = per_share(_bytes("memory", ask.memory), shares, MEBIBYTE), f"as asked ({ask.memory} in all)"
         elif ask.data_size is not None:
             need = SizingFigure(used=_DATA_TIMES * _bytes("data_size", ask.data_size))
-            share = per_share(size(MEMORY, need, least=1).recommended or 1, self.gpus, GIBIBYTE)
+            share = per_share(size(MEMORY, need, least=1).recommended or 1, shares, GIBIBYTE)
             why = f"{_DATA_TIMES} times {ask.data_size} of data plus 20 %"
         elif recommended is not None:
             share, why = per_share(recommended, self.gpus, MEBIBYTE), self._rests_on(self.runs.memory)
         else:
             bands = limits.memory_per_gpu if self.gpus else limits.memory_without_gpus
             share, why = min(_MEMORY, bands.free), "the default"
-        self.reasons.append(f"Memory: {human_memory(share)} {'per GPU' if self.gpus else 'on the node'}, {why}.")
+        where = "per GPU" if self.gpus else "on each node" if shares > 1 else "on the node"
+        self.reasons.append(f"Memory: {human_memory(share)} {where}, {why}.")
         return share
 
     def memory_within(self, need: int, on_node: int, partition: Partition) -> int:
@@ -240,21 +256,26 @@ class _Script:
         self.reasons.append(f"Memory lowered to {human_memory(most)}: a {unit} of this partition has no more.")
         return most
 
-    def cpus(self, on_node: int, partition: Partition) -> int:
+    def cpus(self, on_node: int, nodes: int, partition: Partition) -> int:
         """CPUs of the whole job."""
-        has, used, one_node = partition.cpus_per_node, self.runs.cpus, not self.ask.distributed
+        has, used = partition.cpus_per_node * nodes, self.runs.cpus
         if self.ask.cpus is not None:
-            self._check_cpus(self.ask.cpus, has)
+            self._check_cpus(self.ask.cpus, has, nodes)
             number, why = self.ask.cpus, "as asked"
         elif used.recommended is not None:
             number, why = used.recommended, f"from {used.runs} runs of this name: as many as 95 % of them kept busy"
-            number = max(number, 1 if one_node else self.gpus)
+            number = max(number, self._least_cpus(nodes))
         elif not self.gpus:
-            number, why = min(_CPUS_ALONE, has or _CPUS_ALONE), "the default without GPUs"
+            number = nodes * min(_CPUS_ALONE, partition.cpus_per_node or _CPUS_ALONE)
+            why = "the default without GPUs"
         else:
             return self.gpus * self._cpus_per_gpu(on_node, partition)
         self.reasons.append(f"CPUs: {number}, {why}.")
-        return min(number, has) if has and one_node else number
+        return min(number, has) if has else number
+
+    def _least_cpus(self, nodes: int) -> int:
+        """One for each process that is certain."""
+        return 1 if self.launcher is None else max(self.gpus, nodes)
 
     def _cpus_per_gpu(self, on_node: int, partition: Partition) -> int:
         has, each, why = partition.cpus_per_node, _CPUS_MIN, "the default"
@@ -265,26 +286,49 @@ class _Script:
         self.reasons.append(f"CPUs: {each} per GPU, {why}.")
         return each
 
-    def _check_cpus(self, cpus: int, has: int) -> None:
-        if self.ask.distributed and cpus < self.gpus:
-            problem = f"are fewer than the {self.gpus} GPUs, and each has a process of its own"
-            raise InputError("cpus", cpus, problem, hint=f"Ask for at least {self.gpus}.")
-        if has and cpus > has and not self.ask.distributed:
-            problem = f"are more than the {has} of one node, and one process uses one node only"
-            raise InputError("cpus", cpus, problem, hint=f"Ask for at most {has}.")
+    def _check_cpus(self, cpus: int, has: int, nodes: int) -> None:
+        least = self._least_cpus(nodes)
+        if cpus < least:
+            problem = f"are fewer than the {least} processes of {nodes} node{'s' if nodes > 1 else ''}"
+            raise InputError("cpus", cpus, problem, hint=f"Ask for at least {least}.")
+        if has and cpus > has:
+            where = "one node, and one process uses one node only" if self.launcher is None else f"{nodes} nodes"
+            raise InputError("cpus", cpus, f"are more than the {has} of {where}", hint=f"Ask for at most {has}.")
+
+    def processes(self, on_node: int, cpus: int, nodes: int) -> int:
+        """On each node: one per GPU; without GPUs one, and with MPI one per CPU."""
+        return on_node or (per_share(cpus, nodes) if self.launcher == "mpi" else 1)
 
     def nodes(self, partition: Partition) -> int:
-        """One, unless each GPU has a process of its own and one node has too few."""
-        per_node = partition.gpus_per_node
-        if not per_node or self.gpus <= per_node:
+        """As asked, else one, unless each GPU has a process of its own and one node has too few."""
+        per_node, asked = partition.gpus_per_node, self.ask.nodes
+        if asked is not None and asked > 1 and self.launcher is None:
+            hint = f"Set launcher to {' or '.join(get_args(Launcher))}, or leave nodes out."
+            raise InputError("nodes", asked, "are more than one process can use", hint=hint)
+        if asked is None and (not per_node or self.gpus <= per_node):
             self.reasons.append("Nodes: 1, everything fits on one.")
             return 1
-        if not self.ask.distributed:
+        if self.launcher is None and per_node and self.gpus > per_node:
             problem = f"are more than the {per_node} of one node, and one process uses one node only"
-            raise InputError("gpus", self.gpus, problem, hint="Set distributed, or ask for fewer.")
-        nodes = per_share(self.gpus, per_node)
-        self.reasons.append(f"Nodes: {nodes}, a node of partition {partition.name} has {per_node} GPUs.")
+            raise InputError("gpus", self.gpus, problem, hint="Set launcher, or ask for fewer.")
+        nodes, why = asked, "as asked"
+        if nodes is None:
+            nodes, why = per_share(self.gpus, per_node), f"a node of partition {partition.name} has {per_node} GPUs"
+        self._check_nodes(nodes, per_node)
+        self.reasons.append(f"Nodes: {nodes}, {why}.")
         return nodes
+
+    def _check_nodes(self, nodes: int, per_node: int) -> None:
+        """Each node has the same number of processes."""
+        if per_node and self.gpus > nodes * per_node:
+            problem = f"are too few for {self.gpus} GPUs: a node has {per_node}"
+            raise InputError("nodes", nodes, problem, hint="Leave nodes out, or ask for more.")
+        if self.gpus % nodes:
+            fitting = ", ".join(
+                str(self.gpus // nodes * nodes + more) for more in (0, nodes) if self.gpus + more > nodes
+            )
+            problem = f"cannot be shared evenly by {nodes} nodes"
+            raise InputError("gpus", self.gpus, problem, hint=f"Ask for one of: {fitting}; or for other nodes.")
 
     def partition(self, partitions: Mapping[str, Partition] | None, seconds: int, memory: int) -> Partition:
         """The one that was named, else the one by rule where it fits, else the best that does. Raises InputError."""
@@ -315,7 +359,8 @@ class _Script:
 
     def _fitting(self, offered: Sequence[Partition], seconds: int) -> Sequence[Partition]:
         """Those with enough GPUs and a long enough limit; a time that nobody asked for may be lowered later."""
-        fit = [one for one in offered if self.gpus <= (one.total_gpus if self.ask.distributed else one.gpus_per_node)]
+        several = self.launcher is not None
+        fit = [one for one in offered if self.gpus <= (one.total_gpus if several else one.gpus_per_node)]
         long = [one for one in fit if one.max_time_seconds is None or seconds <= one.max_time_seconds]
         if not fit:
             raise InputError("gpus", self.gpus, "are more than any partition offers", hint=_offers(offered))

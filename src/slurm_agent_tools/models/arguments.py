@@ -110,10 +110,14 @@ class CompareResults(ToolArguments):
 
 
 class Checkpoint(StrictModel):
-    """Where a job keeps its checkpoints."""
+    """Where a job keeps its checkpoints, and how it goes on from them."""
 
     dir: str
-    resume_from: str | None = None
+    resume_from: str | None = Field(None, description="A file, or a pattern (ckpt/step-*.pt): the newest one counts")
+    signal_before: str | None = Field(None, description="Send USR1 this long before the time limit, e.g. 5m")
+
+
+Launcher = Literal["torchrun", "srun", "mpi", "accelerate", "deepspeed"]
 
 
 class GenerateScript(ToolArguments):
@@ -131,4 +135,7 @@ class GenerateScript(ToolArguments):
     array: str | None = None
     setup: list[str] | None = Field(None, description="Lines to run first, e.g. module load cuda")
     checkpoint: Checkpoint | None = None
-    distributed: bool = Field(False, description="One process per GPU")
+    distributed: bool = Field(False, description="Several processes, one per GPU, by the launcher that command names")
+    launcher: Launcher | None = Field(None, description="What starts the processes; implies distributed")
+    nodes: int | None = Field(None, ge=1, description="Nodes of a distributed job; GPUs are shared by them evenly")
+    justification: str | None = Field(None, description="Why it needs what the policy asks a reason for")

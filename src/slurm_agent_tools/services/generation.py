@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import secrets
+from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GenerateScript
@@ -11,11 +13,13 @@ from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecis
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
+from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.services import decisions, project_paths, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.services.script_writing import Draft, check, compose
+from slurm_agent_tools.units import format_memory, parse_memory
 
 
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
@@ -32,10 +36,10 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     )
     path = posixpath.join(GENERATED, draft.file_name)
     data = draft.script.encode()
-    decision = await _judge_script(context, data, path, writes=True)
+    decision = await judge_script(context, data, path, writes=True, justification=ask.justification)
     await decisions.log(context, caller, decision, "generate_script", "decided", path=path, size=len(data))
     if decision.verdict != "allow":
-        return _blocked(context, draft, decision)
+        return _blocked(context, ask, draft, decision)
     real = await project_paths.resolve(context.here, "name", path)
     if not await context.files.write_new(real, data, mode=0o700):
         raise StorageError(f"{path} exists already", hint="Call again: the name holds a random part.")
@@ -50,7 +54,8 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     )
 
 
-def _blocked(context: ClusterContext, draft: Draft, decision: Decision) -> GenerateReply:
+def _blocked(context: ClusterContext, ask: GenerateScript, draft: Draft, decision: Decision) -> GenerateReply:
+    decision = in_arguments(decision, ask)
     reason = format_refusal(decision)
     human = decision.verdict == "approve"
     return GenerateReply(
@@ -66,14 +71,72 @@ def _blocked(context: ClusterContext, draft: Draft, decision: Decision) -> Gener
     )
 
 
-def _refused(decision: DecisionShown) -> list[RuleDecision]:
+# --- a refusal in terms of what was asked for --------------------------------------------------------------------
+
+_ARGUMENTS = {
+    "mem": "memory", "mem-per-gpu": "memory", "mem-per-cpu": "memory", "time": "time_limit", "array": "array",
+    "gpus": "gpus", "gpus-per-node": "gpus", "partition": "partition", "nodes": "nodes", "cpus-per-task": "cpus",
+}  # fmt: skip
+_OF_MEMORY_PER_GPU = "mem-per-gpu"
+_PROPOSED = re.compile(r"^#SBATCH --([a-z-]+)=([^\s#]+)", re.MULTILINE)
+_LINE = re.compile(r"line \d+ \((`[^`]*`)\)")
+
+
+def in_arguments(decision: Decision, ask: GenerateScript) -> Decision:
+    """The decision with ways that the caller can go: other arguments, as the script has not been written."""
+    gpus = decision.resources.gpus or 1
+    rules = tuple(
+        replace(rule, remedy=_other_arguments(rule, ask, gpus), evidence=())
+        if rule.outcome in {"deny", "justify", "approve", "warn"}
+        else rule
+        for rule in decision.rules
+    )
+    return replace(decision, rules=rules)
+
+
+def _other_arguments(rule: RuleDecision, ask: GenerateScript, gpus: int) -> str | None:
+    """The rule's remedy, with the argument in place of the line that came from it."""
+    if rule.remedy is None:
+        return None
+    values = {_ARGUMENTS[option]: _value(option, value, gpus) for option, value in _options_proposed(rule.remedy)}
+    if not values:
+        lines = (rule.evidence[0].text.strip(),) if rule.evidence else ()
+        field = next(
+            (f"setup[{index}]" for index, line in enumerate(ask.setup or ()) if line.strip() in lines), "command"
+        )
+        return f"In `{field}`: {_LINE.sub(lambda line: line[1], rule.remedy)}"
+    ways = [f"Call again with {' and '.join(f'{name}={value}' for name, value in values.items())}."]
+    if rule.outcome == "justify":
+        ways.append(remedies.call_again("justification", remedies.WHY_NEEDED))
+    return "\nOr: ".join(ways)
+
+
+def _options_proposed(remedy: str) -> list[tuple[str, str]]:
+    """The directives of the first way; later ways are other spellings and reasons."""
+    first, _, _ = remedy.partition("\nOr ")
+    return [(option, value) for option, value in _PROPOSED.findall(first) if option in _ARGUMENTS]
+
+
+def _value(option: str, value: str, gpus: int) -> str:
+    """As the argument takes it: memory is that of the whole job."""
+    if _ARGUMENTS[option] in {"gpus", "nodes", "cpus"}:
+        return value
+    if option == _OF_MEMORY_PER_GPU:
+        value = format_memory(parse_memory(value) * gpus)
+    return f'"{value}"'
+
+
+def refused(decision: DecisionShown) -> list[RuleDecision]:
+    """The rules that stand against it."""
     return [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}]
 
 
 # --- the guard without a submission ------------------------------------------------------------------------------
 
 
-async def _judge_script(context: ClusterContext, data: bytes, path: str, *, writes: bool = False) -> Decision:
+async def judge_script(
+    context: ClusterContext, data: bytes, path: str, *, writes: bool = False, justification: str | None = None
+) -> Decision:
     """The rules that need no more of the cluster than its partitions, over a script's text.
 
     With `writes`, the file to be written too.
@@ -89,6 +152,7 @@ async def _judge_script(context: ClusterContext, data: bytes, path: str, *, writ
         path=real,
         path_exists=real is not None and await context.files.stat(real) is not None,
         size=len(data) if writes else None,
+        justification=justification,
     )
     return evaluate(reading, evaluation)
 

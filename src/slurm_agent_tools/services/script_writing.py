@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.insights.script_size import readable, size_script
-from slurm_agent_tools.models.arguments import GenerateScript
+from slurm_agent_tools.insights.script_size import launcher_asked, readable, signal_seconds, size_script
+from slurm_agent_tools.models.arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.scripts.directive_lines import directive_line
+from slurm_agent_tools.scripts.launch_lines import launch, step
 from slurm_agent_tools.text.sanitize import safe_name
 from slurm_agent_tools.units import format_duration, format_memory, parse_array
 
@@ -51,7 +52,8 @@ def compose(
     check(ask)
     request, sizes = size_script(ask, partitions, limits, records)
     header = _header(ask, request, mail_user)
-    parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), _run(ask)]
+    program = _program(ask, request)
+    parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), program]
     reasons = [*sizes, *_more_reasons(ask, mail_user)]
     return Draft("\n\n".join(parts) + "\n", reasons, f"{safe_name(ask.name)}-{now:%Y%m%d-%H%M%S}-{suffix}.sh")
 
@@ -72,10 +74,10 @@ def check(ask: GenerateScript) -> None:
 
 def _check_texts(ask: GenerateScript) -> None:
     """What must be one line, and the command, which may be several."""
-    single = {"name": ask.name, "partition": ask.partition, "array": ask.array}
+    single = {"name": ask.name, "partition": ask.partition, "array": ask.array, "justification": ask.justification}
     single |= {f"setup[{index}]": line for index, line in enumerate(ask.setup or [])}
     if ask.checkpoint is not None:
-        single |= {"checkpoint.dir": ask.checkpoint.dir, "checkpoint.resume_from": ask.checkpoint.resume_from}
+        single |= {f"checkpoint.{field}": getattr(ask.checkpoint, field) for field in ("dir", "resume_from")}
     for field, value in single.items():
         if value is not None:
             _one_line(field, value)
@@ -102,17 +104,34 @@ def _one_line(field: str, value: str) -> None:
 def _header(ask: GenerateScript, request: JobRequest, mail_user: str | None) -> list[str]:
     log = "%x" if safe_name(ask.name, limit=_NAME) == ask.name else safe_name(ask.name)
     log = f"{LOGS}/{log}-{'%A_%a' if ask.array else '%j'}"
-    numbers = {"nodes": request.nodes, "ntasks": request.ntasks, "gpus": request.gpus or None}
+    numbers = {"nodes": request.nodes, "ntasks": request.ntasks, "ntasks-per-node": request.ntasks_per_node}
+    numbers |= {"gpus": request.gpus or None, "gpus-per-node": request.gpus_per_node}
     numbers |= {"cpus-per-task": request.cpus_per_task}
     sizes = {"mem-per-gpu": request.memory_per_gpu, "mem": request.memory_per_node}
     options: dict[str, str | None] = {"job-name": ask.name, "partition": request.partition}
     options |= {option: str(number) for option, number in numbers.items() if number is not None}
     options |= {option: format_memory(size) for option, size in sizes.items() if size is not None}
     options |= {"time": None if request.time_limit is None else format_duration(request.time_limit)}
+    options |= {"signal": _signal(ask, request)}
     options |= {"array": ask.array, "output": f"{log}.out", "error": f"{log}.err"}
     if mail_user is not None:
         options |= {"mail-type": "END,FAIL", "mail-user": mail_user}
-    return [_directive(option, value) for option, value in options.items() if value is not None]
+    lines = [_directive(option, value) for option, value in options.items() if value is not None]
+    if ask.justification is not None:  # behind a number that the policy may ask a reason for
+        number = next(index for index, line in enumerate(lines) if line.startswith("#SBATCH --mem"))
+        lines[number] += f"  # JUSTIFIED: {ask.justification.strip()}"
+    return lines
+
+
+def _signal(ask: GenerateScript, request: JobRequest) -> str | None:
+    """For the job's steps, not for this script: a program that srun starts gets it."""
+    seconds = signal_seconds(ask)
+    if seconds is None or ask.checkpoint is None:
+        return None
+    if request.time_limit is not None and seconds >= request.time_limit:
+        problem = f"is not less than the time limit, {format_duration(request.time_limit)}"
+        raise InputError("checkpoint.signal_before", ask.checkpoint.signal_before, problem, hint="Write less.")
+    return f"USR1@{seconds}"
 
 
 def _directive(option: str, value: str) -> str:
@@ -133,21 +152,30 @@ def _checkpoint(ask: GenerateScript) -> list[str]:
     task = '/"$SLURM_ARRAY_TASK_ID"' if ask.array else ""
     lines = [f"export CHECKPOINT_DIR={shlex.quote(ask.checkpoint.dir)}{task}", 'mkdir -p "$CHECKPOINT_DIR"']
     if ask.checkpoint.resume_from is not None:
-        lines.append(f"export RESUME_FROM={shlex.quote(ask.checkpoint.resume_from)}")
+        folder, _, pattern = ask.checkpoint.resume_from.rpartition("/")
+        where = '"$CHECKPOINT_DIR"' if folder in {"", ask.checkpoint.dir} else shlex.quote(folder)
+        newest = f"find {where} -maxdepth 1 -name {shlex.quote(pattern)} -printf '%T@ %p\\n'"
+        lines += [
+            "# The newest checkpoint that an earlier run left; empty for the first run.",
+            f"RESUME_FROM=$({newest} | sort -n | tail -n 1 | cut -d ' ' -f 2-)",
+            "export RESUME_FROM",
+        ]
     return ["\n".join(lines)]
 
 
-_SIMPLE = re.compile(r"(?![A-Za-z_]\w*=)(?!(?:cd|source|export|set|if|for|while|exec|eval|\.)\s)[^\n;&|<>()`#]+")
-
-
-def _run(ask: GenerateScript) -> str:
-    """The command as it is; with `distributed` as a step of one process per GPU."""
-    command = ask.command.strip()
-    if not ask.distributed or command.startswith("srun "):
-        return command
-    if _SIMPLE.fullmatch(command):
-        return f"srun {command}"
-    return f"srun bash -euo pipefail -c {shlex.quote(command)}"
+def _program(ask: GenerateScript, request: JobRequest) -> str:
+    """The command as it is, or as a step: of several processes, or because only a step gets the signal."""
+    command, launcher, signalled = ask.command.strip(), launcher_asked(ask), signal_seconds(ask) is not None
+    processes = request.gpus_per_node or request.ntasks_per_node or 1
+    try:
+        if launcher is None:
+            return step([command], signalled=True) if signalled else command
+        return launch(launcher, command, processes, request.nodes or 1, signalled=signalled)
+    except ValueError as error:
+        hint = "Name one program with its arguments; put what comes before it into setup."
+        if signalled:
+            hint += " With checkpoint.signal_before, launcher srun starts the program itself, with the same variables."
+        raise InputError("command", command, f"{error} ({launcher or 'srun'})", hint=hint) from error
 
 
 def _more_reasons(ask: GenerateScript, mail_user: str | None) -> list[str]:
@@ -155,12 +183,25 @@ def _more_reasons(ask: GenerateScript, mail_user: str | None) -> list[str]:
     if mail_user is not None:
         reasons.append("Mail at the end and on failure: an address is configured.")
     if ask.checkpoint is not None:
-        text = "CHECKPOINT_DIR names the checkpoint folder, which the script makes"
-        text += ", one for each task" if ask.array else ""
-        reasons.append(text + ("; RESUME_FROM names what to go on from." if ask.checkpoint.resume_from else "."))
-    if ask.distributed:
-        reasons.append("srun starts one process per GPU.")
+        reasons += _duties(ask, ask.checkpoint)
     return reasons
+
+
+def _duties(ask: GenerateScript, checkpoint: Checkpoint) -> list[str]:
+    """What the program must do, since no script can do it for it."""
+    each = ", one for each task" if ask.array else ""
+    duties = [f"The program must save its checkpoints in the folder CHECKPOINT_DIR, which the script makes{each}."]
+    if checkpoint.resume_from is not None:
+        duties.append(
+            "The program must go on from the file RESUME_FROM where that is not empty; if it takes an option for it, "
+            'write it into the command: ${RESUME_FROM:+--resume "$RESUME_FROM"}.'
+        )
+    if checkpoint.signal_before is not None:
+        duties.append(
+            f"The program gets USR1 {checkpoint.signal_before} before the time limit (Slurm may send it up to a minute"
+            " earlier): it must catch it, save and end. Submit the script again to go on; nothing does that by itself."
+        )
+    return duties
 
 
 # --- the script that is left for a person --------------------------------------------------------------------

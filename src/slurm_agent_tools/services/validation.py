@@ -14,7 +14,7 @@ from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
-from slurm_agent_tools.services.generation import _judge_script, _refused
+from slurm_agent_tools.services.generation import judge_script, refused
 from slurm_agent_tools.transport import process
 
 _LARGEST = 2**20
@@ -50,7 +50,7 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     shown = project_paths.relative(project_files, real)
     if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
         _, data = await project_paths.read_script(project_files, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
-        decision = decision_shown(await _judge_script(context, data, shown))
+        decision = decision_shown(await judge_script(context, data, shown))
         return _validated(context, ask, _against(decision), [], {"kind": "batch script"}, decision)
     schema = await _schema(project_files)
     if shown == schema_check.FILE:
@@ -65,9 +65,9 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     section = config_checks.slurm_section(config)
     if section is None:
         return _validated(context, ask, errors, warnings, summary, None)
-    judged = decision_shown(await _judge_script(context, config_checks.slurm_script(section).encode(), shown))
+    judged = decision_shown(await judge_script(context, config_checks.slurm_script(section).encode(), shown))
     judged = judged.model_copy(update={"rules": config_checks.in_section_terms(config, judged.rules)})
-    errors += [config_checks.rule_complaint(config, rule) for rule in _refused(judged)]
+    errors += [config_checks.rule_complaint(config, rule) for rule in refused(judged)]
     return _validated(context, ask, errors, warnings, summary, judged)
 
 
@@ -93,7 +93,7 @@ def _against(decision: DecisionShown) -> list[Complaint]:
             message=rule.message,
             remedy=(rule.remedy or "").replace("Call again with ", "Call submit_job with "),
         )
-        for rule in _refused(decision)
+        for rule in refused(decision)
     ]
 
 

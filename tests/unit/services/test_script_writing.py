@@ -93,17 +93,6 @@ def test_cpus_are_four_to_eight_a_gpu_and_never_more_than_a_node_has():
         assert picked(draft({"gpu": partition("gpu", 24, 4, cpus=cpus)}, gpus=4), "cpus-per-task") == (str(4 * each),)
 
 
-def test_distributed_work_is_one_process_per_gpu_over_as_many_nodes_as_it_takes():
-    found = draft(gpus=8, distributed=True)
-
-    assert picked(found, "nodes", "ntasks", "gpus", "cpus-per-task") == ("2", "8", "8", "8")
-    assert found.script.endswith("\nsrun python train.py\n")
-    assert draft(distributed=True, command="cd x && python t.py 'a'").script.endswith(
-        "\nsrun bash -euo pipefail -c 'cd x && python t.py '\"'\"'a'\"'\"''\n"
-    )
-    assert draft(distributed=True, command="srun python t.py").script.endswith("\nsrun python t.py\n")
-
-
 def test_a_long_job_goes_to_the_partition_that_allows_it():
     assert picked(draft(time_limit="2-00:00:00"), "partition", "time") == ("special", "2-00:00:00")
     assert picked(draft(gpus=0, time_limit="30:00:00"), "partition") == ("special",)
@@ -152,7 +141,9 @@ def test_arrays_mail_checkpoints_and_setup_are_written_where_asked():
         "set -euo pipefail\n\n"
         "set +u\nmodule load cuda\nsource venv/bin/activate\nset -u\n\n"
         'export CHECKPOINT_DIR=\'ckpt/it\'"\'"\'s\'/"$SLURM_ARRAY_TASK_ID"\nmkdir -p "$CHECKPOINT_DIR"\n'
-        "export RESUME_FROM=ckpt/last.pt\n\npython train.py\n"
+        "# The newest checkpoint that an earlier run left; empty for the first run.\n"
+        "RESUME_FROM=$(find ckpt -maxdepth 1 -name last.pt -printf '%T@ %p\\n' | sort -n | tail -n 1 | cut -d ' ' -f 2-)\n"
+        "export RESUME_FROM\n\npython train.py\n"
     )
     assert picked(draft(), "mail-type", "mail-user") == (None, None)
 
@@ -194,8 +185,22 @@ def test_a_command_of_several_lines_is_kept_as_it_is():
         ("partition", {"partition": "nope"}),
         ("gpus", {"gpus": 8}),
         ("gpus", {"gpus": 99, "distributed": True}),
-        ("distributed", {"gpus": 0, "distributed": True}),
         ("cpus", {"gpus": 4, "cpus": 2, "distributed": True}),
+        ("cpus", {"gpus": 0, "cpus": 1, "nodes": 2, "launcher": "srun"}),
+        ("nodes", {"nodes": 2}),
+        ("nodes", {"gpus": 8, "nodes": 1, "launcher": "srun"}),
+        ("gpus", {"gpus": 5, "launcher": "srun"}),
+        ("command", {"command": "cd x && torchrun t.py", "launcher": "torchrun"}),
+        ("command", {"command": "torchrun", "launcher": "torchrun"}),
+        ("command", {"command": "torchrun --tee 3 --nproc_per_node=4 t.py", "launcher": "torchrun"}),
+        ("command", {"command": "python -W error t.py", "launcher": "torchrun"}),
+        ("command", {"command": "deepspeed --include localhost:0 t.py", "launcher": "deepspeed"}),
+        ("command", {"command": "mpirun a.out", "launcher": "mpi", "checkpoint": {"dir": "c", "signal_before": "5m"}}),
+        ("command", {"launcher": "torchrun", "checkpoint": {"dir": "c", "signal_before": "5m"}}),
+        ("command", {"command": "cd x && python t.py", "checkpoint": {"dir": "c", "signal_before": "5m"}}),
+        ("checkpoint.signal_before", {"checkpoint": {"dir": "c", "signal_before": "soon"}}),
+        ("checkpoint.signal_before", {"checkpoint": {"dir": "c", "signal_before": "2h"}}),
+        ("justification", {"justification": "a\nb"}),
         ("cpus", {"cpus": 64}),
     ],
 )
@@ -213,6 +218,11 @@ def test_what_no_script_can_ask_for_is_refused_by_its_field(field, facts):
         {},
         {"gpus": 0, "data_size": "4G"},
         {"gpus": 4, "distributed": True, "command": "cd x && python t.py 'a'"},
+        {"gpus": 4, "launcher": "torchrun"},
+        {"gpus": 4, "launcher": "accelerate", "nodes": 2},
+        {"gpus": 4, "launcher": "deepspeed", "checkpoint": {"dir": "c", "resume_from": "*.pt", "signal_before": "5m"}},
+        {"gpus": 0, "launcher": "mpi", "command": "./a.out", "nodes": 2},
+        {"gpus": 8, "launcher": "srun", "justification": "scaling is what the experiment measures"},
         {"array": "0-3%2", "setup": ["module load cuda"], "checkpoint": {"dir": "ck pt"}},
         {"name": 'a|b "c"', "command": "cd x\nfor i in 1 2; do echo $i; done"},
     ],

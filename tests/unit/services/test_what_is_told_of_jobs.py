@@ -277,6 +277,36 @@ async def test_a_script_that_the_policy_refuses_is_not_written(scene: Scene):
     assert not list(scene.project.glob("scripts/slurm/generated/*"))
 
 
+async def test_a_refusal_of_a_script_that_was_not_written_names_arguments_and_no_lines(scene: Scene):
+    asked = {"name": "job", "command": "python train.py", "gpus": 2, "detail": "full"}
+    reply = await scene.box.call("generate_script", GenerateScript(**asked, memory="64G"))
+    memory = next(rule for rule in reply.decision.rules if rule.id == "memory-per-gpu")
+    assert memory.outcome == "approve"
+    assert (memory.remedy, list(memory.evidence)) == ('Call again with memory="32G".', [])
+
+    reply = await scene.box.call("generate_script", GenerateScript(**asked, memory="40G"))
+    assert 'Call again with memory="32G".' in reply.reason
+    assert "Call again with justification=" in reply.reason
+    assert "line " not in reply.reason
+    reason = "the whole data set is read into memory at once"
+    reply = await scene.box.call("generate_script", GenerateScript(**asked, memory="40G", justification=reason))
+    assert reply.status == "written"
+    assert (await scene.submit(reply.path)).status == "submitted"
+
+
+async def test_a_refusal_of_a_command_says_in_which_argument_it_stands(scene: Scene):
+    asked = GenerateScript(name="job", command="python t.py", gpus=1, setup=["true", "export CUDA_VISIBLE_DEVICES=0"])
+    reply = await scene.box.call("generate_script", asked)
+    assert "In `setup[1]`: " in reply.reason
+    assert not [word for word in ("line 1", "generated") if word in reply.reason]
+
+    asked = GenerateScript(name="job", command="CUDA_VISIBLE_DEVICES=0 python t.py", gpus=1)
+    assert "In `command`: " in (await scene.box.call("generate_script", asked)).reason
+
+    asked = GenerateScript(name="job", command="python t.py", gpus=1, array="0-99")
+    assert 'Call again with array="0-99%4".' in (await scene.box.call("generate_script", asked)).reason
+
+
 # --- the cluster --------------------------------------------------------------------------------------------------------
 
 
