@@ -238,7 +238,7 @@ _ENDED = re.compile(
 )
 
 _NO_HEAD = re.compile(
-    r"Traceback|\s|[-=*#_+.]{3}|(?i:\W{0,3}(?:epoch|step|iter|batch|cycle)|error|warn|info|debug)|\d+%|.{0,3}$"
+    r"Traceback|[\s\[]|[-=*#_+.]{3}|(?i:\W{0,3}(?:epoch|step|iter|batch|cycle)|error|warn|info|debug)|\d+%|.{0,3}$"
 )
 
 _RUNS = 200  # of one log; what is repeated oftener is no head of a run

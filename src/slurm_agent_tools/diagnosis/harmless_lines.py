@@ -7,7 +7,7 @@ from functools import lru_cache
 
 # Python's and compilers' warnings, log levels, glog's W and I. NCCL calls its errors WARN.
 _LEVEL = re.compile(
-    r"(?<![=\w])(?<!NCCL )(?:\w*Warning|WARN(?:ING)?|INFO|DEBUG|NOTICE)\b|(?i:\b(?:warning|info|hint):)"
+    r"(?<![=\w])(?:\w*Warning|(?<!NCCL )WARN(?:ING)?|INFO|DEBUG|NOTICE)\b|(?i:\b(?:warning|info|hint):)"
     r"|^\[?[WI]\d{4}\b|\[[WI] |: [WI] (?:tensorflow|external)/"
 )
 
