@@ -245,7 +245,8 @@ class SlurmQuestions(JobActions):
     # --- commands ----------------------------------------------------------------------------------------------------
 
     async def _ask_queue(self) -> Queue:
-        return squeue.parse(await self._asker.run(squeue.argv(self._mark()), env=squeue.ENVIRONMENT))
+        done = await self._asker.run(squeue.argv(self._mark()), env=squeue.ENVIRONMENT)
+        return squeue.parse(done, self._clock.now())
 
     async def _ask_nodes(self) -> tuple[Node, ...]:
         from slurm_agent_tools.slurm.commands import sinfo  # noqa: PLC0415 - what partitions rest on is kept

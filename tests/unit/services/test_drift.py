@@ -13,7 +13,7 @@ import anyio
 import pytest
 from tests.unit.services.contexts import toolbox
 from tests.unit.slurm.answers import Prepared, done
-from tests.unit.slurm.clocks import START, queued
+from tests.unit.slurm.clocks import LOOKED, START, queued
 from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import StorageError
@@ -145,7 +145,7 @@ class Scene:
         os.utime(helper, (at, at))
 
     async def look(self, *, fresh: bool = False) -> list[str]:
-        alerts = await DriftWatch(self.context, Caller(), "get_status", fresh=fresh).at(squeue.parse(self.rows))
+        alerts = await DriftWatch(self.context, Caller(), "get_status", fresh=fresh).at(squeue.parse(self.rows, LOOKED))
         return [f"{alert.severity} {alert.code} {alert.message}" for alert in alerts]
 
     def lines(self) -> list[dict]:

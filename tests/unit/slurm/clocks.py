@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from slurm_agent_tools.slurm.commands import columns, squeue
 
 US = columns.SEPARATOR
 START = 1_748_851_200
 """When the fake clock starts; what a submission loads is counted, so it is not asked."""
+
+
+LOOKED = datetime.fromtimestamp(START + 86_400, UTC)
+"""When somebody looks at these rows."""
 
 
 def queued(job_id: str, state: str = "RUNNING", **changes: object) -> bytes:

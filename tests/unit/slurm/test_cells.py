@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.unit.slurm.answers import done
-from tests.unit.slurm.clocks import START, queued
+from tests.unit.slurm.clocks import LOOKED, START, queued
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.request import Resources
@@ -19,7 +19,7 @@ LONG_AGO = datetime.fromtimestamp(1_600_000_300, UTC)
 
 
 def job(state: str = "RUNNING", **changes: object):
-    [found] = squeue.parse(done(queued("5", state, **changes)))
+    [found] = squeue.parse(done(queued("5", state, **changes)), LOOKED)
     return found
 
 
@@ -85,7 +85,8 @@ def test_a_start_in_the_future_is_expected_only_of_a_job_that_waits():
     [
         ("COMPLETED", 1_600_000_300, LONG_AGO),
         ("CANCELLED", 1_600_000_300, LONG_AGO),
-        ("COMPLETED", 32_503_680_000, None),  # an estimate: the time limit
+        ("COMPLETED", START + 86_400, LOOKED),
+        ("COMPLETED", START + 86_401, None),  # an estimate: the time limit
         ("RUNNING", 1_600_000_300, None),
         ("SUSPENDED", 1_600_000_300, None),
         ("CONFIGURING", 1_600_000_300, None),

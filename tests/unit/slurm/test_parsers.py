@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.unit.slurm.answers import done
-from tests.unit.slurm.clocks import squeue_row
+from tests.unit.slurm.clocks import LOOKED, squeue_row
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
 from slurm_agent_tools.slurm.commands import columns, sacct, sbatch, scontrol, sinfo, squeue
@@ -21,7 +21,7 @@ def row(*, mark: str = "", **changes: str) -> bytes:
 
 
 def test_a_row_becomes_a_job():
-    [job] = squeue.parse(done(row()))
+    [job] = squeue.parse(done(row()), LOOKED)
     assert (str(job.job_id), job.name, job.state, job.elapsed_seconds) == ("7", "train", "RUNNING", 65)
     assert job.submitted == datetime.fromtimestamp(100, UTC)
     assert job.resources.time_limit_seconds == 1800
@@ -29,13 +29,13 @@ def test_a_row_becomes_a_job():
 
 
 def test_the_nodes_of_nodelist_are_told():
-    [job] = squeue.parse(done(row(required_nodes="cpu[01-02]")))
+    [job] = squeue.parse(done(row(required_nodes="cpu[01-02]")), LOOKED)
     assert job.required_nodes == "cpu[01-02]"
 
 
 @pytest.mark.parametrize("name", ["a|b", 'x "y"', "two\nlines", "\n", "7\n7", "JobState=RUNNING", "é", " "])
 def test_a_name_may_hold_anything_but_the_separator(name):
-    jobs = squeue.parse(done(row(name=name) + row(id="8", raw="8", again="8")))
+    jobs = squeue.parse(done(row(name=name) + row(id="8", raw="8", again="8")), LOOKED)
     assert [(str(job.job_id), job.name) for job in jobs] == [("7", name), ("8", "train")]
 
 
@@ -45,7 +45,7 @@ MARK = "00ff00ff00ff00ff"
 @pytest.mark.parametrize("name", [f"a{US}b", US, f"x{US}7\n{row(id='8').decode()}", f"{US}ff\n9{US}"])
 def test_a_name_that_holds_separators_breaks_and_forges_no_row(name):
     answer = row(name="?", mark=MARK).replace(b"?", name.encode()) + row(id="8", raw="8", again="8", mark=MARK)
-    jobs = squeue.parse(done(answer, argv=squeue.argv(MARK)))
+    jobs = squeue.parse(done(answer, argv=squeue.argv(MARK)), LOOKED)
     assert [(str(job.job_id), job.name) for job in jobs] == [("7", name), ("8", "train")]
 
 
@@ -56,7 +56,7 @@ def test_the_separator_is_the_one_that_was_asked_for(argv):
 
 
 def test_bytes_that_are_not_utf8_stay_visible():
-    [job] = squeue.parse(done(row(name="caf\udcff")))
+    [job] = squeue.parse(done(row(name="caf\udcff")), LOOKED)
     assert job.name == "caf\\xff"
 
 
@@ -75,16 +75,16 @@ def test_bytes_that_are_not_utf8_stay_visible():
 )
 def test_an_answer_that_does_not_fit_is_an_error_and_never_skipped(answer):
     with pytest.raises(SlurmGarbled, match="cannot be read"):
-        tuple(squeue.parse(done(answer)))
+        tuple(squeue.parse(done(answer), LOOKED))
 
 
 def test_an_empty_queue_is_empty():
-    assert tuple(squeue.parse(done(b""))) == ()
+    assert tuple(squeue.parse(done(b""), LOOKED)) == ()
 
 
 def test_an_answer_that_was_cut_is_an_error():
     with pytest.raises(SlurmGarbled, match="longer"):
-        squeue.parse(replace(done(row()), truncated=True))
+        squeue.parse(replace(done(row()), truncated=True), LOOKED)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_answer_that_was_cut_is_an_error():
 )
 def test_a_command_that_fails_is_never_an_empty_queue(code, stderr, error):
     with pytest.raises(error) as caught:
-        squeue.parse(done(b"", stderr, code))
+        squeue.parse(done(b"", stderr, code), LOOKED)
     assert caught.value.hint
 
 

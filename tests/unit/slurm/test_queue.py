@@ -1,6 +1,6 @@
 import pytest
 from tests.unit.slurm.answers import done
-from tests.unit.slurm.clocks import queued
+from tests.unit.slurm.clocks import LOOKED, queued
 
 from slurm_agent_tools.errors import SlurmGarbled
 from slurm_agent_tools.slurm.commands import squeue
@@ -14,7 +14,7 @@ ROWS = [
 
 @pytest.fixture
 def queue():
-    return squeue.parse(done(b"".join(ROWS)))
+    return squeue.parse(done(b"".join(ROWS)), LOOKED)
 
 
 def ids(jobs):
@@ -77,12 +77,12 @@ def test_single_jobs_are_told_from_arrays_components_and_those_that_wait_for_oth
 )  # fmt: skip
 def test_a_row_that_does_not_fit_is_an_error_whoever_owns_it(changes):
     with pytest.raises(SlurmGarbled, match="cannot be read"):
-        squeue.parse(done(ROWS[0] + queued("4", **({"user": "bob"} | changes)) + ROWS[2]))
+        squeue.parse(done(ROWS[0] + queued("4", **({"user": "bob"} | changes)) + ROWS[2]), LOOKED)
 
 
 @pytest.mark.proves("garbage-is-an-error")
 def test_a_cell_that_cannot_be_read_is_an_error_for_whoever_looks_at_the_job():
-    queue = squeue.parse(done(ROWS[0] + queued("4", cpus="many")))
+    queue = squeue.parse(done(ROWS[0] + queued("4", cpus="many")), LOOKED)
     assert ids(queue.jobs([3])) == ["3"]
     with pytest.raises(SlurmGarbled, match="many"):
         queue.jobs([4])

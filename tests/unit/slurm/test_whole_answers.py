@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.unit.slurm.answers import done
-from tests.unit.slurm.clocks import START, US, accounted, queued
+from tests.unit.slurm.clocks import LOOKED, START, US, accounted, queued
 from tests.unit.slurm.test_parsers import SHOWN, node
 
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
@@ -45,8 +45,7 @@ def test_a_whole_row_of_the_queue():
                 limit="2:00", elapsed="1:30", nodes="cpu[1-2]", required_nodes="cpu1", node_count="2-3", cpus=6,
                 dependency="afterok:4", comment="sat-1", name="n", partition="long", user="bob",
             )
-        )
-    )  # fmt: skip
+        ), LOOKED)  # fmt: skip
     assert job == Job(
         parse_job_id("5_3"), "n", "COMPLETING", ("squeue",), raw_state="COMPLETING", user="bob", partition="long",
         reason="Priority", submitted=at(START), started=at(START + 5), ended=at(1_600_000_000), elapsed_seconds=90,
@@ -57,10 +56,10 @@ def test_a_whole_row_of_the_queue():
 
 def test_what_is_told_of_a_row_that_cannot_be_read_is_short():
     with pytest.raises(SlurmGarbled) as caught:
-        squeue.parse(done(b"x" * 5000))
+        squeue.parse(done(b"x" * 5000), LOOKED)
     assert "x" * 300 in caught.value.message
     assert "x" * 301 not in caught.value.message
-    [job] = [squeue.parse(done(queued("5", cpus="many") + queued("6")))]
+    [job] = [squeue.parse(done(queued("5", cpus="many") + queued("6")), LOOKED)]
     with pytest.raises(SlurmGarbled, match="many"):
         job.jobs([5])
     assert len(job.jobs([6])) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from sys import intern
 
@@ -53,10 +53,13 @@ def argv(mark: str = "") -> list[str]:
     return ["squeue", "--noheader", "--states=all", f"--format={columns}"]
 
 
-def parse(done: Completed) -> Queue:
-    """One row a job or part of one. Raises SlurmUnreachable and SlurmGarbled; a record may raise it later."""
+def parse(done: Completed, now: datetime) -> Queue:
+    """One row a job or part of one. Raises SlurmUnreachable and SlurmGarbled; a record may raise it later.
+
+    An end behind `now` is what squeue expects, by the time limit, and not known yet.
+    """
     columns.check(done)
-    make = partial(_record, replace(done, stdout=b""))
+    make = partial(_record, replace(done, stdout=b""), now)
     if done.truncated:
         raise garbled(done, "the answer is longer than can be read")
     if not done.stdout.strip(b"\n"):
@@ -90,17 +93,17 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     return found
 
 
-def _record(done: Completed, columns: Columns, row: int) -> Job:
+def _record(done: Completed, now: datetime, columns: Columns, row: int) -> Job:
     cells = (*columns.heads[row].split(INNER), columns.comments[row], columns.names[row], "")
     try:
-        return _job(dict(zip(COLUMNS, cells, strict=True)))
+        return _job(dict(zip(COLUMNS, cells, strict=True)), now)
     except (ValueError, KeyError) as error:
         raise garbled(done, f"{'|'.join(cells)} ({error})") from error
 
 
-def _job(cell: dict[str, str]) -> Job:
+def _job(cell: dict[str, str], now: datetime) -> Job:
     state = columns.state_word(cell["state"])
-    started = parse_time(cell["start"])
+    started, end = parse_time(cell["start"]), parse_time(cell["end"])
     pending = state == "PENDING"
     elapsed = None if pending else parse_elapsed(cell["elapsed"])
     return Job(
@@ -115,7 +118,7 @@ def _job(cell: dict[str, str]) -> Job:
         submitted=parse_time(cell["submitted"]),
         started=None if pending else started,
         expected_start=started if pending else None,
-        ended=_past(parse_time(cell["end"])) if state not in _GOING else None,
+        ended=end if end is not None and end <= now and state not in _GOING else None,
         elapsed_seconds=None if elapsed is None else round(elapsed),
         nodes=cell["nodes"] or None,
         required_nodes=columns.stated(cell["required_nodes"]),
@@ -132,7 +135,3 @@ def _job(cell: dict[str, str]) -> Job:
 
 
 _GOING = {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"}
-
-
-def _past(moment: datetime | None) -> datetime | None:
-    return moment if moment is not None and moment <= datetime.now(UTC) else None
