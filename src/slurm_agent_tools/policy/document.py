@@ -280,6 +280,9 @@ class Policy(Part):
     allowed_options: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         description="sbatch options, by their long name, that an agent's script may use"
     )
+    options_by_person: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
+        ("exclusive",), description="Further options, which a person has to agree to; any other one is refused"
+    )
     pass_environment: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         description="Variables of the caller that reach the job"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
@@ -183,7 +183,9 @@ def _read_python(state: ReadingState, source: TextToRead) -> None:
 
     try:
         with within(state.effort):
-            program = read_python(source.content, source.line)
+            program = read_python(reading_state.python_text(source.content), source.line)
+    except ValueError as error:
+        _scan(state, source, f"it is written in the encoding {error}, which is not read")
     except (TooLarge, RecursionError):
         _scan(state, source, "it is too large or nested too deeply to be read")
     else:
@@ -198,14 +200,21 @@ def _read_module(state: ReadingState, source: TextToRead) -> None:
     state.imported.signs -= cost(as_encoded(source.content), "python")
     if state.modules["read"] > MAX_IMPORTED or state.imported.signs < 0:
         return
-    with suppress(TooLarge, RecursionError), within(state.imported):
-        _collect(state, read_python(source.content, imported=True), source, offset=0)
+    try:
+        with within(state.imported):
+            _collect(state, read_python(reading_state.python_text(source.content), imported=True), source, offset=0)
+    except ValueError as error:
+        _scan(state, source, f"it is written in the encoding {error}, which is not read")
+    except (TooLarge, RecursionError):
+        return
 
 
 def _read_shell(state: ReadingState, source: TextToRead, content: bytes) -> Generator[Need, Answer, None]:
     tree = yield NeedShell(content, "bash", source.file, source.line)
     if isinstance(tree, str) and for_bash(content) != content:
         tree = yield NeedShell(for_bash(content), "bash", source.file, source.line)
+    if isinstance(tree, str) and source.lines[0].startswith("#!") and "zsh" in source.lines[0]:
+        tree = yield NeedShell(for_bash(content), "zsh", source.file, source.line)
     if not isinstance(tree, dict):
         line, why = refused(str(tree))
         line += source.line - 1
@@ -303,8 +312,9 @@ def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
     for paths in reading_state.modules(file.path, source.file, state.bases()):
         for path in paths:
             if path not in state.answers:
-                state.modules["sought"] += 1
-                if state.modules["sought"] > MAX_SOUGHT:
+                kind = "own" if file.path.partition(".")[0] in sys.stdlib_module_names else "sought"
+                state.modules[kind] += 1
+                if state.modules[kind] > MAX_SOUGHT:
                     return
                 state.answers[path] = yield NeedFile(path)
             data = state.answers[path]
@@ -368,6 +378,8 @@ def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: Te
     if file.how not in {"config", "settings"}:
         state.files[path] = hashlib.sha256(data).hexdigest()
     if language == "nothing":
+        if file.how in {"python", "shell", "source"}:
+            state.find("opaque-code", f"it runs {path}, which is no text", source.evidence(file.line), "approve")
         return
     if file.how == "multi-prog":
         content, language = _programs(InnerText("other", content, 1)).text, "shell"

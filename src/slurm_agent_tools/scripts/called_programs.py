@@ -173,7 +173,7 @@ def lines_of_text(call: Command) -> None:
 # --- What a script's calls of Slurm's own commands mean: job steps and questions pass, jobs of their own do not -------
 
 
-_SUBMITTING = "sbatch salloc qsub bsub msub scrontab crontab at strigger qlaunch condor_submit"
+_SUBMITTING = "sbatch salloc sinteractive qrsh qlogin qsub bsub msub scrontab crontab at strigger qlaunch condor_submit"
 
 SUBMITTERS = frozenset(_SUBMITTING.split())
 

@@ -15,6 +15,9 @@ from slurm_agent_tools.scripts.shell_words import UNKNOWN
 
 MAX_CHARACTERS = 2**20
 
+# What Python has loaded before it comes to a program, so that no file beside that can stand in its place.
+_LOADED = frozenset(sys.builtin_module_names) | {"os", "io", "abc", "codecs", "stat", "site", "posixpath", "__future__"}
+
 _SUBMITTERS = frozenset(
     {"submitit", "pyslurm", "dask_jobqueue", "simple_slurm", "simpleslurm", "slurmpy", "pyslurmutils", "parsl", "drmaa"}
 )
@@ -227,7 +230,7 @@ def _module(program: Program, name: str, line: int) -> None:
         program.find("direct-submission", f"it imports {name.split('.', maxsplit=1)[0]}, which submits jobs", line)
     if root in {"lightning", "pytorch_lightning"}:
         program.notes.add("lightning")
-    if root not in sys.stdlib_module_names and name.strip("."):
+    if root not in _LOADED and name.strip("."):
         program.files.append(RunFile("import", name, line))
 
 

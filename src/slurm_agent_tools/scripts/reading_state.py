@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding
@@ -50,12 +52,19 @@ def as_encoded(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def for_bash(text: bytes) -> bytes:
-    """A shell text without the expansions of zsh and ksh, `${(%):-%x}` and `${.sh.file}`.
+# A key of an associative array that the parser takes for arithmetic: `[/a/b]=`, `${M[a.b]}`, `M[x y]=`.
+_KEYS = re.compile(rb"((?<=[(\s])\[|\b\w+\[|\$\{\w+\[)(?=[^\]\w]*\w)([\w ./:@~%+*-]+)(\]\+?=|\](?=[:}]))")
 
-    bash takes them for errors where it comes to them, so they hide nothing that it would run.
+_NO_NAME = re.compile(rb"\W")
+
+
+def for_bash(text: bytes) -> bytes:
+    """A shell text as the parser can read it: without the expansions of zsh and ksh, and with plain keys in arrays.
+
+    `${(%):-%x}` and `${.sh.file}` are errors to bash where it comes to them, so they hide nothing that it would run.
     """
-    return _FLAGS.sub(lambda found: b"${_}".ljust(len(found[0])), text)
+    text = _FLAGS.sub(lambda found: b"${_}".ljust(len(found[0])), text)
+    return _KEYS.sub(lambda found: found[1] + _NO_NAME.sub(b"_", found[2]) + found[3], text)
 
 
 def refused(answer: str) -> tuple[int, str]:
@@ -180,7 +189,7 @@ def interpreter(line: str) -> str:
     """`shell`, `python`, or the name of something that is not read, from the words behind `#!`."""
     words = [name_of(word) for word in line.split()]
     name = next((word for word in words if word != "env" and not word.startswith("-") and "=" not in word), "")
-    if name in SHELLS - {"zsh"}:
+    if name in SHELLS:
         return "shell"
     return "python" if re.fullmatch(r"python[\d.]*", name) else name or "nothing"
 
@@ -210,12 +219,39 @@ def candidate_paths(file: RunFile, folders: Sequence[str]) -> Iterator[str]:
         paths = [behind.lstrip("/")] if behind.startswith("/") and len(behind) > 1 else []
     else:
         paths = [path]
+    if file.how == "python":  # a folder
+        paths += [f"{one.rstrip('/')}/__main__.py" for one in paths if not one.endswith(".py")]
     for one in paths:
         if posixpath.isabs(one):
             yield posixpath.normpath(one)
             continue
         for folder in dict.fromkeys(("", *folders)):
             yield posixpath.normpath(posixpath.join(folder, one))
+
+
+_COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+
+_AS_ASCII = re.compile(r"(?:utf-?8|us-ascii|ascii|latin-?1|iso-?8859-1|l1|cp819)(?:-sig|-unix|-dos|-mac)?")
+
+_OTHERS = re.compile(
+    r"iso-?8859-\d+|latin-?\d+|(?:cp|windows-)(?:125\d|437|850|866|932|936|949|950)|koi8-[ru]|mac-?roman"
+    r"|gb2312|gbk|gb18030|big5|euc-?(?:jp|kr|cn)|s(?:hift)?-?jis"
+)
+
+
+def python_text(content: str) -> str:
+    """A Python text as Python decodes it. Raises ValueError with an encoding that is not read."""
+    for line in re.split(r"\r\n?|\n", content[:2000], maxsplit=2)[:2] if "coding" in content[:2000] else ():
+        cookie = _COOKIE.match(line)
+        name = cookie[1].lower().replace("_", "-") if cookie is not None else ""
+        if _OTHERS.fullmatch(name) and not _AS_ASCII.fullmatch(name):
+            with suppress(LookupError):
+                return as_encoded(content).decode(name, "replace")
+        if name and not _AS_ASCII.fullmatch(name):
+            raise ValueError(name)
+        if name or not re.match(r"[ \t\f]*(?:#|$)", line):
+            break
+    return content
 
 
 def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[str]]:
@@ -229,6 +265,8 @@ def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[s
         yield [posixpath.join(here, "__init__.py")]
     else:
         roots = list(dict.fromkeys((here, "", *folders, posixpath.dirname(here))))
+    if bare.partition(".")[0] in sys.stdlib_module_names and bare == name:
+        roots = [here]  # a file there stands in the place of Python's own
     parts = [part for part in bare.split(".") if part.isidentifier()]
     for length in range(1, min(len(parts), 6) + 1):
         inner = "/".join(parts[:length])

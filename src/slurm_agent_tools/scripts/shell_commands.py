@@ -12,7 +12,7 @@ from itertools import pairwise
 from slurm_agent_tools.scripts import called_programs, workflow_files
 from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, InnerText, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
-from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
+from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, SIGNS, UNKNOWN, unreadable
 from slurm_agent_tools.scripts.wrapped_command import (
     FILLING,
     SHELLS,
@@ -28,7 +28,10 @@ from slurm_agent_tools.scripts.wrapped_command import (
 def changes(call: Command) -> None:
     """cd."""
     folders = [word for word in call.rest if not word.startswith("-")]
-    if folders and not unreadable(folders[0]):
+    behind = SIGNS.split(folders[0])[-1] if folders else ""
+    if folders and SIGNS.search(folders[0]):  # `cd "$ROOT/sub"`: the rest is looked for
+        call.program.folders += [behind.strip("/")] if behind.strip("/.") else []
+    elif folders:
         before = call.program.folders[-1:]
         call.program.folders.append(folders[0])
         if before and not posixpath.isabs(folders[0]) and ".." not in folders[0]:
@@ -105,6 +108,7 @@ _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
 
 _BATCH_WORDS = """
 --workflow --batch-type -T --batch-system --batchSystem --executor --scheduler --cluster --provider --backend --with
+--engines --controller
 """
 
 _BATCH_OPTIONS = frozenset(_BATCH_WORDS.split())
@@ -113,7 +117,7 @@ _CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "re
 
 _APPENDING = frozenset({"xargs", "find", "parallel"})
 
-_PATTERN = re.compile(r"[*?\[]")
+_PATTERN = re.compile(r"[*?\[]|^=")
 
 _PAUSE = re.compile(r"\d{1,3}s?")
 
@@ -178,7 +182,8 @@ def _one(call: Command) -> None:
 
 
 def _completed(name: str) -> str:
-    """A name with a pattern in it, as the shell would complete it to a command that matters."""
+    """A name with a pattern in it, as the shell would complete it to a command that matters; zsh's `=name`."""
+    name = name.removeprefix("=")
     if len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
         return name
     return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)
@@ -235,7 +240,7 @@ def _arguments(call: Command) -> None:
 
 def _mentioned(call: Command) -> None:
     """Another Slurm command with arguments among the words of a program that nothing is known of: it may start it."""
-    if call.name in _HANDLERS or call.name in call.known.functions:
+    if call.name in _HANDLERS or call.name in call.known.functions or call.words[1:2] in (["-v"], ["-V"]):
         return
     for word, after in pairwise(call.rest):
         client = name_of(word)
@@ -344,7 +349,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
         ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"),
         workflow_files.workflows,
     ),
-    **dict.fromkeys(("su", "runuser", "script", "flock", "sg"), called_programs.dash_c),
+    **dict.fromkeys(("su", "runuser", "script", "flock", "sg", "emulate"), called_programs.dash_c),
     **dict.fromkeys(("cp", "mv", "ln", "install"), copies),
     **dict.fromkeys(("curl", "wget"), fetches),
     **dict.fromkeys(("git", "unzip", "tar"), unpacks),
@@ -357,7 +362,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
     **dict.fromkeys(("make", "gmake"), workflow_files.makes),
     "sacctmgr": _administers,
-    "cylc": workflow_files.workflows,
+    **dict.fromkeys(("cylc", "hq"), workflow_files.workflows),
     "systemd-run": workflow_files.unit,
     "scontrol": _controls,
     "scancel": _cancels,

@@ -184,7 +184,8 @@ def _idles(node: Node, known: KnownVariables) -> bool:
         return False
     inner = list(calls(body, known))
     ends = _ENDING | {"kill", "scancel", "wait", "exec"}
-    return bool(inner) and not any(one[0] in ends or (is_work(one) and not observes(one)) for one in inner)
+    pauses = any(one[0] == "sleep" for one in inner)
+    return bool(inner) and not any(one[0] in ends or (is_work(one) and not (pauses and observes(one))) for one in inner)
 
 
 def _ends_on_success(statement: Node, body: list[Node], watched: set[str], known: KnownVariables) -> bool:

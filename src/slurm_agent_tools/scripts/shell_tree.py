@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from slurm_agent_tools.scripts.program import PassedCommand, TooLarge, kept, spend
 from slurm_agent_tools.scripts.shell_words import (
     POSITIONAL,
+    TAME,
     UNKNOWN,
     KnownVariables,
     Node,
@@ -144,6 +145,9 @@ def learn(places: Sequence[TreePosition], args: Sequence[str] | None) -> KnownVa
     known.parsed = (
         {name for name, kinds in held.items() if kinds == {True}} if "getopt" not in known.functions else set()
     )
+    for name, values in known.many.items():
+        if any(TAME in value for value in values) and all(map(_LISTED.fullmatch, values)):
+            known.texts[name] = TAME
     known.kept.clear()  # from now on no variable changes
     return known
 
@@ -214,9 +218,24 @@ def _assignments(node: Node, known: KnownVariables) -> Iterator[tuple[str, str |
             elements = (element.get("Value") for element in assign["Array"].get("Elems", ()) if element.get("Value"))
             yield name, expand(list(elements), known), True
         else:
-            yield name, fold(assign.get("Value"), known), bool(assign.get("Append"))
+            yield name, _begun(name, assign.get("Value"), known), bool(assign.get("Append"))
     if kind == "CallExpr" and node.get("Args"):
         yield from _by_command(node, known)
+
+
+# Options, and lists of what is a number or a name: hosts and their slots.
+_LISTED = re.compile(rf"(?:[\s\d,:;@=+.{TAME}]|(?<!\S)--?[A-Za-z][\w-]*(?![^\s=]))*")
+
+
+def _begun(name: str, value: Node | None, known: KnownVariables) -> str:
+    """A value; `HOSTS="$HOSTS -host $h"` where nothing was in it before is what is added, where that is a list."""
+    text = fold(value, known)
+    if TAME not in text or UNKNOWN not in text or name in known.texts or name in known.many:
+        return text
+    known.texts[name] = ""
+    added = fold(value, known)
+    del known.texts[name]
+    return added if _LISTED.fullmatch(added) else text
 
 
 def _assigns(node: Node) -> Iterable[Node]:

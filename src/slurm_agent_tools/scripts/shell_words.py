@@ -263,6 +263,8 @@ def _expanded(name: str, expansion: Node, known: KnownVariables) -> str:
     value = known.texts.get(name)
     if value is None or unreadable(value):
         return UNKNOWN
+    if operator in {":+", "+"}:
+        return fold(expansion.get("Word"), known) if value else ""
     made = shell_expansions.changed(operator or "", value, fold(expansion.get("Word"), known))
     return UNKNOWN if made is None else made
 
@@ -287,8 +289,8 @@ def _output(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one an
     if len(statements) != 1:
         return UNKNOWN
     command = statements[0].get("Cmd") or {}
-    if command.get("Type") == "BinaryCmd" and command.get("Op") == "||":
-        return _either(*(_output({"Stmts": [command[side]]}, known) for side in ("X", "Y")))
+    if command.get("Type") == "BinaryCmd":
+        return _of_two(command, known)
     if command.get("Type") != "CallExpr":
         return UNKNOWN
     words = expand(command.get("Args", ()), known)
@@ -304,10 +306,34 @@ def _output(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one an
             return only
         case ["readlink" | "realpath" | "basename", *_, last] if last.startswith(SELF):
             return last
-        case ["pwd" | "hostname" | "nproc" | "date" | "whoami" | "mktemp" | "seq" | "wc", *_]:
-            return TAME
+        case (
+            ["pwd" | "hostname" | "nproc" | "date" | "whoami" | "mktemp" | "seq" | "wc", *_]
+            | ["scontrol", "show", "hostname" | "hostnames", *_]
+            | ["srun", *_, "hostname"]
+        ):
+            return TAME if _SAID.match(" ".join(words)) is None else UNKNOWN
         case _:
             return UNKNOWN
+
+
+# `date +sbatch` prints a command.
+_SAID = re.compile(r"(?:date|seq)\s.*(?<!%)[+=\s][^%\s]*[A-Za-z]{4}")
+
+_FILTERS = frozenset({"head", "tail", "sort", "uniq", "paste", "tr", "cut", "wc", "nl", "shuf", "tac", "xargs"})
+
+
+def _of_two(command: Node, known: KnownVariables) -> str:
+    if command.get("Op") == "||":
+        return _either(*(_output({"Stmts": [command[side]]}, known) for side in ("X", "Y")))
+    return _filtered(command, known) if command.get("Op") == "|" else UNKNOWN
+
+
+def _filtered(command: Node, known: KnownVariables) -> str:
+    """`scontrol show hostnames | sort -u | paste -sd,`: what stands in names and numbers stays there."""
+    words = expand((command["Y"].get("Cmd") or {}).get("Args", ()), known) or [""]
+    made = any(re.search(r"(?<!\\)[A-Za-z]", word) for word in words[1:] if not word.startswith("-"))
+    plain = words[0] in _FILTERS and (words[0] not in {"tr", "xargs"} or not made)
+    return TAME if plain and _output({"Stmts": [command["X"]]}, known) == TAME else UNKNOWN
 
 
 def _either(first: str, second: str) -> str:

@@ -207,6 +207,8 @@ def workflows(call: Command) -> None:
         call.program.find("auto-retry", "it runs a command again when it fails", call.line)
     if call.name == "cylc" and call.rest[:1] in (["play"], ["vip"], ["run"], ["restart"]):
         call.program.find("direct-submission", "it plays a workflow of Cylc, which submits its jobs", call.line)
+    if call.name == "hq" and [word for word in call.rest if not word.startswith("-")][:2] == ["alloc", "add"]:
+        call.program.find("direct-submission", "it runs hq alloc add, which submits jobs", call.line)
     _settings(call)
     for word, value in options(call.rest):
         if word in {

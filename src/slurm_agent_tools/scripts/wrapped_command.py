@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from slurm_agent_tools.scripts.program import Program, spend
 from slurm_agent_tools.scripts.sbatch_options import SHORT, TABLE
-from slurm_agent_tools.scripts.shell_words import UNKNOWN, KnownVariables
+from slurm_agent_tools.scripts.shell_words import TAME, UNKNOWN, KnownVariables
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
 
@@ -22,6 +22,7 @@ class Wrapper:
     words: Collection[str] = field(default=())  # subcommands such as `exec` and `run`
     settings: bool = False  # NAME=value words stand before the command
     numbers: bool = False  # numbers stand before the command
+    lists: bool = False  # lists of hosts that are only known at run time may stand before the command
 
 
 _SRUN_ONLY = """
@@ -32,12 +33,13 @@ _SRUN_ONLY = """
 _SRUN = Wrapper(
     frozenset(_SRUN_ONLY.split())
     | {f"--{row.spelled}" for row in TABLE if row.takes == "value"}
-    | {f"-{flag}" for flag, row in SHORT.items() if row.takes == "value"}
+    | {f"-{flag}" for flag, row in SHORT.items() if row.takes == "value"},
+    lists=True,
 )
 
 _PLAIN = """
 nohup setsid time builtin unbuffer catchsegv coproc xvfb-run dbus-run-session busybox proxychains torsocks fakeroot
-faketime cpulimit systemd-inhibit valgrind command
+faketime cpulimit systemd-inhibit valgrind command noglob nocorrect -
 """
 
 _MPI_VALUED = """
@@ -45,7 +47,7 @@ _MPI_VALUED = """
 --npernode -npernode -f
 """
 
-_MPI = Wrapper(tuple(_MPI_VALUED.split()))
+_MPI = Wrapper(tuple(_MPI_VALUED.split()), lists=True)
 
 _ACCELERATE = """
 --num_processes --config_file --gpu_ids --main_process_port --num_machines --machine_rank --mixed_precision
@@ -62,6 +64,7 @@ WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(_PLAIN.split(), Wrapper()),
     "env": Wrapper(("-u", "--unset", "-C", "--chdir"), settings=True),
     "exec": Wrapper(("-a",)),
+    **dict.fromkeys(("repeat", "sched"), Wrapper(before=1)),  # of zsh
     "timeout": Wrapper(("-k", "-s", "--signal", "--kill-after"), before=1),
     "nice": Wrapper(("-n",)),
     "ionice": Wrapper(("-c", "-n", "-p")),
@@ -159,6 +162,10 @@ def _executed(words: Sequence[str], position: int) -> Iterator[int]:
             yield from (index + 1 + start for start in starts(words[index + 1 :]))
 
 
+# Numbers and names that are only known at run time, like `$HOSTS`: no program is called so.
+_NO_COMMAND = re.compile(rf"[\s\d,:;@=+.{TAME}]+")
+
+
 def behind(words: Sequence[str], position: int, wrapper: Wrapper) -> int:
     """The first word that is neither an option of the wrapper nor one of its own words."""
     position += 1
@@ -175,8 +182,8 @@ def behind(words: Sequence[str], position: int, wrapper: Wrapper) -> int:
             position += 2 if word in wrapper.valued else 1
         elif (wrapper.settings and re.match(r"[A-Za-z_]\w*=", word)) or (wrapper.numbers and word.isdecimal()):
             position += 1
-        elif before:
-            before -= 1
+        elif before or (wrapper.lists and TAME in word and _NO_COMMAND.fullmatch(word)):
+            before -= bool(before)
             position += 1
         else:
             return position

@@ -65,6 +65,7 @@ def test_a_note_writes_sizes_and_times_as_the_file_does(text: str, words: str):
         ("limits: {max_concurrent_jobs: 9}", "limits.max_concurrent_jobs"),
         ("limits: {memory_per_gpu: {free: 20G}}", "limits.memory_per_gpu.free"),
         ("allowed_options: [mem, exclusive]", "allowed_options"),
+        ("options_by_person: [exclusive, mincpus]", "options_by_person"),
         ("write: {save_result: {folders: [results, src]}}", "write.save_result.folders"),
         ("log_folders: [/scratch]", "log_folders"),
         ("pass_environment: [HOME, CUDA_VISIBLE_DEVICES]", "pass_environment"),

@@ -152,18 +152,33 @@ def test_a_dependency_without_facts_is_not_judged():
 
 
 def test_options_that_were_added_by_the_guard_are_not_the_scripts():
-    plan = asks("#SBATCH --exclusive")
+    plan = asks("#SBATCH --spread-job")
     reading = reading_of(plan)
     pinned = Directive("mincpus", "2", "pinned", Evidence(FILE, 1, ""))
     both = replace(reading.request, directives=(*reading.request.directives, pinned))
     result = says("directives", replace(plan, reading=replace(reading, request=both)))
     assert (result.outcome, result.observed, result.limit, lines(result)) == (
         "deny",
-        "exclusive",
+        "spread-job",
         "allowed_options",
         [2],
     )
     assert says("directives", asks("#SBATCH --gpus=1", "#SBATCH --requeue")).observed == 2
+
+
+def test_a_log_named_after_a_job_whose_name_is_a_path_gets_a_name_that_stays_inside():
+    plan = asks("#SBATCH --job-name=/data/run", "#SBATCH --output=%x-%j.out", name="/data/run", output="%x-%j.out")
+    result = says("path", plan)
+    assert result.outcome == "deny"
+    assert result.remedy == "Replace line 3 (`#SBATCH --output=%x-%j.out`) by:\n#SBATCH --output=slurm-%j.out"
+
+
+def test_an_option_that_a_person_may_agree_to_asks_for_one_and_beside_a_forbidden_one_stays_refused():
+    result = says("directives", asks("#SBATCH --exclusive"))
+    assert (result.outcome, result.observed, result.limit) == ("approve", "exclusive", "options_by_person")
+    assert result.remedy is not None
+    assert result.remedy.startswith("Delete line 2")
+    assert says("directives", asks("#SBATCH --exclusive", "#SBATCH --mincpus=8")).outcome == "deny"
 
 
 def test_more_than_one_component_is_refused_with_their_number():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace as replaced
 
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
@@ -57,7 +58,7 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     allowed = {*policy.allowed_options, *_ELSEWHERE}
     refused = [d for d in request.directives if d.source != "pinned" and d.option not in allowed]
     if refused:
-        return _refused(refused)
+        return _refused(refused, policy.options_by_person)
     return passed("Every option of the script is understood and allowed.", len(request.directives))
 
 
@@ -75,11 +76,15 @@ def _components(stated: tuple[Directive, ...], count: int) -> Judgement:
     return Judgement("deny", message, count, 1, remedy, proof(stated))
 
 
-def _refused(refused: list[Directive]) -> Judgement:
+def _refused(refused: list[Directive], by_person: Sequence[str]) -> Judgement:
     names = list(dict.fromkeys(directive.option for directive in refused))
     told = "; ".join(f"--{name} {_advice(name)}" for name in names)
-    message = f"This policy does not let an agent use {', '.join(f'--{name}' for name in names)}. {_WHY}"
+    asked = ", ".join(f"--{name}" for name in names)
     remedy = f"{replace(refused)}\n{remedies.note(f'{told}.')}"
+    if set(names) <= set(by_person):
+        message = f"This policy wants a person's word for {asked}. {_WHY}"
+        return Judgement("approve", message, ", ".join(names), "options_by_person", remedy, proof(refused))
+    message = f"This policy does not let an agent use {asked}. {_WHY}"
     return Judgement("deny", message, ", ".join(names), "allowed_options", remedy, proof(refused))
 
 
@@ -101,7 +106,7 @@ RULE = Rule(
     id="directives",
     what="Every #SBATCH line can be read as sbatch reads it, and uses only options on the policy's list.",
     why=_WHY,
-    levels=("deny",),
+    levels=("approve", "deny"),
     tools=SCRIPTS,
     judge=_judge,
     passing=(
@@ -112,7 +117,8 @@ RULE = Rule(
         ),
     ),
     failing=(
-        Example("an option that takes more than it shows", asks("#SBATCH --exclusive", "python train.py"), "deny"),
+        Example("an option that takes more than it shows", asks("#SBATCH --mincpus=8", "python train.py"), "deny"),
+        Example("whole nodes", asks("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", asks("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example("two components", _two(), "deny"),
         Example(

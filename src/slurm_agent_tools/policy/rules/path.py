@@ -94,7 +94,8 @@ def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgem
             continue
         stated = request.find(option)
         file = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
-        line = f"#SBATCH --{option}={_LOGS[option]}" if option in _LOGS else ""
+        log = _LOGS.get(option, "")
+        line = f"#SBATCH --{option}={log.replace('%x', 'slurm') if '/' in (request.name or '') else log}" if log else ""
         if not any(inside(file, folder) for folder in logs):
             return _outside(f"--{option}={value}", stated, line, ", ".join(logs))
         pattern = protected_by(file, project, policy) if option in _LOGS and inside(file, project) else None

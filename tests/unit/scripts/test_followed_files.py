@@ -1,0 +1,88 @@
+"""Files that a script comes to in a roundabout way: a computed folder, a folder that is a program, another encoding."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.scripts.project import ROOT, MemoryFiles, project, read, rules
+
+INNER = "#!/bin/bash\nsbatch next.sh\n"
+SUBMITS = 'import os\nos.system("sbatch next.sh")\n'
+SUB, DARK = {"direct-submission"}, {"opaque-code"}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "cd $ROOT/sub; ./inner.sh",
+        'cd "$SLURM_SUBMIT_DIR/sub" && ./inner.sh',
+        'cd "$(dirname "$0")/sub"\nbash inner.sh',
+        "(pushd ${BASE}/sub; source inner.sh)",
+        "cd sub && ./inner.sh",
+    ],
+)
+async def test_a_file_in_a_folder_with_a_computed_start_is_read(way: str):
+    assert rules(await read(way, project(sub___inner__sh=INNER))) == SUB
+
+
+async def test_a_folder_that_is_all_computed_names_no_file():
+    assert rules(await read("cd $ROOT; cd $(mktemp -d); ./inner.sh", project(sub___inner__sh=INNER))) == set()
+
+
+@pytest.mark.parametrize("way", ["python3 app", "python app/", "srun python ./app --x", "python ."])
+async def test_a_folder_that_python_runs_is_read(way: str):
+    files = MemoryFiles({f"{ROOT}/app/__main__.py": SUBMITS.encode(), f"{ROOT}/__main__.py": SUBMITS.encode()})
+
+    assert rules(await read(way, files)) == SUB
+
+
+@pytest.mark.parametrize("way", ["python app.pyz", "python model.pyc", "bash tool.bin"])
+async def test_a_program_that_is_no_text_is_told(way: str):
+    name = way.split()[1]
+
+    assert rules(await read(way, MemoryFiles({f"{ROOT}/{name}": b"\x00\x01PK"}))) == DARK
+
+
+@pytest.mark.parametrize("module", ["random", "json", "subprocess", "logging"])
+@pytest.mark.parametrize("place", ["{}.py", "{}/__init__.py"])
+async def test_a_file_that_stands_in_the_place_of_pythons_own_module_is_read(module: str, place: str):
+    files = MemoryFiles(
+        {f"{ROOT}/src/t.py": f"import {module}\n".encode(), f"{ROOT}/src/{place.format(module)}": SUBMITS.encode()}
+    )
+
+    assert rules(await read("python src/t.py", files)) == SUB
+
+
+async def test_a_module_that_python_has_loaded_already_or_that_lies_elsewhere_stands_in_no_place():
+    files = project(t__py="import os, sys, json\n", os__py=SUBMITS, sys__py=SUBMITS, src___json__py=SUBMITS)
+
+    assert rules(await read("python t.py", files)) == set()
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["# coding: utf-7", "# -*- coding: unicode_escape -*-", "#!/usr/bin/env python3\n# vim: set fileencoding=utf-7 :",
+     "# coding: pyxl", "#\r# coding=raw-unicode-escape"],
+)  # fmt: skip
+async def test_python_in_an_encoding_that_hides_its_text_is_told(first: str):
+    reading = await read("python t.py", project(t__py=f"{first}\n# +AAo-import os\n"))
+
+    assert rules(reading) == DARK
+    assert "encoding" in reading.findings[0].what
+
+
+@pytest.mark.parametrize("name", ["utf-8", "latin-1", "iso-8859-15", "cp1252", "gbk", "us-ascii", "UTF8"])
+async def test_python_in_an_encoding_that_is_known_is_read(name: str):
+    head = f"# -*- coding: {name} -*-\n"
+
+    assert rules(await read("python t.py", project(t__py=head + "print(1)\n"))) == set()
+    assert rules(await read("python t.py", project(t__py=head + SUBMITS))) == SUB
+
+
+async def test_words_about_coding_further_down_choose_no_encoding():
+    assert rules(await read("python t.py", project(t__py="x = 1\n# coding: utf-7\nprint(x)\n"))) == set()
+
+
+async def test_an_imported_module_in_another_encoding_is_told():
+    files = project(t__py="import helper\n", helper__py="# coding: utf-7\nx = 1\n")
+
+    assert rules(await read("python t.py", files)) == DARK
