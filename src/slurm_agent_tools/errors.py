@@ -6,7 +6,8 @@ AgentToolsError
 │   └── UnknownJob          Slurm itself says that there is no such job (exit 2)
 ├── SlurmError              Slurm could not do or tell it (exit 1)
 │   ├── SlurmMissing        no Slurm commands on this machine
-│   ├── SlurmUnreachable    the controller or the accounting does not answer; nothing was changed
+│   ├── SlurmUnreachable    the controller does not answer; nothing was changed
+│   │   └── AccountingUnreachable   slurmdbd does not answer; the controller may
 │   ├── AccessRefused       a login node's host key is not trusted, or it lets us not in; nothing was changed
 │   ├── SlurmUncertain      the command may have been carried out; look before repeating it
 │   ├── SlurmGarbled        Slurm's answer does not have the columns that were asked for
@@ -92,6 +93,12 @@ class SlurmUnreachable(SlurmError):
     """Slurm did not answer and nothing was changed."""
 
     code = "cluster_unreachable"
+
+
+class AccountingUnreachable(SlurmUnreachable):
+    """slurmdbd, Slurm's accounting, does not answer. The controller may, and nothing was changed."""
+
+    code = "accounting_unreachable"
 
 
 class AccessRefused(SlurmError):

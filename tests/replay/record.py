@@ -139,7 +139,7 @@ async def record(cluster: Cluster, path: Path, ask: Callable[[SlurmClient], Awai
 async def one(job_id: str, client: SlurmClient) -> None:
     """One job, and what the accounting says of it also where it goes on."""
     await client.job(JobId(int(job_id)))
-    await client._past_of([int(job_id)], 0)
+    await client.accounting.jobs([int(job_id)], 0)
 
 
 async def whole(client: SlurmClient) -> None:

@@ -212,10 +212,10 @@ class Bench(ABC):
 
     async def accounted(self, number: int, *, patient: bool = True) -> list[Seen]:
         """What the accounting alone tells, steps too. Why a job waits it tells of some earlier moment: left out."""
-        jobs = await self.client._past_of([number], 0)
+        jobs = await self.client.accounting.jobs([number], 0)
         for _ in range(20 if patient and not jobs else 0):  # a held job may be absent for some seconds
             await self.clock.sleep(0.5)
-            jobs = jobs or await self.client._past_of([number], 0)
+            jobs = jobs or await self.client.accounting.jobs([number], 0)
         return [
             {"id": self.plain(str(job.job_id)), "state": job.state, "exit": [job.exit_code, job.signal],
              "reason": job.reason if job.nodes else None, "nodes": self.plain(job.nodes or ""), "requested": self._plain_value(job.requested),

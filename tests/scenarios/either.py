@@ -29,11 +29,9 @@ CONF = f"FirstJobId={FIRST_JOB}\nMinJobAge={MIN_JOB_AGE}\n"
 class FakeBench(Bench):
     """On a fake Slurm of its own."""
 
-    def __init__(self, version: str, project: Path) -> None:
-        self.version, self.fake = (
-            VERSIONS[version],
-            FakeSlurm(version=version, user="researcher", first_job_id=FIRST_JOB),
-        )
+    def __init__(self, version: str, project: Path, *, accounting: bool = True) -> None:
+        self.version = VERSIONS[version]
+        self.fake = FakeSlurm(version=version, user="researcher", first_job_id=FIRST_JOB, accounting=accounting)
         self.fake.controller.min_job_age = MIN_JOB_AGE
         super().__init__(self.fake.place(project), self.fake.clock, "researcher", project)
 
@@ -51,8 +49,8 @@ class FakeBench(Bench):
 class AsUser:
     """Runs commands as the cluster's user."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, *, slack: int = 3) -> None:
+        self._cluster, self._slack = cluster, slack
         self._inner = LocalRunner(Settings(slurm=SlurmSettings(conf=cluster.conf)))
         self._path = {name: value for name, value in cluster.environment().items() if name == "PATH"}
 
@@ -69,7 +67,7 @@ class AsUser:
         # sbatch opens /dev/stdin anew, which only the owner of a pipe may.
         words = ["sh", "-c", 'cat | "$@"', "sh", *argv] if stdin else list(argv)
         done = await self._inner.run(
-            self._cluster.as_user(words), stdin=stdin, env=self._path | dict(env or {}), cwd=cwd, timeout=3 * timeout,
+            self._cluster.as_user(words), stdin=stdin, env=self._path | dict(env or {}), cwd=cwd, timeout=self._slack * timeout,
             max_output=max_output,
         )  # fmt: skip
         return replace(done, argv=tuple(argv))
@@ -78,8 +76,8 @@ class AsUser:
 class RealPlace:
     """The devcluster as a place of this machine."""
 
-    def __init__(self, cluster: Cluster, project: Path) -> None:
-        self.key, self.runner, self.files = str(cluster.conf), AsUser(cluster), LocalFiles()
+    def __init__(self, cluster: Cluster, project: Path, *, slack: int = 3) -> None:
+        self.key, self.runner, self.files = str(cluster.conf), AsUser(cluster, slack=slack), LocalFiles()
         self._around = LoginEnvironment(cluster.user, str(project), {})
 
     async def login_environment(self) -> LoginEnvironment:
@@ -92,9 +90,9 @@ class RealPlace:
 class RealBench(Bench):
     """On the devcluster, beside other scenarios."""
 
-    def __init__(self, cluster: Cluster, version: str, project: Path) -> None:
+    def __init__(self, cluster: Cluster, version: str, project: Path, *, slack: int = 3) -> None:
         self.version, self.cluster = VERSIONS[version], cluster
-        super().__init__(RealPlace(cluster, project), SystemClock(), cluster.user, project)
+        super().__init__(RealPlace(cluster, project, slack=slack), SystemClock(), cluster.user, project)
 
     def ends(self, **facts: Any) -> None:
         pass

@@ -48,6 +48,7 @@ def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
     if _silent(texts) and part.state == "FAILED" and _end(part):
         return f"The script ended with {_end(part)} and wrote nothing to its log."
     end = f"The job ended in {part.state}" + (f" with {_end(part)}" if _end(part) else "")
+    end = "How the job ended is not known" if part.state == "UNKNOWN" else end
     if not texts:
         return f"{end}; Slurm does not say why, and no log was read."
     if error is not None:
@@ -307,7 +308,7 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
         return waiting
     live = [part for part in (job, *tasks) if part.active]
     if job.state == "UNKNOWN" and not live:
-        return _unknown(_Case(job, texts, facts(job), ()))
+        return _judged(_Case(job, texts, facts(job), hits(texts, frozenset())))
     bad = errors(texts)
     if live:
         reason = f" ({job.reason})" if job.state == "PENDING" and job.reason else ""

@@ -26,6 +26,7 @@ class PastRun:
     category: str | None = None
     analysed: bool = False
     active: bool = False
+    unseen: str | None = None  # why nobody here knows how it ended, where the accounting would
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,22 @@ from slurm_agent_tools.services import decisions, job_outcome, jobs, present, pr
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.store.submissions import Cancellation, Submission
+from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
-from slurm_agent_tools.units import JobId
 
 
 async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) -> CancelReply:
     """Cancel and look whether it is so. Raises InputError, UnknownJob, SlurmRefused and SlurmUnreachable."""
     job_id = jobs.parse(ask.job_id)
     reason = project_paths.check_text("reason", ask.reason, limit=500)
-    view = await context.slurm.job(job_id, fresh=True)
-    if jobs.ended(view):
-        summary = f"Job {job_id} was over already: {view.job.state}. Nothing was done."
-        return CancelReply(
-            status="already_finished", summary=summary, as_of=context.clock.now(), job=present.job(view.job)
-        )
+    view = await jobs.look(context, job_id, fresh=True)
+    run = await context.db(context.store.by_job, context.owner, job_id.base)
+    if jobs.ended(view) or "ledger" in view.job.sources:
+        return _over(context, view, run)
     await recovery.notice(context, parts(view))
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     drifted = await DriftWatch(context, caller, "cancel_job").at(parts(view))
-    refusal = await _refusal(context, job_id, run)
+    refusal = await _refusal(context, view, run)
     decision = decisions.single(context, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
     await decisions.log(context, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
@@ -36,21 +33,41 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         )
     await jobs.cancel(context, job_id)
     if run is not None:
-        run = await context.db(context.store.update, run, cancellation=Cancellation(str(job_id), reason))
-    view = await context.slurm.job(job_id)
+        told = {str(job_id): reason} | dict(run.cancellation or {})
+        run = await context.db(context.store.update, run, cancellation=told)
+    view = await jobs.look(context, job_id)
     await decisions.log(context, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
-    summary = f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}"
     return CancelReply(
         status="cancelled",
-        summary=summary,
+        summary=f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}",
         as_of=context.clock.now(),
         job=present.job(view.job, managed=True, why=job_outcome.cause(context, run, view.job)),
         decision=decision_shown(decision),
-        alerts=drifted,
+        alerts=[*jobs.missing(view), *drifted],
     )
 
 
-async def _refusal(context: ClusterContext, job_id: JobId, run: Submission | None) -> RuleDecision | None:
+def _over(context: ClusterContext, view: JobView, run: Submission | None) -> CancelReply:
+    """Nothing is left to cancel: it ended, or the controller, which knows all that may run, does not know it."""
+    end = "" if view.job.state == "UNKNOWN" else f": {view.job.state}"
+    return CancelReply(
+        status="already_finished",
+        summary=f"Job {view.job.job_id} was over already{end}. Nothing was done.",
+        as_of=context.clock.now(),
+        job=present.job(view.job, why=job_outcome.cause(context, run, view.job)),
+        alerts=jobs.missing(view),
+    )
+
+
+async def _refusal(context: ClusterContext, view: JobView, run: Submission | None) -> RuleDecision | None:
+    job_id = view.job.job_id
+    if run is not None and not recovery.same(run, (view.job, *view.tasks)):
+        return RuleDecision(
+            id="direct-submission",
+            outcome="approve",
+            message=f"Slurm's job {job_id} does not have the token that submit_job gave to job {job_id}.",
+            remedy="It may be another job with the same number. A person decides whether it may be cancelled.",
+        )
     if run is None:
         return RuleDecision(
             id="direct-submission",

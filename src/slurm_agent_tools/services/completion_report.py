@@ -121,7 +121,7 @@ def _expected(run: Submission | None) -> int | None:
 
 async def of_job(context: ClusterContext, text: str) -> ReportReply:
     """The answer of the command `report`. Raises InputError, UnknownJob and SlurmError."""
-    view = await settled(context, await context.slurm.job(jobs.parse(text), fresh=True))
+    view = await settled(context, await jobs.look(context, jobs.parse(text), fresh=True))
     run = await jobs.remember(context, view)
     status = jobs.status(view)
     found = await report(context, view, run, ask=True) if status == "finished" else None

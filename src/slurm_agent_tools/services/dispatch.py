@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.decision import Advised, decision_shown
-from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for
+from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for, token_in
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
 from slurm_agent_tools.services import present, snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
@@ -120,6 +120,8 @@ async def proceed(context: ClusterContext, case: SubmissionRequest, submission: 
     job_id = JobId(submission.job_id or 0)
     try:
         granted = await context.slurm.held(job_id)
+        if token_in(granted.comment) != submission.token:
+            return await _another(context, case, submission)
         differences = verification.differences(context, case, granted, await context.slurm.batch_script(job_id))
         if submission.approval_id is None and _capped(case):
             differences += await snapshot.reasons_crowded(context, job_id)
@@ -133,6 +135,20 @@ async def proceed(context: ClusterContext, case: SubmissionRequest, submission: 
     except SlurmError as error:
         return await unconfirmed(context, case, submission, error.message)
     return await _released(context, case, submission, granted)
+
+
+async def _another(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+    """The number that sbatch gave is not that of the job with the token: that job is left as it is.
+
+    The one with the token is gone on with, where the queue shows it.
+    """
+    wrong, found = submission.job_id, await _queued(context, submission)
+    if found is not None and found.job_id.base != wrong:
+        known = await context.db(context.store.update, submission, phase="held", job_id=found.job_id.base)
+        return await proceed(context, case, known)
+    known = await context.db(context.store.update, submission, phase="unconfirmed", job_id=None)
+    reason = f"sbatch named job {wrong}, which does not have the token of this submission; it was left as it is."
+    return await unconfirmed(context, case, known, reason)
 
 
 async def _released(
@@ -207,6 +223,8 @@ async def _gone(
     context: ClusterContext, case: SubmissionRequest, submission: Submission, error: UnknownJob
 ) -> SubmitReply:
     """The held job vanished before it was released: it never ran, and the caller decides whether to send it again."""
+    if await _queued(context, submission) is not None:
+        return await _another(context, case, submission)
     await context.db(context.store.update, submission, phase="cancelled")
     await log_decision(context, case, "vanished", token=submission.token, job_id=submission.job_id, error=error.message)
     raise SlurmRefused(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
+from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import FoundCause, Submission
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
     from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+
+_UNSEEN = "nobody saw its end while Slurm still told it"
+
+_CODES = 1000
 
 
 def found_cause(job: Job, diagnosis: Diagnosis) -> FoundCause:
@@ -46,11 +53,55 @@ def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
     )
 
 
+def kept(context: ClusterContext, run: Submission) -> Job:
+    """A job as the ledger last saw it. `state` is UNKNOWN where nobody saw its end."""
+    job_id = JobId(run.job_id or 0)
+    state = "CANCELLED" if run.phase == "cancelled" else run.outcome or "UNKNOWN"
+    code = (run.codes or {}).get(str(job_id))
+    return Job(
+        job_id=job_id,
+        name=run.job_name,
+        state=state,
+        sources=("ledger",),
+        user=context.owner.user,
+        partition=run.partition,
+        reason=_UNSEEN if state == "UNKNOWN" else None,
+        exit_code=run.exit_code if code is None else code,
+        signal=run.signal or None,
+        short_code=code is None,
+        submitted=run.created,
+        started=run.started,
+        ended=run.ended,
+        elapsed_seconds=run.run_seconds,
+        resources=run.granted or run.requested,
+        comment=run.token,
+        work_dir=context.there.root,
+        stdout=run.stdout,
+        stderr=run.stderr,
+        raw_id=job_id.base,
+    )
+
+
+def in_full(run: Submission | None, view: JobView) -> JobView:
+    """The job with the exit codes that the controller told when it ended, where the accounting cut them short."""
+    known = run.codes if run is not None else None
+    if not known:
+        return view
+    whole, *tasks = (merge.coded(part, known.get(str(part.job_id))) for part in (view.job, *view.tasks))
+    return replace(view, job=whole, tasks=tuple(tasks))
+
+
+def codes(view: JobView) -> dict[str, int]:
+    """The exit codes of this job and of its parts that are told in full, those of failures alone."""
+    parts = (view.job, *view.tasks)[:_CODES]
+    return {str(part.job_id): part.exit_code for part in parts if part.exit_code and part.short_code is False}
+
+
 def reason(run: Submission | None, job: Job) -> str | None:
     """Why cancel_job ended it, or the whole that it is a part of; None where it did not."""
     if run is None or run.cancellation is None or job.state != "CANCELLED":
         return None
-    return run.cancellation.reason if run.cancellation.job_id in {str(job.job_id), str(job.job_id.whole)} else None
+    return run.cancellation.get(str(job.job_id), run.cancellation.get(str(job.job_id.whole)))
 
 
 def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from slurm_agent_tools.diagnosis.job_parts import bad
-from slurm_agent_tools.errors import InputError, SlurmError, SlurmRefused
+from slurm_agent_tools.errors import AccountingUnreachable, InputError, SlurmError, SlurmRefused, UnknownJob
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
@@ -39,6 +41,15 @@ _STARTED = frozenset(
     }
 )  # fmt: skip
 
+_FORGOTTEN = "Slurm has forgotten the job."
+
+_AS_KEPT = "This is how the ledger of these tools last saw it; what it used is not known."
+
+_WITHOUT = (
+    "What the accounting alone knows is missing here: what it used, its steps, who cancelled it, and parts that the"
+    " controller has forgotten."
+)
+
 Status = Literal["finished", "running", "pending", "unknown"]
 
 
@@ -51,6 +62,52 @@ def parse(text: str, field: str = "job_id") -> JobId:
     if job_id is None or job_id.tasks is not None:
         raise InputError(field, text, "is not a job id", hint="Write 123, 123_4 for an array task or 123+1.")
     return job_id
+
+
+async def look(context: ClusterContext, job_id: JobId, *, fresh: bool = False) -> JobView:
+    """The truth about one job; what the ledger has of it where Slurm has forgotten it, or its accounting is silent.
+
+    Raises UnknownJob, AccountingUnreachable where only a silent accounting may know it, and SlurmError.
+    """
+    try:
+        view = await context.slurm.job(job_id, fresh=fresh)
+    except (UnknownJob, AccountingUnreachable) as error:
+        return await remembered(context, job_id, error)
+    return await in_full(context, view)
+
+
+async def remembered(context: ClusterContext, job_id: JobId, error: UnknownJob | AccountingUnreachable) -> JobView:
+    """The job as the ledger has it. Raises the error that Slurm's answer was where the ledger does not know more.
+
+    An accounting that answers and does not know the job is believed, unless its end was seen here.
+    """
+    run = await context.db(context.store.by_job, context.owner, job_id.base)
+    settled = run is not None and (run.outcome is not None or run.phase == "cancelled")
+    lost = isinstance(error, AccountingUnreachable) or context.slurm.accounting.absent
+    if run is None or job_id != job_id.whole or not (settled or (lost and run.phase == "released")):
+        raise error
+    if isinstance(error, AccountingUnreachable):
+        why = error.message
+    else:
+        absent = context.slurm.accounting.missing
+        why = _FORGOTTEN if absent is None else f"{absent} {_FORGOTTEN}"
+    return JobView(job_outcome.kept(context, run), missing=why)
+
+
+async def in_full(context: ClusterContext, view: JobView) -> JobView:
+    """The job with the exit codes that were seen when it ended, where the accounting alone is left to tell them."""
+    if all(part.other_code is None for part in (view.job, *view.tasks)):
+        return view
+    return job_outcome.in_full(await context.db(context.store.by_job, context.owner, view.job.job_id.base), view)
+
+
+def missing(view: JobView) -> list[Alert]:
+    """What a reader of this answer should know is not in it; nothing where all was told."""
+    if view.missing is None:
+        return []
+    rest = _AS_KEPT if "ledger" in view.job.sources else _WITHOUT
+    message = f"{view.missing} {rest}"
+    return [Alert(severity="medium", code="accounting-missing", message=message, job_id=str(view.job.job_id))]
 
 
 def failed(view: JobView) -> bool:
@@ -106,7 +163,7 @@ async def remember(context: ClusterContext, view: JobView) -> Submission | None:
         return None
     if run.delivered is None:
         await context.db(context.store.deliver, run.token)
-    if view.job.job_id != JobId(base):
+    if view.job.job_id != JobId(base) or "ledger" in view.job.sources:
         return run
     if ended(view):
         await _complete(context, run, view)
@@ -117,19 +174,27 @@ async def remember(context: ClusterContext, view: JobView) -> Submission | None:
 
 
 async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | None = None) -> None:
-    """Complete the submission's record with its end, and with what analyze_log found."""
+    """Complete the submission's record with its end, and with what analyze_log found.
+
+    A part of a job is not its end: of a task that failed only what analyze_log found of it is written.
+    """
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
-    if run is not None:
+    if run is None:
+        return
+    if view.job.job_id == JobId(view.job.job_id.base):
         await _complete(context, run, view, diagnosis)
+    elif diagnosis is not None and failed(view):
+        await context.db(context.store.update, run, **_analysed(context, view, diagnosis))
 
 
 async def _complete(
     context: ClusterContext, run: Submission, view: JobView, diagnosis: Diagnosis | None = None
 ) -> None:
-    read: dict[str, object] = {}
-    if diagnosis is not None:
-        found = job_outcome.found_cause(view.job, diagnosis)
-        read = {"analysed": context.clock.now(), "category": diagnosis.category, "diagnosis": found}
+    read = {} if diagnosis is None else _analysed(context, view, diagnosis)
+    if "ledger" in view.job.sources:  # how it ended came from there
+        if read:
+            await context.db(context.store.update, run, **read)
+        return
     await context.db(
         context.store.update,
         run,
@@ -138,6 +203,12 @@ async def _complete(
         run_seconds=view.job.elapsed_seconds,
         **({"category": run.category or view.job.state} | _end(run, view) | read),
     )
+
+
+def _analysed(context: ClusterContext, view: JobView, diagnosis: Diagnosis) -> dict[str, object]:
+    """What analyze_log found, as columns."""
+    found = job_outcome.found_cause(view.job, diagnosis)
+    return {"analysed": context.clock.now(), "category": diagnosis.category, "diagnosis": found}
 
 
 def _end(run: Submission, view: JobView) -> dict[str, object]:
@@ -152,23 +223,54 @@ def _end(run: Submission, view: JobView) -> dict[str, object]:
         "ended": job.ended,
         "exit_code": None if run.exit_code is not None and run.exit_code == job.other_code else job.exit_code,
         "signal": job.signal,
+        "codes": {**(run.codes or {}), **job_outcome.codes(view)} or None,
         "tasks": len(view.tasks) or 1,
     }
-    if run.usage is None or any(part.steps for part in (job, *view.tasks)):
+    whole = view.missing is None and run.usage is None
+    if whole or any(part.steps for part in (job, *view.tasks)):
         found["usage"] = usage(job, view.tasks)
     return {name: value for name, value in found.items() if value is not None}
 
 
-async def settle_all(context: ClusterContext, runs: Sequence[Submission]) -> set[int]:
-    """Ask Slurm once for all of these, and complete the records of those that ended; returns those that it knows.
+async def recent_failures(context: ClusterContext, since: datetime) -> tuple[list[Job], str | None]:
+    """This caller's jobs that failed since a time, newest first, and why the accounting's part of them is missing.
 
-    Raises SlurmError.
+    Then they are those that the controller and the ledger know. Raises SlurmError where neither controller nor
+    accounting answers.
     """
-    views = await context.slurm.jobs([JobId(run.job_id) for run in runs if run.job_id is not None])
+    try:
+        ended_jobs = await context.slurm.recent(since)
+    except AccountingUnreachable:
+        ended_jobs = ()
+    why = context.slurm.accounting.missing
+    found = {job.job_id: job for job in ended_jobs}
+    if why is not None:
+        queue = context.slurm.mine(await context.slurm.queue())
+        found |= {job.job_id: job for job in await _failed_here(context, since)}
+        found |= {job.job_id: job for job in queue.going(on=False)}
+        why += " Jobs that the controller has forgotten and that did not come from here are missing."
+    bad_ones = [job for job in found.values() if bad(job)]
+    now = context.clock.now()
+    return sorted(bad_ones, key=lambda job: job.ended or now, reverse=True), why
+
+
+async def _failed_here(context: ClusterContext, since: datetime) -> list[Job]:
+    """Of this project's own jobs, as the ledger has them."""
+    runs = await context.db(context.store.accepted, context.owner)
+    return [job_outcome.kept(context, run) for run in runs if run.failed and (run.ended or run.created) >= since]
+
+
+async def settle_all(context: ClusterContext, runs: Sequence[Submission]) -> set[int]:
+    """Ask Slurm once for all of these, and complete the records of those that ended.
+
+    Returns those that it knows, or may know: all of them where the accounting is silent. Raises SlurmError.
+    """
+    ids = [JobId(run.job_id) for run in runs if run.job_id is not None]
+    views = await context.slurm.jobs(ids, patient=False)
     for view in views.values():
         if ended(view):
             await settle(context, view)
-    return {job_id.base for job_id in views}
+    return {one.base for one in (ids if views.silent is not None else views)}
 
 
 async def settle_ended(context: ClusterContext, active: Collection[int], read: datetime) -> None:

@@ -101,7 +101,7 @@ async def analyze_log(context: ClusterContext, ask: AnalyzeLog, caller: Caller) 
 
 
 async def _of_job(context: ClusterContext, ask: AnalyzeLog, caller: Caller, text: str) -> AnalyzeReply:
-    view = await context.slurm.job(jobs.parse(text), fresh=True)
+    view = await jobs.look(context, jobs.parse(text), fresh=True)
     logs = await read_logs(context, view, whole=ask.mode == "full")
     nodes = await _nodes(context, view)
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
@@ -109,11 +109,11 @@ async def _of_job(context: ClusterContext, ask: AnalyzeLog, caller: Caller, text
     reply = await with_earlier_runs(context, run, view.job, reply)
     await recovery.notice(context, [view.job, *view.tasks])
     await jobs.remember(context, view)
-    if jobs.ended(view) and reply.diagnosis is not None:
+    if (jobs.ended(view) or "ledger" in view.job.sources) and reply.diagnosis is not None:
         await jobs.settle(context, view, reply.diagnosis)
     return reply.model_copy(
         update={
-            "alerts": await DriftWatch(context, caller, "analyze_log").at(parts(view)),
+            "alerts": [*jobs.missing(view), *(await DriftWatch(context, caller, "analyze_log").at(parts(view)))],
             "job": await _shown(context, view, run),
         }
     )
@@ -194,11 +194,13 @@ def _named(diagnosis: Diagnosis) -> str:
 
 
 async def _recent(context: ClusterContext, number: int) -> AnalyzeReply:
-    ended = await context.slurm.recent(context.clock.now() - _RECENT)
-    failures = [job for job in ended if jobs.failed(JobView(job, ()))]
-    failures.sort(key=lambda job: job.ended or context.clock.now(), reverse=True)
+    failures, why = await jobs.recent_failures(context, context.clock.now() - _RECENT)
     recent = [await _brief(context, job) for job in failures[:number]]
-    summary = _counted(len(recent), len(failures)) if recent else f"No job failed in the last {_RECENT.days} days."
+    if why is None:
+        summary = _counted(len(recent), len(failures)) if recent else f"No job failed in the last {_RECENT.days} days."
+    else:
+        known = f"{len(failures)} failures" if failures else "No failure"
+        summary = f"{known} of the last {_RECENT.days} days known here. {why}"
     return AnalyzeReply(status="ok", summary=summary, as_of=context.clock.now(), recent=recent)
 
 

@@ -146,7 +146,8 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
     past = await _accounted(context, [item for item, seen in rows if item.phase not in GIVEN_UP and not _sure(seen)])
     for item, seen in rows:
         found = _known(item, seen, past)
-        if found and _phase(found) == "held" and (_old(context, item) or item.phase in GIVEN_UP):
+        unwanted = _old(context, item) or item.phase in GIVEN_UP
+        if found and _phase(found) == "held" and unwanted and same(item, found):
             await _give_up(context, item, found[0].job_id.base)
         elif found or past is not None:
             await _record(context, item, found)
@@ -217,6 +218,11 @@ def _match(item: Submission, among: Iterable[Job]) -> tuple[Job, ...]:
         job for job in rows
         if job.job_id.base == item.job_id and job.name == item.job_name and not is_our_comment(job.comment)
     )  # fmt: skip
+
+
+def same(item: Submission, among: Iterable[Job]) -> bool:
+    """Whether Slurm shows its token in one of these: a number and a name alone may be those of another job."""
+    return any(token_in(job.comment) == item.token for job in among)
 
 
 def _sure(found: Sequence[Job]) -> bool:

@@ -67,7 +67,7 @@ _LIMIT = 20 * 2**20
 
 async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) -> SaveReply:
     """Write one result, never over another. Raises InputError, StorageError, UnknownJob and SlurmUnreachable."""
-    view = await context.slurm.job(jobs.parse(ask.job_id), fresh=True) if ask.job_id is not None else None
+    view = await jobs.look(context, jobs.parse(ask.job_id), fresh=True) if ask.job_id is not None else None
     record = await _record(context, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()
     if ask.dry_run:
@@ -128,6 +128,8 @@ def baseline_of(ask: SaveResult, view: JobView | None) -> str:
     """Where Slurm says something else of the job than the caller does of the experiment."""
     if view is None:
         return ""
+    if view.missing is not None:
+        return f" {view.missing} Of job {view.job.job_id} it is known: {outcome(view.job)}."
     if not jobs.ended(view):
         return f" But job {view.job.job_id} has not ended: Slurm says {view.job.state}."
     if (ask.status == "success") is jobs.failed(view) and ask.status != "cancelled":

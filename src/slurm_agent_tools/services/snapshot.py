@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal
 
-from slurm_agent_tools.errors import UnknownJob
+from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.models.job import Job, token_in
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
@@ -120,17 +120,19 @@ async def history(context: ClusterContext, active: Sequence[Job], reading: Scrip
 
     Of the others the end is asked for only where the policy counts the hours of a day.
     """
-    running = {job.job_id.base for job in active}
+    running, silent = {job.job_id.base for job in active}, None
     runs = await context.db(context.store.accepted, context.owner)
     wanted = [run for run in runs if run.outcome is None and run.job_id not in running and run.phase == "released"]
     limits = context.policy.policy.limits
     if limits.gpu_hours_per_day is None and limits.cpu_hours_per_day is None:
         wanted = [run for run in wanted if _related(run, reading)]
+    asked = {run.job_id for run in wanted}
     if wanted:
         from slurm_agent_tools.services import jobs  # noqa: PLC0415 - nothing ran that bears on it
 
         await jobs.settle_all(context, wanted)
         runs = await context.db(context.store.accepted, context.owner)
+        silent = context.slurm.accounting.missing
     return tuple(
         PastRun(
             job_id=str(run.job_id),
@@ -144,6 +146,7 @@ async def history(context: ClusterContext, active: Sequence[Job], reading: Scrip
             category=run.category,
             analysed=run.analysed is not None,
             active=run.job_id in running,
+            unseen=silent if silent is not None and run.outcome is None and run.job_id in asked else None,
         )
         for run in runs
     )
@@ -160,12 +163,14 @@ async def _named(context: ClusterContext, wanted: frozenset[int]) -> tuple[froze
 
     The controller takes a dependency on a job that it forgot as satisfied (22.05).
     """
+    from slurm_agent_tools.services import jobs  # noqa: PLC0415 - few scripts wait for another job
+
     known: set[str] = set()
     ended: dict[str, str] = {}
     for base in sorted(wanted):
         try:
-            view = await context.slurm.job(JobId(base))
-        except UnknownJob:
+            view = await jobs.look(context, JobId(base))
+        except (UnknownJob, AccountingUnreachable):  # the controller does not hold it
             continue
         if {"squeue", "scontrol"} & set(view.job.sources):
             known.add(str(base))

@@ -22,7 +22,6 @@ from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm import command_runner
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.questions import ClusterInfo
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.units import human_memory
@@ -81,8 +80,8 @@ class Answers:
             partial(context.slurm.partitions, fresh=ask.refresh, max_age=_PARTITIONS_AGE)
         )
         self.info: ConcurrentQuestion[ClusterInfo] = ConcurrentQuestion(context.slurm.info)
-        self.recent: ConcurrentQuestion[tuple[Job, ...]] = ConcurrentQuestion(
-            partial(context.slurm.recent, context.clock.now() - _RECENT)
+        self.recent: ConcurrentQuestion[tuple[list[Job], str | None]] = ConcurrentQuestion(
+            partial(jobs.recent_failures, context, context.clock.now() - _RECENT)
         )
         self.jobs: ConcurrentQuestion[SlurmSection] = ConcurrentQuestion(self._mine)
         self.managed: frozenset[int] = frozenset()
@@ -198,9 +197,7 @@ def _makers(context: ClusterContext, answers: Answers) -> dict[str, Callable[[],
         ),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],
-        "errors": lambda: [present.brief_job(job) for job in answers.recent.value() if jobs.failed(JobView(job, ()))][
-            :20
-        ],
+        "errors": lambda: [present.brief_job(job) for job in answers.recent.value()[0]][:20],
         "results": answers.results.value,
         "disk": answers.disk.value,
         "policy": lambda: policy_section(context.policy),
@@ -244,9 +241,19 @@ def _alerts(context: ClusterContext, answers: Answers) -> list[Alert]:
     if answers.jobs.error is None:
         found += answers.unmanaged
     found += _slow(context, answers.verdict)
+    found += _unaccounted(context, answers)
     if answers.nodes.error is None:
         found += _down(answers.nodes.value())
     return found
+
+
+def _unaccounted(context: ClusterContext, answers: Answers) -> list[Alert]:
+    """An accounting that was asked and did not answer, and a list of errors that is not whole."""
+    why = answers.recent.answer[1] if answers.recent.answer is not None else None
+    error = context.slurm.accounting.failed
+    if why is None and error is not None:
+        why = f"{error.message} Jobs wait, run and are submitted without it; how they ended is told by the controller."
+    return [] if why is None else [Alert(severity="medium", code="accounting-missing", message=why)]
 
 
 def _down(nodes: Sequence[Node]) -> list[Alert]:

@@ -14,7 +14,7 @@ import anyio
 from slurm_agent_tools.diagnosis import job_parts, phrases
 from slurm_agent_tools.diagnosis.alert_types import named, span
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
-from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
 from slurm_agent_tools.models.arguments import WaitForJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.report import WaitReply
@@ -26,6 +26,8 @@ from slurm_agent_tools.services.job_alerts import ObservedJob
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
+
+_LOG = "Its log may tell: see analyze_log."
 
 _COUNTS = frozenset({"RUNNING", "CONFIGURING"})
 
@@ -48,7 +50,7 @@ async def wait_for_job(
     reply = reply.model_copy(update=await _hurry(context, seen, ask.until))
     ended = jobs.status(view) == "finished"
     report = await completion_report.report(context, view, decides.run) if ended else None
-    alerts = [alert for one in seen for alert in one.facts.alerts]
+    alerts = [alert for one in seen for alert in (*jobs.missing(one.view), *one.facts.alerts)]
     reply = reply.model_copy(update={"alerts": [*alerts, *drifted], "report": report})
     return reply if len(seen) == 1 else _together(reply, seen, managed)
 
@@ -77,6 +79,7 @@ async def _ended_or_late(
     """Every job when the wait for them is over: by its time, by an end, or by an alert that is not to wait."""
     views: dict[JobId, JobView] = {}
     failed: list[AgentToolsError] = []
+    unheard: dict[JobId, UnknownJob | AccountingUnreachable] = {}
     told = 0.0
     begun = context.clock.now()
 
@@ -90,6 +93,11 @@ async def _ended_or_late(
         heard = partial(tell, job_id) if progress is not None else None
         try:
             view = await alert_wait.wait_with_alerts(context, job_id, ask.timeout_seconds, heard)
+        except (UnknownJob, AccountingUnreachable) as error:
+            unheard[job_id] = error
+            if ask.until == "any":
+                scope.cancel()
+            return
         except AgentToolsError as error:  # outside of the group it is itself again
             failed.append(error)
             scope.cancel()
@@ -104,12 +112,13 @@ async def _ended_or_late(
             group.start_soon(wait, job_id, group.cancel_scope)
     if failed:
         raise failed[0]
+    views |= {job_id: await jobs.remembered(context, job_id, error) for job_id, error in unheard.items()}
     return {job_id: views.get(job_id) or await context.watcher.wait(job_id, 0) for job_id in ids}
 
 
 async def _look(context: ClusterContext, view: JobView) -> _Seen:
     """What there is to see of a job; the ledger remembers it."""
-    view = await completion_report.settled(context, view)
+    view = await jobs.in_full(context, await completion_report.settled(context, view))
     await recovery.notice(context, [view.job, *view.tasks])
     run = await jobs.remember(context, view)
     return _Seen(view, run, await job_alerts.look(context, view, run))
@@ -196,7 +205,7 @@ def _answer(context: ClusterContext, decides: _Seen, *, managed: bool) -> WaitRe
         tasks=[present.part(task, shown, why=job_outcome.cause(context, run, task)) for task in tasks],
         tasks_by_state=job_parts.by_state(view.tasks),
         tasks_not_shown=len(view.tasks) - len(tasks),
-        next_poll_seconds=None if status == "finished" or never else context.watcher.pause(view),
+        next_poll_seconds=None if status in {"finished", "unknown"} or never else context.watcher.pause(view),
         running=seen.running,
         estimated_start=seen.estimated_start,
     )
@@ -221,6 +230,8 @@ def _stuck(view: JobView, run: Submission | None) -> str | None:
 
 def _going(job: JobShown, view: JobView, never: str | None, running: RunningShown | None) -> str:
     """How a job stands that goes on, and what to do next; `never`: why it does not by itself."""
+    if view.missing is not None and not any(part.active for part in (view.job, *view.tasks)):
+        return f"How job {job.job_id} ({job.name}) ended is not known: {view.missing} {_LOG}"
     if never is not None:
         return f"{never} cancel_job frees its slot." if job.managed else never
     told = f"Job {job.job_id} ({job.name}){standing(view, running)}."

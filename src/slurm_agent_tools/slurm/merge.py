@@ -31,10 +31,14 @@ _ENDED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job, and its array tasks or het components where it has any."""
+    """A job, and its array tasks or het components where it has any.
+
+    `missing`: why what the accounting knows is not in it; None where that was asked, or was not needed.
+    """
 
     job: Job
     tasks: tuple[Job, ...] = ()
+    missing: str | None = None
 
     @property
     def over(self) -> bool:
@@ -248,7 +252,10 @@ def _ended_by(job: Job) -> str | None:
 
 
 def _exit(job: Job) -> str | None:
-    if job.state == "FAILED" and job.nodes is None and job.elapsed_seconds == 0:  # sbatch was told so (measured)
+    told = job.sources != ("ledger",)  # which keeps no nodes
+    if (
+        told and job.state == "FAILED" and job.nodes is None and job.elapsed_seconds == 0
+    ):  # sbatch was told so (measured)
         return "It never ran: Slurm could not meet its request."
     if (job.exit_code, job.signal) == NOT_SET_UP:
         return "Slurm could not set it up: its working folder or an output file could not be opened."

@@ -1,18 +1,21 @@
-"""Questions that are asked seldom: what running jobs use, which nodes are kept, and what jobs waited lately."""
+"""Questions that are asked seldom: what running jobs use, what the accounting knows, and what jobs waited lately."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
 
-from slurm_agent_tools.models.job import StepUse
+from slurm_agent_tools.errors import AccountingUnreachable
+from slurm_agent_tools.models.job import Job, StepUse
 from slurm_agent_tools.models.node import Reservation
+from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner
-from slurm_agent_tools.transport.base import Clock
+from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -59,6 +62,148 @@ class RunningJobs:
         from slurm_agent_tools.slurm.commands import scontrol_reservations  # noqa: PLC0415 - only for alerts
 
         return scontrol_reservations.parse(await self._asker.run(scontrol_reservations.argv()))
+
+
+# --- What the accounting knows of jobs. Nobody waits long for it, and everybody is told when it is silent -------------
+
+
+_KEPT = 1000  # the last ones; the ledger remembers those of managed jobs longer
+
+_COLUMNS_AGE = 3600.0
+
+_QUIET = 30.0
+"""Seconds in which an accounting that let a command wait in vain is asked only for what nobody else tells."""
+
+_HURRIED = 0.5
+"""The share of a command's time limit that the accounting gets where the controller tells the most of it."""
+
+
+class ExitCodes:
+    """Of the jobs that failed, run by run."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[JobId, datetime | None], int] = {}
+
+    def keep(self, jobs: Iterable[Job]) -> None:
+        """Remember what the controller told of these."""
+        for job in jobs:
+            if job.short_code is False and job.exit_code:
+                self._kept[job.job_id, job.started] = job.exit_code
+        for key in list(self._kept)[:-_KEPT]:
+            del self._kept[key]
+
+    def recall(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
+        """The accounting's records, with the codes in full where they were told once."""
+        return tuple(merge.coded(job, self._kept.get((job.job_id, job.started))) for job in jobs)
+
+
+class AccountingQuestions:
+    """The part of the client that asks slurmdbd.
+
+    `absent`: this cluster was found to keep no accounting. `failed`: why the last question came to nothing.
+    """
+
+    def __init__(self, asker: CommandRunner, clock: Clock, *, user: str, mark: Callable[[], str]) -> None:
+        self._asker, self._clock, self._user, self._mark = asker, clock, user, mark
+        self._jobs = SharedAnswers(clock, self._ask_jobs)
+        self._columns, self._share = SharedAnswer(clock, self._ask_columns), 1.0
+        self._late: tuple[datetime, AccountingUnreachable] | None = None
+        self.codes = ExitCodes()
+        self.absent = False
+        self.failed: AccountingUnreachable | None = None
+
+    @property
+    def missing(self) -> str | None:
+        """Why the last question came to nothing; None where it was answered, or nothing was asked."""
+        if self.absent:
+            return "This cluster keeps no accounting (slurmdbd)."
+        return None if self.failed is None else self.failed.message
+
+    @property
+    def silent(self) -> AccountingUnreachable | None:
+        """What came of the last question where that waited in vain, up to half a minute ago."""
+        if self._late is None or (self._clock.now() - self._late[0]).total_seconds() > _QUIET:
+            return None
+        return self._late[1]
+
+    async def jobs(self, bases: Iterable[int], max_age: float, *, alone: bool = True) -> tuple[Job, ...]:
+        """What it tells of these jobs; nothing on a cluster without one. Raises AccountingUnreachable, SlurmError.
+
+        `alone`: nobody else tells of them, so it gets all the time of a command.
+        """
+        wanted = sorted(bases)
+        if wanted and not alone and self.silent is not None:
+            raise self.silent
+        found = await self._jobs.get([(base, alone) for base in wanted], max_age)
+        return self.codes.recall(job for jobs in found.values() for job in jobs)
+
+    async def recent(self, since: datetime) -> tuple[Job, ...]:
+        """This user's jobs since a time that are over. Raises AccountingUnreachable, SlurmError."""
+        return tuple(job for job in await self._mine_since(since, margin=0) if not job.active)
+
+    async def recent_all(self, since: datetime) -> tuple[Job, ...]:
+        """This user's jobs since a time, active ones too. Raises AccountingUnreachable, SlurmError."""
+        return await self._mine_since(since, margin=1)
+
+    async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
+        """The same of one name, or of all. Raises AccountingUnreachable, SlurmError."""
+        narrow = name if name and "," not in name else None  # to sacct a comma ends a name
+        found = await self._mine_since(since, margin=1, name=narrow)
+        return tuple(job for job in found if name in {None, job.name})
+
+    async def _ask_jobs(self, keys: frozenset[tuple[int, bool]], _: float) -> dict[tuple[int, bool], tuple[Job, ...]]:
+        """What the accounting tells of all these at once."""
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - only for what left the queue
+
+        self._share = 1.0 if any(alone for _, alone in keys) else _HURRIED
+        more = await self._columns.get(_COLUMNS_AGE)
+        argv = sacct.argv(sorted({base for base, _ in keys}), more=more, mark=self._mark())
+        done = await self._run(argv, self._share)
+        found = by_number(() if self.absent else sacct.parse(done))
+        return {key: found.get(key[0], ()) for key in keys}
+
+    async def _ask_columns(self) -> tuple[str, ...]:
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
+
+        done = await self._run(sacct.columns_argv(), self._share)
+        return () if self.absent else sacct.parse_columns(done)
+
+    async def _mine_since(self, since: datetime, *, margin: int, name: str | None = None) -> tuple[Job, ...]:
+        """`margin`: minutes before that time, so that no clock's difference leaves a job out."""
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
+
+        if self.silent is not None:
+            raise self.silent
+        minutes = max(1, round((self._clock.now() - since).total_seconds() / 60) + margin)
+        argv = sacct.argv(since=f"now-{minutes}minutes", user=self._user, name=name, mark=self._mark())
+        done = await self._run(argv, 1.0)
+        return () if self.absent else self.codes.recall(sacct.parse(done))
+
+    async def _run(self, argv: list[str], share: float) -> Completed:
+        """The command's answer, once it is known that slurmdbd gave one. Raises AccountingUnreachable, SlurmError."""
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
+
+        done = await self._asker.run(argv, patience=share)
+        self.absent = sacct.disabled(done)
+        try:
+            if not self.absent:
+                sacct.check(done)
+        except AccountingUnreachable as error:
+            self.failed, self._late = error, (self._clock.now(), error) if done.timed_out else None
+            raise
+        self.failed = self._late = None
+        return done
+
+
+def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
+    """Records by the number of their job; by the own number of a task or component that part."""
+    found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
+    parts: dict[int, tuple[Job, ...]] = {}
+    for job in jobs:
+        found[job.job_id.base] += (job,)
+        if job.raw_id is not None:
+            parts[job.raw_id] = (job,)
+    return parts | found
 
 
 # --- The question what jobs waited lately: asked seldom, in bounded windows, and not of a cluster that is slow --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +15,11 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import command_runner, merge, partition_backdrop
+from slurm_agent_tools.slurm import command_runner, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, sdiag, squeue
-from slurm_agent_tools.slurm.occasional_questions import RunningJobs, WaitHistory
+from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory, by_number
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.transport.base import Clock, Runner
@@ -27,28 +27,6 @@ from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
     from slurm_agent_tools.models.job import PastWaits
-
-
-_KEPT = 1000  # the last ones; the ledger remembers those of managed jobs longer
-
-
-class ExitCodes:
-    """Of the jobs that failed, run by run."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[JobId, datetime | None], int] = {}
-
-    def keep(self, jobs: Iterable[Job]) -> None:
-        """Remember what the controller told of these."""
-        for job in jobs:
-            if job.short_code is False and job.exit_code:
-                self._kept[job.job_id, job.started] = job.exit_code
-        for key in list(self._kept)[:-_KEPT]:
-            del self._kept[key]
-
-    def recall(self, jobs: Iterable[Job]) -> tuple[Job, ...]:
-        """The accounting's records, with the codes in full where they were told once."""
-        return tuple(merge.coded(job, self._kept.get((job.job_id, job.started))) for job in jobs)
 
 
 # --- Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command ----------------
@@ -112,18 +90,16 @@ class SlurmQuestions(JobActions):
         self._diagnosed: sdiag.ControllerStatistics | None = None
         self._every = SharedAnswer(clock, self._ask_every)
         self._singly: list[datetime] = []
-        self._codes = ExitCodes()
-        self._columns = SharedAnswer(clock, self._ask_columns)
+        self.accounting = AccountingQuestions(self._asker, clock, user=user, mark=mark)
         self.running = RunningJobs(self._asker, clock)
         self._details = SharedAnswers(clock, self._ask_details)
-        self._accounts = SharedAnswers(clock, self._ask_accounts)
         self.lookback = WaitHistory(
             self._asker,
             clock,
             user=user,
             mark=mark,
             accounting=self._accounting,
-            may=lambda: self.verdict == command_runner.CALM,
+            may=lambda: self.verdict == command_runner.CALM and self.accounting.silent is None,
         )
 
     @property
@@ -210,23 +186,15 @@ class SlurmQuestions(JobActions):
 
     async def recent(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs that the accounting saw since a time and that are over. Raises SlurmError."""
-        minutes = max(1, round((self._clock.now() - since).total_seconds() / 60))
-        return tuple(job for job in await self._mine_since(minutes) if not job.active)
+        return await self.accounting.recent(since)
 
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too. Raises SlurmError."""
-        return await self._mine_since(max(1, round((self._clock.now() - since).total_seconds() / 60) + 1))
+        return await self.accounting.recent_all(since)
 
     async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too, of one name or of all. Raises SlurmError."""
-        narrow = name if name and "," not in name else None  # to sacct a comma ends a name
-        found = await self._mine_since(max(1, round((self._clock.now() - since).total_seconds() / 60) + 1), narrow)
-        return tuple(job for job in found if name in {None, job.name})
-
-    async def _past_of(self, bases: Iterable[int], max_age: float) -> tuple[Job, ...]:
-        """What the accounting tells of these jobs; nothing on a cluster without one. Raises SlurmError."""
-        found = await self._accounts.get(sorted(bases), max_age)
-        return self._codes.recall(job for jobs in found.values() for job in jobs)
+        return await self.accounting.ran(since, name)
 
     async def _details_of(
         self, bases: Iterable[int], needed: frozenset[int], cut: frozenset[int], max_age: float
@@ -289,46 +257,13 @@ class SlurmQuestions(JobActions):
         failed = sorted(base for base, need in keys if need == DetailNeed.CODE and base not in alone)
         wanted = bases if few else alone.union(failed[:_FEW])
         self._singly += [now] * len(wanted)
-        told = _sorted_out([job for base in sorted(wanted) for job in await self._detail(base)])
+        told = by_number([job for base in sorted(wanted) for job in await self._detail(base)])
         return {key: told.get(key[0], ()) for key in keys}
 
     async def _ask_every(self) -> dict[int, tuple[Job, ...]]:
         done = await self._asker.run(scontrol.all_jobs_argv())
-        return _sorted_out(() if scontrol.none_there(done) else scontrol.parse_jobs(done))
+        return by_number(() if scontrol.none_there(done) else scontrol.parse_jobs(done))
 
     async def _detail(self, base: int) -> tuple[Job, ...]:
         done = await self._asker.run(scontrol.job_argv(JobId(base)))
         return () if scontrol.unknown(done) else scontrol.parse_jobs(done)
-
-    async def _ask_accounts(self, bases: frozenset[int], _: float) -> dict[int, tuple[Job, ...]]:
-        """What the accounting tells of all these at once; nothing on a cluster without one."""
-        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - only for what left the queue
-
-        more = await self._columns.get(_CONFIG_AGE)
-        done = await self._asker.run(sacct.argv(sorted(bases), more=more, mark=self._mark()))
-        found = _sorted_out(() if sacct.disabled(done) else sacct.parse(done))
-        return {base: found.get(base, ()) for base in bases}
-
-    async def _ask_columns(self) -> tuple[str, ...]:
-        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
-
-        done = await self._asker.run(sacct.columns_argv())
-        return () if sacct.disabled(done) else sacct.parse_columns(done)
-
-    async def _mine_since(self, minutes: int, name: str | None = None) -> tuple[Job, ...]:
-        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
-
-        argv = sacct.argv(since=f"now-{minutes}minutes", user=self.user, name=name, mark=self._mark())
-        done = await self._asker.run(argv)
-        return () if sacct.disabled(done) else self._codes.recall(sacct.parse(done))
-
-
-def _sorted_out(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
-    """Records by the number of their job; by the own number of a task or component that part."""
-    found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
-    parts: dict[int, tuple[Job, ...]] = {}
-    for job in jobs:
-        found[job.job_id.base] += (job,)
-        if job.raw_id is not None:
-            parts[job.raw_id] = (job,)
-    return parts | found

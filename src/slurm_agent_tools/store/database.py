@@ -31,7 +31,7 @@ TABLES = (
         estimated_start REAL, released REAL, delivered REAL,
         files TEXT NOT NULL, drift TEXT,
         seen TEXT, partition TEXT, started REAL, ended REAL, outcome TEXT, failed INTEGER,
-        exit_code INTEGER, signal INTEGER, run_seconds INTEGER, tasks INTEGER, usage TEXT,
+        exit_code INTEGER, signal INTEGER, codes TEXT, run_seconds INTEGER, tasks INTEGER, usage TEXT,
         analysed REAL, category TEXT, diagnosis TEXT, cancellation TEXT,
         told TEXT
     ) STRICT

@@ -70,14 +70,6 @@ class FoundCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancellation:
-    """Which job, or part of one, cancel_job ended, and why."""
-
-    job_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Submission:
     """One submission from its intent on, as facts. `token` is in the job's comment.
 
@@ -119,10 +111,11 @@ class Submission:
     ended: datetime | None = None
     exit_code: int | None = None
     signal: int | None = None
+    codes: Mapping[str, int] | None = None  # exit codes that the controller told in full, by the id of the part
     tasks: int | None = None  # parts that its usage rests on
     usage: Usage | None = None  # once it ended
     diagnosis: FoundCause | None = None  # what analyze_log found last
-    cancellation: Cancellation | None = None  # what cancel_job ended last
+    cancellation: Mapping[str, str] | None = None  # what cancel_job ended, by its id, and why
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.store.submissions import Cancellation
 from slurm_agent_tools.units import JobId
 
 FOUND = Diagnosis(category="missing-module", confidence=0.8, escalation="critical", explanation="No module named x.")
@@ -90,7 +89,7 @@ def context(tmp_path: Path) -> ClusterContext:
 
 
 def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterContext):
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71)), "wrong data set."))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation={str(JobId(71)): "wrong data set."})
     who = context.owner.user
     assert job_outcome.cause(context, run, cancelled()) == f"It was cancelled by {who} with cancel_job: wrong data set."
     told = job_outcome.cause(context, run, cancelled(cancelled_by="1001", job_id=JobId(71, task=3)))
@@ -98,7 +97,7 @@ def test_a_job_that_cancel_job_ended_is_told_of_with_its_words(context: ClusterC
 
 
 def test_the_words_for_one_task_are_not_those_of_another(context: ClusterContext):
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71, task=3)), "it hangs"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation={str(JobId(71, task=3)): "it hangs"})
     assert job_outcome.reason(run, cancelled(job_id=JobId(71, task=3))) == "it hangs"
     assert job_outcome.cause(context, run, cancelled(job_id=JobId(71, task=4))) == "It was cancelled."
     assert job_outcome.reason(run, job("COMPLETED", job_id=JobId(71, task=3))) is None
@@ -123,7 +122,7 @@ def test_a_diagnosis_of_a_cancellation_asks_nobody_where_the_reason_is_known(con
         explanation="The job was cancelled by user 1001. The log also shows a warning",
     )  # fmt: skip
     over = cancelled(cancelled_by="1001")
-    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation=Cancellation(str(JobId(71)), "wrong data set"))
+    run = submitted(datetime.fromtimestamp(NOW, UTC), cancellation={str(JobId(71)): "wrong data set"})
     told = job_outcome.explained(context, run, over, asked)
     assert told.explanation.endswith("with cancel_job: wrong data set. The log also shows a warning")
     assert told.suggestions == []

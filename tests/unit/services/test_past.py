@@ -19,6 +19,7 @@ from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.accounting_history import accounting_history, is_answered
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
+from slurm_agent_tools.slurm.client import JobViews
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
@@ -36,13 +37,15 @@ class Told:
     slow: bool = False
     calls: Counter[str] = field(default_factory=Counter)
 
-    async def jobs(self, ids: Sequence[JobId]) -> dict[JobId, JobView]:
+    async def jobs(self, ids: Sequence[JobId], *, patient: bool = True) -> JobViews:
         self.calls["jobs"] += 1
         if self.slow:
             await anyio.sleep_forever()
         if self.silent:
             raise SlurmUnreachable("Slurm does not answer")
-        return {one: JobView(job) for one in ids for job in self.known if job.job_id == one}
+        found = JobViews()
+        found.update({one: JobView(job) for one in ids for job in self.known if job.job_id == one})
+        return found
 
     async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
         self.calls["ran"] += 1

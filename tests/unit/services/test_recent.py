@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
@@ -20,6 +21,8 @@ ENDED = datetime(2026, 1, 1, tzinfo=UTC)
 
 class Told:
     """A Slurm whose accounting tells of these jobs."""
+
+    accounting = SimpleNamespace(missing=None)
 
     def __init__(self, states: list[str]) -> None:
         self.jobs = tuple(

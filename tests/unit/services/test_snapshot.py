@@ -31,7 +31,7 @@ VIEWS = {
 
 
 async def facts(folder: Path, dependency: str, monkeypatch: pytest.MonkeyPatch) -> LiveFacts:
-    async def view(self: SlurmClient, job_id: JobId) -> JobView:
+    async def view(self: SlurmClient, job_id: JobId, *, fresh: bool = False) -> JobView:
         if job_id.base not in VIEWS:
             raise UnknownJob("job_id", str(job_id), "Slurm knows no such job")
         return VIEWS[job_id.base]

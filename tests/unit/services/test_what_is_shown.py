@@ -18,7 +18,6 @@ from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasur
 from slurm_agent_tools.services import job_outcome, jobs, present, queue_history, submission_advice
 from slurm_agent_tools.services.script_writing import fallback
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.store.submissions import Cancellation
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
 
 MIB, GIB = 2**20, 2**30
@@ -162,8 +161,8 @@ def run(**facts: object):
 
 
 def test_the_reason_of_a_cancel_belongs_to_the_very_job_or_its_whole():
-    told = run(cancellation=Cancellation(str(parse_job_id("5")), "wrong data"))
-    task = run(cancellation=Cancellation(str(parse_job_id("5_1")), "wrong data"))
+    told = run(cancellation={str(parse_job_id("5")): "wrong data"})
+    task = run(cancellation={str(parse_job_id("5_1")): "wrong data"})
     ended = {text: job(text, "CANCELLED") for text in ("5", "5_1", "5_2")}
     assert [job_outcome.reason(told, one) for one in ended.values()] == ["wrong data"] * 3
     assert [job_outcome.reason(task, one) for one in ended.values()] == [None, "wrong data", None]

@@ -91,6 +91,9 @@ def _once(text: str) -> str:
 
 def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) -> Judgement | None:
     """What the newest run of the same script means for the next one."""
+    if run is not None and run.unseen is not None and not run.analysed:
+        message = f"How the last run of this script, job {run.job_id}, ended is not known: {run.unseen}"
+        return Judgement("warn", message, None, None, f'Its log may tell: analyze_log with job_id="{run.job_id}".')
     if run is None or not run.failed:
         return None
     ended = run.outcome or "FAILED"
@@ -157,6 +160,11 @@ RULE = Rule(
         Example("a script whose last run succeeded", _again(failed=False, outcome="COMPLETED"), "pass"),
     ),
     failing=(
+        Example(
+            "a script whose last run nobody saw end",
+            _again(failed=None, outcome=None, unseen="slurmdbd does not answer."),
+            "warn",
+        ),
         Example("requeue", asks("#SBATCH --requeue", "python train.py", requeue=True), "deny"),
         Example(
             "resubmission of itself",

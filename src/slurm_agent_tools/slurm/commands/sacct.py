@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.errors import SlurmUnreachable
+from slurm_agent_tools.errors import AccountingUnreachable
 from slurm_agent_tools.models.job import Job, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm.commands import columns
@@ -22,6 +22,12 @@ COLUMNS = (
 )  # fmt: skip
 
 LATER = ("StdOut", "StdErr")  # from 24.05 on
+
+_DATABASE = "Problem talking to the database"
+
+_CONFIGURATION = "Could not establish a configuration source"  # that one is asked of the controller
+
+_HINT = "Have an administrator look at slurmdbd (`sacctmgr show cluster` asks it), then call again."
 
 _BYTES = frozenset({"mem", "vmem", "gres/gpumem"})
 
@@ -62,13 +68,13 @@ def argv(
 
 
 def columns_argv() -> list[str]:
-    """The names of the columns that this version has; asks neither controller nor database."""
+    """The names of the columns that this version has. It needs slurmdbd as well (22.05, measured)."""
     return ["sacct", "--helpformat"]
 
 
 def parse_columns(done: Completed) -> tuple[str, ...]:
-    """Those of LATER that are there. Raises SlurmUnreachable and SlurmGarbled."""
-    columns.check(done)
+    """Those of LATER that are there. Raises AccountingUnreachable and SlurmGarbled."""
+    check(done)
     known = set(columns.text(done.stdout).split())
     return tuple(name for name in LATER if name in known)
 
@@ -78,13 +84,19 @@ def disabled(done: Completed) -> bool:
     return "accounting storage is disabled" in columns.text(done.stderr).lower()
 
 
-def parse(done: Completed) -> tuple[Job, ...]:
-    """Jobs with their steps, in sacct's order. Raises SlurmUnreachable and SlurmGarbled."""
+def check(done: Completed) -> None:
+    """Raise AccountingUnreachable where slurmdbd is silent, and what `columns.check` does for all else."""
+    if done.timed_out:
+        raise AccountingUnreachable(f"slurmdbd did not answer sacct within {done.seconds:.0f} s.", hint=_HINT)
+    said = columns.message(done)
+    if (columns.silent(done) or _DATABASE in said) and _CONFIGURATION not in said:  # some end with 0 all the same
+        raise AccountingUnreachable(f"slurmdbd does not answer: {said}", hint=_HINT)
     columns.check(done)
-    if columns.silent(done):  # some versions end with 0 all the same
-        raise SlurmUnreachable(
-            f"The accounting does not answer: {columns.message(done)}", hint="Ask again in a minute."
-        )
+
+
+def parse(done: Completed) -> tuple[Job, ...]:
+    """Jobs with their steps, in sacct's order. Raises AccountingUnreachable and SlurmGarbled."""
+    check(done)
     rows = columns.table(done, _asked(done), _row)
     jobs: list[Job] = []
     steps: dict[JobId, list[Step]] = {}

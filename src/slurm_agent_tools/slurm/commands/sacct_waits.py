@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.job import PastWait
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.slurm.commands import columns
+from slurm_agent_tools.slurm.commands import columns, sacct
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import parse_job_id, parse_time, parse_tres, tres_memory
 
@@ -39,12 +38,8 @@ def wider(rows: int) -> int | None:
 
 
 def parse(done: Completed) -> tuple[tuple[PastWait, ...], frozenset[str]]:
-    """The waits of those that started, and whose jobs they were. Raises SlurmUnreachable and SlurmGarbled."""
-    columns.check(done)
-    if columns.silent(done):  # some versions end with 0 all the same
-        raise SlurmUnreachable(
-            f"The accounting does not answer: {columns.message(done)}", hint="Ask again in a minute."
-        )
+    """The waits of those that started, and whose jobs they were. Raises AccountingUnreachable and SlurmGarbled."""
+    sacct.check(done)
     rows = columns.table(done, COLUMNS, _row)
     return tuple(wait for _, wait in rows if wait is not None), frozenset(user for user, _ in rows)
 

@@ -101,6 +101,7 @@ async def test_daemons_that_are_away(slurm, client):
     with pytest.raises(SlurmUnreachable):
         await client.job(job, fresh=True)
     slurm.accounting_down(False)
+    await slurm.clock.advance(2)
     assert await state(client, job.base) == "COMPLETED"
 
 
