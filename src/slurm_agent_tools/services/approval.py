@@ -18,11 +18,12 @@ from typing import Literal
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.decision import Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.services import present, signature
+from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text.sanitize import visible
+from slurm_agent_tools.transport import signature
 
 Answer = Literal["yes", "no", "timeout", "cannot"]
 

@@ -93,7 +93,7 @@ async def _elsewhere(context: ClusterContext, view: JobView) -> GpuUse | None:
         return None
     if measured(parts).utilization is not None:
         return None
-    from slurm_agent_tools.services import gpu_metrics  # noqa: PLC0415 - few sites have one, and an HTTP client is large
+    from slurm_agent_tools.insights import gpu_metrics  # noqa: PLC0415 - few sites have one, and an HTTP client is large
 
     return await gpu_metrics.utilization(wanted, parts)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.services.scenes import NEEDS_A_PERSON, Scene
 
 from slurm_agent_tools.errors import InputError, SlurmRefused
-from slurm_agent_tools.services import signature
+from slurm_agent_tools.transport import signature
 
 REFUSED = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.insights.parts import NOON, job, step
 from tests.unit.services.metrics import prometheus, vector
 
-from slurm_agent_tools.services.gpu_metrics import utilization
+from slurm_agent_tools.insights.gpu_metrics import utilization
 from slurm_agent_tools.settings import GpuMetricsSettings
 from slurm_agent_tools.units import JobId
 

@@ -14,11 +14,11 @@ from typing import TextIO
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.errors import AgentToolsError, InputError
-from slurm_agent_tools.services import signature
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.context_registry import OpenedContexts
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport import signature
 
 DONE, BLOCKED = 0, 3
 
