@@ -17,8 +17,8 @@ from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.submission_answer import SubmitReply
+from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.policy.evaluate import format_refusal
-from slurm_agent_tools.scripts import sbatch_crosscheck
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.services import dispatch, recovery, submission_advice

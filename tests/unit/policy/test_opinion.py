@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.policy.sbatch_crosscheck import differences
 from slurm_agent_tools.scripts.directive_lines import read_directives, words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.sbatch_crosscheck import differences
 
 ASKED = {"test-only": "set", "verbose": "1"}
 
