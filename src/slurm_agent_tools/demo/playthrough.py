@@ -185,8 +185,7 @@ async def run_out(guest: DemoAgent) -> list[str]:
     guest.paper.step("Diagnose a job that ran out of memory")
     job_id = await _through(guest, "demo-big")
     diagnosis = (await guest.call("analyze_log", job_id=job_id))["diagnosis"]
-    guest.paper.say(diagnosis["explanation"])
-    guest.paper.say(f"{diagnosis['confidence']:.0%} sure. Proposed, never sent: {diagnosis['proposed_change']}")
+    guest.paper.say("{explanation} {confidence:.0%} sure. Proposed, not sent: {proposed_change}".format_map(diagnosis))
     guest.paper.check("the cause is memory", True, "memory" in diagnosis["category"])
     saved = await guest.call("save_result", name="too-big", status="failed", job_id=job_id)
     record = saved["failure_record"]
