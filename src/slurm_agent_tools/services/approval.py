@@ -51,39 +51,39 @@ class Grant:
     approval: Approval
 
 
-def plan_sha256(context: ClusterContext, case: SubmissionRequest) -> str:
-    """The hash of the exact plan that a judged case would carry out."""
+def plan_sha256(context: ClusterContext, request: SubmissionRequest) -> str:
+    """The hash of the exact plan that a judged request would carry out."""
     plan = {
         "owner": [context.owner.user, context.owner.project, context.owner.cluster],
-        "script": case.reading.sha256,
-        "path": case.reading.path,
-        "request": case.request_sha256,
-        "files": dict(case.reading.files),
-        "name": case.name,
-        "pinned": [pin.option for pin in case.pinned],
-        "numbers": present.resources(case.resources).model_dump(),
-        "rules": [rule.id for rule in case.verdict.rules if rule.outcome == "approve"],
-        "justification": case.ask.justification or case.request.justification,
+        "script": request.reading.sha256,
+        "path": request.reading.path,
+        "request": request.request_sha256,
+        "files": dict(request.reading.files),
+        "name": request.name,
+        "pinned": [pin.option for pin in request.pinned],
+        "numbers": present.resources(request.resources).model_dump(),
+        "rules": [rule.id for rule in request.verdict.rules if rule.outcome == "approve"],
+        "justification": request.arguments.justification or request.effective.justification,
         "policy": context.policy.sha256,
     }
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
-async def granted(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> Grant | None:
+async def granted(context: ClusterContext, request: SubmissionRequest, given: Grant | None) -> Grant | None:
     """A yes to this very plan that still counts: just given, or in the ledger. Signatures are verified here and now."""
-    wanted = plan_sha256(context, case)
+    wanted = plan_sha256(context, request)
     if given is not None:
         return given if given.sha256 == wanted else None
     for item in await context.db(context.store.approvals.open, context.owner, wanted):
-        shown = await _counts(context, item) if _shows(context, case, item) else None
+        shown = await _counts(context, item) if _shows(context, request, item) else None
         if shown is not None:
             return Grant(wanted, shown, item)
     return None
 
 
-def _shows(context: ClusterContext, case: SubmissionRequest, item: Approval) -> bool:
+def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) -> bool:
     """Whether the text that the person read was about this plan: what lies in the ledger is checked, not believed."""
-    return item.plan.startswith(_head(item) + _facts(context, case)) and item.plan.endswith(_script(case))
+    return item.plan.startswith(_head(item) + _facts(context, request)) and item.plan.endswith(_script(request))
 
 
 async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
@@ -100,9 +100,9 @@ async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
     return Consent(id=item.id, channel="signed", by=by, at=item.granted)
 
 
-async def question(context: ClusterContext, case: SubmissionRequest) -> Approval:
+async def question(context: ClusterContext, request: SubmissionRequest) -> Approval:
     """The question about this plan as it stands in the ledger; the same plan is asked about once at a time."""
-    wanted = plan_sha256(context, case)
+    wanted = plan_sha256(context, request)
     asked = [
         item for item in await context.db(context.store.approvals.open, context.owner, wanted) if item.granted is None
     ]
@@ -113,21 +113,21 @@ async def question(context: ClusterContext, case: SubmissionRequest) -> Approval
         id=secrets.token_hex(4),
         plan_sha256=wanted,
         plan="",
-        job_name=case.name,
+        job_name=request.name,
         created=now,
         updated=now,
         expires=(now + timedelta(seconds=context.policy.policy.approval_seconds)).replace(microsecond=0),
     )
-    item = replace(item, plan=_head(item) + _body(context, case))
+    item = replace(item, plan=_head(item) + _body(context, request))
     await context.db(context.store.approvals.ask, context.owner, item)
-    await log_decision(context, case, "asked", approval=item.id)
+    await log_decision(context, request, "asked", approval=item.id)
     return item
 
 
-async def declined(context: ClusterContext, case: SubmissionRequest) -> bool:
+async def declined(context: ClusterContext, request: SubmissionRequest) -> bool:
     """Whether a person said no to this plan lately; who said no is not asked again and again."""
     since = context.clock.now() - timedelta(seconds=context.policy.policy.approval_seconds)
-    return await context.db(context.store.approvals.declined, context.owner, plan_sha256(context, case), since)
+    return await context.db(context.store.approvals.declined, context.owner, plan_sha256(context, request), since)
 
 
 def later(context: ClusterContext, item: Approval) -> str | None:
@@ -136,7 +136,7 @@ def later(context: ClusterContext, item: Approval) -> str | None:
 
 
 async def consult(
-    context: ClusterContext, case: SubmissionRequest, item: Approval, ask: Consult | None
+    context: ClusterContext, request: SubmissionRequest, item: Approval, ask: Consult | None
 ) -> Grant | Answer:
     """Put the question to the person at the client; a yes in time comes back as a grant."""
     if ask is None or "elicitation" not in context.policy.policy.approval_channels:
@@ -147,12 +147,12 @@ async def consult(
     now = context.clock.now()
     answer = "timeout" if now >= item.expires else answer
     event = {"yes": "approved", "no": "declined", "timeout": "unanswered"}[answer]
-    await log_decision(context, case, event, approval=item.id, channel="elicitation")
+    await log_decision(context, request, event, approval=item.id, channel="elicitation")
     if answer == "no":
         await context.db(context.store.approvals.update, item, declined=now, channel="elicitation")
     if answer != "yes":
         return answer
-    shown = Consent(id=item.id, channel="elicitation", by=f"the person at {case.caller.client}", at=now)
+    shown = Consent(id=item.id, channel="elicitation", by=f"the person at {request.caller.client}", at=now)
     return Grant(item.plan_sha256, shown, item)
 
 
@@ -162,25 +162,25 @@ def _head(item: Approval) -> str:
     return f"slurm-agent-tools approval\nid: {item.id}\nplan: {item.plan_sha256}\nexpires: {expires}\n"
 
 
-def _body(context: ClusterContext, case: SubmissionRequest) -> str:
+def _body(context: ClusterContext, request: SubmissionRequest) -> str:
     """What is asked: the facts of the plan, then why a person is asked and by whom, then the script."""
-    told = [f"  {rule.id}: {rule.message}" for rule in case.verdict.rules if rule.outcome == "approve"]
-    asked = f"asked by: {case.caller.client} {case.caller.version} ({case.caller.face})"
-    return "".join([_facts(context, case), _lines(["needs a person because:", *told, asked]), _script(case)])
+    told = [f"  {rule.id}: {rule.message}" for rule in request.verdict.rules if rule.outcome == "approve"]
+    asked = f"asked by: {request.caller.client} {request.caller.version} ({request.caller.face})"
+    return "".join([_facts(context, request), _lines(["needs a person because:", *told, asked]), _script(request)])
 
 
-def _facts(context: ClusterContext, case: SubmissionRequest) -> str:
+def _facts(context: ClusterContext, request: SubmissionRequest) -> str:
     """What would run, the same for the same plan whenever it is asked."""
     return _lines(
         [
             f"user: {context.owner.user}   project: {context.project}",
-            f"script: {case.reading.path}   sha256: {case.reading.sha256}",
-            f"job name: {case.name}",
-            f"arguments: {json.dumps(list(case.ask.args or ()))}",
-            f"options: {' '.join([*case.options, *(pin.option for pin in case.pinned)]) or 'none'}",
-            f"effective request: {_numbers(present.resources(case.resources))}",
-            f"reason given: {case.ask.justification or case.request.justification or 'none'}",
-            *(f"also runs: {path}   sha256: {sha}" for path, sha in sorted(case.reading.files.items())),
+            f"script: {request.reading.path}   sha256: {request.reading.sha256}",
+            f"job name: {request.name}",
+            f"arguments: {json.dumps(list(request.arguments.args or ()))}",
+            f"options: {' '.join([*request.options, *(pin.option for pin in request.pinned)]) or 'none'}",
+            f"effective request: {_numbers(present.resources(request.resources))}",
+            f"reason given: {request.arguments.justification or request.effective.justification or 'none'}",
+            *(f"also runs: {path}   sha256: {sha}" for path, sha in sorted(request.reading.files.items())),
         ]
     )
 
@@ -198,11 +198,11 @@ def _numbers(shown: ResourcesShown) -> str:
     return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
 
 
-def _script(case: SubmissionRequest) -> str:
-    text = visible(case.data.decode("utf-8", "backslashreplace"))
+def _script(request: SubmissionRequest) -> str:
+    text = visible(request.data.decode("utf-8", "backslashreplace"))
     lines = text.splitlines()
     if len(text) > _WHOLE:
         left = len(lines) - _HEAD - _TAIL
-        gap = f"... {left} lines are left out here: read {case.reading.path} itself ..."
+        gap = f"... {left} lines are left out here: read {request.reading.path} itself ..."
         lines = [line[:400] for line in [*lines[:_HEAD], gap, *lines[-_TAIL:]]]
     return "\n".join(["--- the script ---", *lines, "--- end of the script ---", ""])

@@ -19,64 +19,68 @@ from slurm_agent_tools.store.submissions import Decided, Submission
 from slurm_agent_tools.units import JobId
 
 
-def options(case: SubmissionRequest) -> list[str]:
+def options(request: SubmissionRequest) -> list[str]:
     """sbatch's options: what the guard always sets, what was asked, what was pinned."""
-    always = ["--hold", "--ignore-pbs", "--no-requeue", f"--job-name={case.name}"]
-    if case.request.export is None:
+    always = ["--hold", "--ignore-pbs", "--no-requeue", f"--job-name={request.name}"]
+    if request.effective.export is None:
         always.append("--export=ALL")  # all of an environment that holds the policy's variables only
-    asked = [option for option in case.options if not option.startswith("--job-name=")]
-    return [*always, *asked, *(pin.option for pin in case.pinned)]
+    asked = [option for option in request.options if not option.startswith("--job-name=")]
+    return [*always, *asked, *(pin.option for pin in request.pinned)]
 
 
 def job_environment(context: ClusterContext) -> dict[str, str]:
     """The variables that pass to a job: those that the policy lists, nothing else."""
-    found = context.environment.environ
-    return {name: found[name] for name in context.policy.policy.pass_environment if name in found}
+    environment = context.environment.environ
+    return {name: environment[name] for name in context.policy.policy.pass_environment if name in environment}
 
 
-async def trial(context: ClusterContext, case: SubmissionRequest) -> TestOnly:
+async def trial(context: ClusterContext, request: SubmissionRequest) -> TestOnly:
     """Slurm's own opinion of the request, before anything is sent."""
     return await context.slurm.test_only(
-        options(case), case.data, case.ask.args or (), cwd=context.there.root, env=job_environment(context)
+        options(request),
+        request.data,
+        request.arguments.args or (),
+        cwd=context.there.root,
+        env=job_environment(context),
     )
 
 
-async def send(context: ClusterContext, case: SubmissionRequest) -> SubmitReply | None:
+async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitReply | None:
     """Submit held and go on with it. SlurmUnreachable only when surely nothing was sent.
 
     None where somebody else used the person's yes meanwhile: it is used up with the intent, in one act.
     """
     now = context.clock.now()
     submission = Submission(
-        token=f"{SUBMISSION_PREFIX}{new_id()}", idempotency_key=case.key, phase="intent", created=now, updated=now,
-        script_path=case.reading.path, script_sha256=case.reading.sha256, request_sha256=case.request_sha256,
-        job_name=case.name, slots=case.resources.array_concurrency or 1, decision_id=case.verdict.id,
-        run_id=case.ask.run_id, requested=case.resources, files=case.reading.files,
-        approval_id=None if case.verdict.approval is None else case.verdict.approval.id,
-        estimated_start=None if case.advised is None else case.advised.estimated_start,
+        token=f"{SUBMISSION_PREFIX}{new_id()}", idempotency_key=request.key, phase="intent", created=now, updated=now,
+        script_path=request.reading.path, script_sha256=request.reading.sha256, request_sha256=request.request_sha256,
+        job_name=request.name, slots=request.resources.array_concurrency or 1, decision_id=request.verdict.id,
+        run_id=request.arguments.run_id, requested=request.resources, files=request.reading.files,
+        approval_id=None if request.verdict.approval is None else request.verdict.approval.id,
+        estimated_start=None if request.advised is None else request.advised.estimated_start,
     )  # fmt: skip
-    await _log_folders(context, case)
-    if not await context.db(context.store.add, context.owner, submission, Decided(case.verdict, case.advised)):
+    await _log_folders(context, request)
+    if not await context.db(context.store.add, context.owner, submission, Decided(request.verdict, request.advised)):
         return None
     try:
         sent = await context.slurm.submit(
-            [*options(case), f"--comment={comment_for(submission.token, submission.run_id)}"],
-            case.data, case.ask.args or (),
+            [*options(request), f"--comment={comment_for(submission.token, submission.run_id)}"],
+            request.data, request.arguments.args or (),
             cwd=context.there.root, env=job_environment(context),
         )  # fmt: skip
     except SlurmUncertain as error:
-        return await _uncertain(context, case, submission, error)
+        return await _uncertain(context, request, submission, error)
     except SlurmError as error:
-        found = await _queued(context, submission) if isinstance(error, SlurmRefused) else None
-        if found is None:
-            await _given_up(context, case, submission, error)
+        job = await _queued(context, submission) if isinstance(error, SlurmRefused) else None
+        if job is None:
+            await _given_up(context, request, submission, error)
             raise
-        number = found.job_id.base  # a site's own sbatch can fail after the real one was done
+        number = job.job_id.base  # a site's own sbatch can fail after the real one was done
     else:
         number = sent.job_id
-    with taken(case, f"Slurm took {case.name} as job {number}"):
+    with taken(request, f"Slurm took {request.name} as job {number}"):
         submission = await context.db(context.store.update, submission, phase="held", job_id=number)
-        return await proceed(context, case, submission)
+        return await proceed(context, request, submission)
 
 
 async def _queued(context: ClusterContext, submission: Submission) -> Job | None:
@@ -87,27 +91,27 @@ async def _queued(context: ClusterContext, submission: Submission) -> Job | None
 
 
 async def _given_up(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: SlurmError
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, error: SlurmError
 ) -> None:
     phase = "refused" if isinstance(error, SlurmRefused) else "lost"
     await context.db(context.store.update, submission, phase=phase)
-    await log_decision(context, case, phase, token=submission.token, error=error.message)
+    await log_decision(context, request, phase, token=submission.token, error=error.message)
 
 
 @contextmanager
-def taken(case: SubmissionRequest, what: str) -> Iterator[None]:
+def taken(request: SubmissionRequest, what: str) -> Iterator[None]:
     """A ledger that fails from here on leaves a job behind: the error says so, and how to go on with it."""
     try:
         yield
     except StorageError as error:
-        hint = f"{error.hint} Then call again with idempotency_key {case.key}: it goes on with that job."
+        hint = f"{error.hint} Then call again with idempotency_key {request.key}: it goes on with that job."
         raise StorageError(f"{what}, but {error.message}", hint=hint) from error
 
 
-async def _log_folders(context: ClusterContext, case: SubmissionRequest) -> None:
+async def _log_folders(context: ClusterContext, request: SubmissionRequest) -> None:
     """Make the folders of the job's logs inside the project: without them Slurm fails a job and leaves no trace."""
-    start = posixpath.join(context.there.root, case.request.chdir or "")
-    for path in (case.request.output, case.request.error):
+    start = posixpath.join(context.there.root, request.effective.chdir or "")
+    for path in (request.effective.output, request.effective.error):
         folder = posixpath.dirname(path or "")
         if folder and "%" not in folder and "\\" not in folder:
             real = await context.there.files.real_path(posixpath.join(start, folder))
@@ -115,52 +119,52 @@ async def _log_folders(context: ClusterContext, case: SubmissionRequest) -> None
                 await context.there.files.make_folder(real)
 
 
-async def proceed(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+async def proceed(context: ClusterContext, request: SubmissionRequest, submission: Submission) -> SubmitReply:
     """Compare the held job with what was allowed, release it, answer. A loss on the way is `unconfirmed`."""
     job_id = JobId(submission.job_id or 0)
     try:
         granted = await context.slurm.held(job_id)
         if token_in(granted.comment) != submission.token:
-            return await _another(context, case, submission)
-        differences = verification.differences(context, case, granted, await context.slurm.batch_script(job_id))
-        if submission.approval_id is None and _capped(case):
+            return await _another(context, request, submission)
+        differences = verification.differences(context, request, granted, await context.slurm.batch_script(job_id))
+        if submission.approval_id is None and _capped(request):
             differences += await snapshot.reasons_crowded(context, job_id)
         if differences:
-            return await _withdraw(context, case, submission, differences)
+            return await _withdraw(context, request, submission, differences)
         await context.slurm.release(job_id)
     except SlurmRefused as error:
-        return await _withdraw(context, case, submission, [error.message])
+        return await _withdraw(context, request, submission, [error.message])
     except UnknownJob as error:
-        return await _gone(context, case, submission, error)
+        return await _gone(context, request, submission, error)
     except SlurmError as error:
-        return await unconfirmed(context, case, submission, error.message)
-    return await _released(context, case, submission, granted)
+        return await unconfirmed(context, request, submission, error.message)
+    return await _released(context, request, submission, granted)
 
 
-async def _another(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+async def _another(context: ClusterContext, request: SubmissionRequest, submission: Submission) -> SubmitReply:
     """The number that sbatch gave is not that of the job with the token: that job is left as it is.
 
     The one with the token is gone on with, where the queue shows it.
     """
-    wrong, found = submission.job_id, await _queued(context, submission)
-    if found is not None and found.job_id.base != wrong:
-        known = await context.db(context.store.update, submission, phase="held", job_id=found.job_id.base)
-        return await proceed(context, case, known)
+    wrong_id, job = submission.job_id, await _queued(context, submission)
+    if job is not None and job.job_id.base != wrong_id:
+        known = await context.db(context.store.update, submission, phase="held", job_id=job.job_id.base)
+        return await proceed(context, request, known)
     known = await context.db(context.store.update, submission, phase="unconfirmed", job_id=None)
-    reason = f"sbatch named job {wrong}, which does not have the token of this submission; it was left as it is."
-    return await unconfirmed(context, case, known, reason)
+    reason = f"sbatch named job {wrong_id}, which does not have the token of this submission; it was left as it is."
+    return await unconfirmed(context, request, known, reason)
 
 
 async def _released(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, granted: Job | None
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, granted: Job | None
 ) -> SubmitReply:
     """The answer for a job that Slurm may run. It counts once it is in the ledger, so the log comes first."""
-    await log_decision(context, case, "submitted", token=submission.token, job_id=submission.job_id)
+    await log_decision(context, request, "submitted", token=submission.token, job_id=submission.job_id)
     known: dict[str, object] = {"phase": "released", "released": context.clock.now()}
     if granted is not None:
         known |= {"granted": granted.resources, "stdout": granted.stdout, "stderr": granted.stderr}
     submission = await context.db(context.store.update, submission, **known)
-    return answer(submission, Decided(case.verdict, case.advised))
+    return answer(submission, Decided(request.verdict, request.advised))
 
 
 def answer(run: Submission, decided: Decided) -> SubmitReply:
@@ -185,24 +189,24 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
     )
 
 
-def _capped(case: SubmissionRequest) -> bool:
+def _capped(request: SubmissionRequest) -> bool:
     """Whether the limit of concurrent jobs counts for this job: the policy's level did not let it go beyond."""
-    (rule,) = (rule for rule in case.verdict.rules if rule.id == "concurrent-jobs")
+    (rule,) = (rule for rule in request.verdict.rules if rule.id == "concurrent-jobs")
     beyond = isinstance(rule.observed, int) and isinstance(rule.limit, int) and rule.observed > rule.limit
     return rule.outcome == "not_evaluated" or (rule.outcome == "pass" and not beyond)
 
 
-async def report(context: ClusterContext, case: SubmissionRequest, submission: Submission) -> SubmitReply:
+async def report(context: ClusterContext, request: SubmissionRequest, submission: Submission) -> SubmitReply:
     """The answer for a job that an earlier call released before its answer was lost."""
     try:
         granted = await context.slurm.held(JobId(submission.job_id or 0))
     except (SlurmError, UnknownJob):  # over and forgotten by the controller: the job id is what matters
         granted = None
-    return await _released(context, case, submission, granted)
+    return await _released(context, request, submission, granted)
 
 
 async def _withdraw(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, differences: list[str]
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, differences: list[str]
 ) -> SubmitReply:
     """Slurm made something else of it than was checked: it never runs."""
     from slurm_agent_tools.services import jobs  # noqa: PLC0415 - a job that is released needs nothing of it
@@ -210,52 +214,56 @@ async def _withdraw(
     try:
         await jobs.cancel(context, JobId(submission.job_id or 0))
     except SlurmError as error:
-        return await unconfirmed(context, case, submission, f"{'; '.join(differences)}; cancelling it: {error.message}")
+        return await unconfirmed(
+            context, request, submission, f"{'; '.join(differences)}; cancelling it: {error.message}"
+        )
     await context.db(context.store.update, submission, phase="cancelled")
     await log_decision(
-        context, case, "withdrawn", token=submission.token, job_id=submission.job_id, differences=differences
+        context, request, "withdrawn", token=submission.token, job_id=submission.job_id, differences=differences
     )
     reason = f"Slurm would not grant what was checked, so the held job was cancelled: {'; '.join(differences)}"
-    return blocked(context, case, "policy", human=False, reason=reason)
+    return blocked(context, request, "policy", human=False, reason=reason)
 
 
 async def _gone(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: UnknownJob
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, error: UnknownJob
 ) -> SubmitReply:
     """The held job vanished before it was released: it never ran, and the caller decides whether to send it again."""
     if await _queued(context, submission) is not None:
-        return await _another(context, case, submission)
+        return await _another(context, request, submission)
     await context.db(context.store.update, submission, phase="cancelled")
-    await log_decision(context, case, "vanished", token=submission.token, job_id=submission.job_id, error=error.message)
+    await log_decision(
+        context, request, "vanished", token=submission.token, job_id=submission.job_id, error=error.message
+    )
     raise SlurmRefused(
-        f"Slurm took {case.name} as job {submission.job_id} and forgot it before it was released; it did not run",
+        f"Slurm took {request.name} as job {submission.job_id} and forgot it before it was released; it did not run",
         hint="Look at get_status, then call again.",
     ) from error
 
 
 async def _uncertain(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, error: SlurmUncertain
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, error: SlurmUncertain
 ) -> SubmitReply:
-    with taken(case, f"Slurm may have taken {case.name}"):
+    with taken(request, f"Slurm may have taken {request.name}"):
         submission = await context.db(context.store.update, submission, phase="unconfirmed")
         try:
-            found = await context.slurm.find_token(submission.token)
+            job = await context.slurm.find_token(submission.token)
         except SlurmError:
-            found = None
-        if found is None:
-            return await unconfirmed(context, case, submission, error.message)
-    with taken(case, f"Slurm took {case.name} as job {found.job_id.base}"):
-        submission = await context.db(context.store.update, submission, phase="held", job_id=found.job_id.base)
-        return await proceed(context, case, submission)
+            job = None
+        if job is None:
+            return await unconfirmed(context, request, submission, error.message)
+    with taken(request, f"Slurm took {request.name} as job {job.job_id.base}"):
+        submission = await context.db(context.store.update, submission, phase="held", job_id=job.job_id.base)
+        return await proceed(context, request, submission)
 
 
 async def unconfirmed(
-    context: ClusterContext, case: SubmissionRequest, submission: Submission, reason: str
+    context: ClusterContext, request: SubmissionRequest, submission: Submission, reason: str
 ) -> SubmitReply:
     """sbatch or what followed may have been carried out: the same key finds out before anything is sent again."""
-    await log_decision(context, case, "unconfirmed", token=submission.token, job_id=submission.job_id, error=reason)
-    summary = f"Slurm may have accepted {case.name}; call again with idempotency_key {case.key}. {reason}"
-    return reply(context, case, "unconfirmed", summary).model_copy(
+    await log_decision(context, request, "unconfirmed", token=submission.token, job_id=submission.job_id, error=reason)
+    summary = f"Slurm may have accepted {request.name}; call again with idempotency_key {request.key}. {reason}"
+    return reply(context, request, "unconfirmed", summary).model_copy(
         update={
             "reason": reason,
             "token": submission.token,

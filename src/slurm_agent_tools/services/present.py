@@ -52,10 +52,10 @@ def brief_job(record: Job, *, managed: bool | None = None) -> BriefShown:
 
 
 def part(record: Job, whole: JobShown, *, why: str | None = None) -> BriefShown:
-    """A task or component of a job that is shown with it: what both share is told once."""
-    told = dict(job(record, managed=whole.managed, why=why))
+    """A task or component of a job that is shown with it: what both share is shown once."""
+    shown = dict(job(record, managed=whole.managed, why=why))
     return BriefShown(
-        **{name: told[name] for name in told if name not in _SHARED or told[name] != getattr(whole, name)}
+        **{name: shown[name] for name in shown if name not in _SHARED or shown[name] != getattr(whole, name)}
     )
 
 
@@ -88,8 +88,8 @@ def brief(record: Resources) -> str:
     said = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts if number]
     said += [human_memory(record.memory_bytes)] if record.memory_bytes else []
     said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
-    place = f" to {record.partition}" if record.partition else ""
-    return f"{place}{': ' if said else ''}{', '.join(said)}"
+    destination = f" to {record.partition}" if record.partition else ""
+    return f"{destination}{': ' if said else ''}{', '.join(said)}"
 
 
 def advice(advised: Advised) -> dict[str, object]:

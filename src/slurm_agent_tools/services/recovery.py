@@ -37,17 +37,17 @@ _MARGIN = timedelta(minutes=10)  # between our clock and the accounting's
 _BUSY = timedelta(seconds=30)  # a step of a submission that goes on takes no longer
 
 
-async def earlier(context: ClusterContext, case: SubmissionRequest) -> Submission | None:
+async def earlier(context: ClusterContext, request: SubmissionRequest) -> Submission | None:
     """What this call repeats: by its key, or without one the same request whose caller never got its answer."""
-    if case.key_given:
-        return await context.db(context.store.by_key, context.owner, case.key)
+    if request.key_given:
+        return await context.db(context.store.by_key, context.owner, request.key)
     now = context.clock.now()
     return await context.db(
-        context.store.undelivered, context.owner, case.request_sha256, since=now - AGAIN, begun=now - EXPIRY
+        context.store.undelivered, context.owner, request.request_sha256, since=now - AGAIN, begun=now - EXPIRY
     )
 
 
-async def answer(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+async def answer(context: ClusterContext, request: SubmissionRequest, before: Submission) -> SubmitReply | None:
     """The answer to a repeated call: the first one, or the next step of what was begun. None: send it (again)."""
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
@@ -58,49 +58,49 @@ async def answer(context: ClusterContext, case: SubmissionRequest, before: Submi
         raise StorageError("the ledger does not hold what was decided on this request", hint="Use a new key.")
     if before.phase == "released" and before.released is not None:
         return dispatch.answer(before, decided)
-    case = case.as_decided(decided.decision, decided.advised)
+    request = request.as_decided(decided.decision, decided.advised)
     try:
         found = await find(context, before)
     except SlurmError as error:
-        return await dispatch.unconfirmed(context, case, before, error.message)
-    return await (_go_on(context, case, before, found) if found else _missing(context, case, before))
+        return await dispatch.unconfirmed(context, request, before, error.message)
+    return await (_go_on(context, request, before, found) if found else _missing(context, request, before))
 
 
-async def _missing(context: ClusterContext, case: SubmissionRequest, before: Submission) -> SubmitReply | None:
+async def _missing(context: ClusterContext, request: SubmissionRequest, before: Submission) -> SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     if before.job_id is not None:  # Slurm took it and has forgotten it: it is over, and not sent again
-        return await dispatch.report(context, case, before)
+        return await dispatch.report(context, request, before)
     if context.clock.now() - before.updated < GRACE:
-        return await dispatch.unconfirmed(context, case, before, "Slurm does not show the job yet.")
+        return await dispatch.unconfirmed(context, request, before, "Slurm does not show the job yet.")
     if await context.db(context.store.advance, before, phase="lost") is None:
-        return await dispatch.unconfirmed(context, case, before, "Another process goes on with it just now.")
+        return await dispatch.unconfirmed(context, request, before, "Another process goes on with it just now.")
     if before.approval_id is not None:
         await context.db(context.store.approvals.give_back, before.approval_id)
     return None
 
 
 async def _go_on(
-    context: ClusterContext, case: SubmissionRequest, before: Submission, found: Sequence[Job]
+    context: ClusterContext, request: SubmissionRequest, before: Submission, found: Sequence[Job]
 ) -> SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
     phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again
     number = found[0].job_id.base
-    with dispatch.taken(case, f"Slurm has {case.name} as job {number}"):
+    with dispatch.taken(request, f"Slurm has {request.name} as job {number}"):
         known = await context.db(context.store.update, before, phase=phase, job_id=number)
         if phase == "cancelled":
             return None
-        return await (dispatch.proceed if phase == "held" else dispatch.report)(context, case, known)
+        return await (dispatch.proceed if phase == "held" else dispatch.report)(context, request, known)
 
 
 async def notice(context: ClusterContext, seen: Sequence[Job]) -> None:
     """Complete the records of submissions whose jobs are among these. Changes no job."""
     mine = context.slurm.mine(seen)
     for item in await context.db(context.store.open_submissions, context.owner):
-        found = _match(item, mine)
-        if _sure(found):
-            await _record(context, item, found)
+        jobs = _match(item, mine)
+        if _sure(jobs):
+            await _record(context, item, jobs)
 
 
 async def complete(context: ClusterContext, queue: Sequence[Job]) -> list[Alert]:

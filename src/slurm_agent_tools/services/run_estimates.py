@@ -30,30 +30,30 @@ class _Wait:
 
 
 def estimate(
-    case: SubmissionRequest, past: PastWaits, known: list[JobRecord], begins: int | None, awaits: str | None
+    request: SubmissionRequest, past: PastWaits, known: list[JobRecord], begins: int | None, awaits: str | None
 ) -> Advised:
     """What these jobs tell. `begins`: Slurm's estimate in seconds, `awaits`: what it waits for, as a sentence."""
-    runs = size_from_runs(known, case.resources, _pinned(case))
-    wait = _wait(past, case, begins)
+    runs = size_from_runs(known, request.resources, _pinned(request))
+    wait = _wait(past, request, begins)
     return Advised(
         expected_wait=_expected(wait),
         sizing=_sizing(runs) if runs.basis or runs.warnings or runs.recommended else None,
-        budget=_budget(case, wait, runs, awaits),
+        budget=_budget(request, wait, runs, awaits),
         awaits=awaits,
     )
 
 
-def _pinned(case: SubmissionRequest) -> frozenset[str]:
+def _pinned(request: SubmissionRequest) -> frozenset[str]:
     """Figures that the guard wrote: nobody asked for them."""
     signs = {"--mem": "memory", "--time": "time", "--cpus": "cpus"}
-    return frozenset(what for pin in case.pinned for sign, what in signs.items() if pin.option.startswith(sign))
+    return frozenset(what for pin in request.pinned for sign, what in signs.items() if pin.option.startswith(sign))
 
 
 # --- the wait ------------------------------------------------------------------------------------------------------
 
 
-def _wait(past: PastWaits, case: SubmissionRequest, slurm: int | None) -> _Wait:
-    measured = measured_waits.measure_waits(measured_waits.same_shape(past.waits, case.resources))
+def _wait(past: PastWaits, request: SubmissionRequest, slurm: int | None) -> _Wait:
+    measured = measured_waits.measure_waits(measured_waits.same_shape(past.waits, request.resources))
     return _Wait(slurm, measured, past.note or _rests_on(past, measured))
 
 
@@ -103,12 +103,12 @@ def _figure(figure: SizingFigure) -> SizeFigure:
 # --- the time ------------------------------------------------------------------------------------------------------
 
 
-def _budget(case: SubmissionRequest, wait: _Wait, runs: JobSizing, awaits: str | None) -> Budget | None:
-    if case.ask.time_budget is None:
+def _budget(request: SubmissionRequest, wait: _Wait, runs: JobSizing, awaits: str | None) -> Budget | None:
+    if request.arguments.time_budget is None:
         return None
-    wanted = budget_seconds(case.ask.time_budget)
+    wanted = budget_seconds(request.arguments.time_budget)
     used = runs.time.used if runs.enough else None
-    limit = case.resources.time_limit_seconds
+    limit = request.resources.time_limit_seconds
     waits_for = measured_waits.wait_seconds(wait.slurm, wait.measured.p95, wait.measured.jobs)
     if awaits is not None:
         waits_for = None, f"{awaits[:1].lower()}{awaits[1:].rstrip('.')}"

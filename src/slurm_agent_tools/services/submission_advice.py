@@ -66,25 +66,25 @@ _AT_ONCE = 10  # seconds: until then the scheduler has looked
 
 
 async def give(
-    context: ClusterContext, case: SubmissionRequest, trial: TestOnly, *, ask: bool = True
+    context: ClusterContext, request: SubmissionRequest, trial: TestOnly, *, ask: bool = True
 ) -> SubmissionRequest:
-    """The case with all that is known of its wait, its size and its time.
+    """The request with all that is known of its wait, its size and its time.
 
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
-    known = await records(context, case.name, case.reading.sha256, ask=ask)
-    awaits = await awaited_jobs(context, case.request.dependency) if case.request.dependency else None
+    known = await records(context, request.name, request.reading.sha256, ask=ask)
+    awaits = await awaited_jobs(context, request.effective.dependency) if request.effective.dependency else None
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.lookback.kept:
         from slurm_agent_tools.services import queue_history, run_estimates  # noqa: PLC0415 - loaded where there is something to tell
 
         past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)
-        advised = run_estimates.estimate(case, past, known, begins, awaits)
+        advised = run_estimates.estimate(request, past, known, begins, awaits)
     else:
         note = f"The accounting was not asked: {_ASKS}."
         advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)
-    return replace(case, advised=advised.model_copy(update={"estimated_start": start}))
+    return replace(request, advised=advised.model_copy(update={"estimated_start": start}))
 
 
 async def records(
@@ -97,12 +97,12 @@ async def records(
         if sha256 is None
         else await context.db(context.store.history, context.owner, script_sha256=sha256, limit=_RUNS)
     )
-    kept = {record.job_id: record for record in [*named, *same]}
+    remembered = {record.job_id: record for record in [*named, *same]}
     if not ask:
-        return sorted(kept.values(), key=lambda record: (record.submitted, record.job_id), reverse=True)
+        return sorted(remembered.values(), key=lambda record: (record.submitted, record.job_id), reverse=True)
     from slurm_agent_tools.services.accounting_history import is_answered  # noqa: PLC0415 - few calls ask for it
 
-    return merged(kept.values(), await is_answered(context, name))
+    return merged(remembered.values(), await is_answered(context, name))
 
 
 def starts(wait: ExpectedWait | None) -> str:

@@ -27,7 +27,7 @@ from slurm_agent_tools.units import parse_array, parse_time_limit
 class SubmissionRequest:
     """One request on its way through the guard. `options` go on sbatch's command line before the pins."""
 
-    ask: SubmitJob
+    arguments: SubmitJob
     caller: Caller
     reading: ScriptReading
     data: bytes
@@ -35,7 +35,7 @@ class SubmissionRequest:
     key: str
     key_given: bool
     pinned: tuple[Pin, ...] = ()
-    request: JobRequest = JobRequest()
+    effective: JobRequest = JobRequest()
     resources: Resources = Resources()
     decision: Decision | None = None
     advised: Advised | None = None  # what is known of its wait, size and time
@@ -44,139 +44,146 @@ class SubmissionRequest:
     @property
     def name(self) -> str:
         """The job's name: as asked, as in the script, or the script's file name (sbatch's own default)."""
-        return self.ask.job_name or self.request.name or self.reading.path.rsplit("/", 1)[-1]
+        return self.arguments.job_name or self.effective.name or self.reading.path.rsplit("/", 1)[-1]
 
     @property
     def request_sha256(self) -> str:
         """The same script with the same arguments and options has the same hash."""
-        priority = [self.ask.priority] if self.ask.priority in {"low", "high"} else []
-        parts = [self.reading.sha256, *self.options, *priority, "--", *(self.ask.args or ())]
+        priority = [self.arguments.priority] if self.arguments.priority in {"low", "high"} else []
+        parts = [self.reading.sha256, *self.options, *priority, "--", *(self.arguments.args or ())]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     def as_decided(self, decision: Decision, advised: Advised | None = None) -> SubmissionRequest:
         """The same with what was decided on it."""
         return replace(
-            self, decision=decision, pinned=decision.pinned, request=decision.request, resources=decision.resources,
+            self, decision=decision, pinned=decision.pinned, effective=decision.request, resources=decision.resources,
             advised=advised or self.advised,
         )  # fmt: skip
 
     @property
     def verdict(self) -> Decision:
-        """The decision; only asked for after the case was judged."""
+        """The decision; only asked for after the request was judged."""
         if self.decision is None:
-            raise RuntimeError("the case was not judged")
+            raise RuntimeError("the request was not judged")
         return self.decision
 
 
-async def open_request(context: ClusterContext, ask: SubmitJob, caller: Caller) -> SubmissionRequest:
+async def open_request(context: ClusterContext, arguments: SubmitJob, caller: Caller) -> SubmissionRequest:
     """Read and check everything that the caller named. Raises InputError."""
-    if ask.priority is not None:
-        offered(ask.priority, context.policy.policy)
+    if arguments.priority is not None:
+        offered(arguments.priority, context.policy.policy)
     limit = context.policy.policy.sizes.script_bytes
-    project_files = await project_paths.either(context, "script", ask.script)
-    real, data = await project_paths.read_script(project_files, "script", ask.script, limit=limit)
-    arguments = _arguments(ask)
+    project_files = await project_paths.either(context, "script", arguments.script)
+    real, data = await project_paths.read_script(project_files, "script", arguments.script, limit=limit)
+    options = _sbatch_options(arguments)
     reading, away = await read(
-        context, data, project_paths.relative(project_files, real), arguments=arguments, args=ask.args or ()
+        context, data, project_paths.relative(project_files, real), arguments=options, args=arguments.args or ()
     )
     key = (
-        project_paths.check_text("idempotency_key", ask.idempotency_key, limit=200) if ask.idempotency_key else new_id()
+        project_paths.check_text("idempotency_key", arguments.idempotency_key, limit=200)
+        if arguments.idempotency_key
+        else new_id()
     )
     return SubmissionRequest(
-        ask, caller, reading, data,
-        options=tuple(f"--{name}={value}" for name, value in arguments.items()),
-        key=key, key_given=ask.idempotency_key is not None, request=reading.request, away=away,
+        arguments, caller, reading, data,
+        options=tuple(f"--{name}={value}" for name, value in options.items()),
+        key=key, key_given=arguments.idempotency_key is not None, effective=reading.request, away=away,
     )  # fmt: skip
 
 
-def _arguments(ask: SubmitJob) -> dict[str, str]:
+def _sbatch_options(arguments: SubmitJob) -> dict[str, str]:
     """Checked options for sbatch's command line, each from a named field."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for field, option in (
         ("job_name", "job-name"), ("partition", "partition"), ("time_limit", "time"),
         ("dependency", "dependency"), ("array", "array"),
     ):  # fmt: skip
-        value: str | None = getattr(ask, field)
+        value: str | None = getattr(arguments, field)
         if value is not None:
-            found[option] = project_paths.check_text(field, value, limit=200)
+            options[option] = project_paths.check_text(field, value, limit=200)
     for field, option, parse in (("time_limit", "time", parse_time_limit), ("array", "array", parse_array)):
         try:
-            parse(found[option]) if option in found else None
+            parse(options[option]) if option in options else None
         except ValueError as error:
-            raise InputError(field, found[option], str(error)) from error
-    for index, word in enumerate(ask.args or ()):
+            raise InputError(field, options[option], str(error)) from error
+    for index, word in enumerate(arguments.args or ()):
         if "\0" in word:
             raise InputError(f"args[{index}]", word, "contains a NUL byte", hint="Remove it.")
-    if ask.run_id is not None and not is_plain_run_id(ask.run_id):
+    if arguments.run_id is not None and not is_plain_run_id(arguments.run_id):
         hint = f"Use letters, digits and ._:@/+- only, at most {LONGEST_RUN_ID}."
-        raise InputError("run_id", ask.run_id, "does not go into the job's comment as it is", hint=hint)
-    if ask.time_budget is not None:
+        raise InputError("run_id", arguments.run_id, "does not go into the job's comment as it is", hint=hint)
+    if arguments.time_budget is not None:
         from slurm_agent_tools.insights.script_size import budget_seconds  # noqa: PLC0415 - few calls have one
 
-        budget_seconds(ask.time_budget)
-    return found
+        budget_seconds(arguments.time_budget)
+    return options
 
 
 async def judge(
     context: ClusterContext,
-    case: SubmissionRequest,
+    request: SubmissionRequest,
     known: LiveFacts | None,
     *,
     partitions: Mapping[str, Partition] | None = None,
     grant: Consent | None = None,
 ) -> SubmissionRequest:
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
-    evaluation = context_of(context, case, live=known, partitions=partitions, grant=grant, decision_id=new_id())
-    judged = case.as_decided(evaluate(case.reading, evaluation))
+    evaluation = context_of(context, request, live=known, partitions=partitions, grant=grant, decision_id=new_id())
+    judged = request.as_decided(evaluate(request.reading, evaluation))
     await log_decision(context, judged, "decided")
     return judged
 
 
-def context_of(context: ClusterContext, case: SubmissionRequest, **facts: Any) -> EvaluationContext:
-    """What a decision on this case rests on, with facts of the moment."""
+def context_of(context: ClusterContext, request: SubmissionRequest, **facts: Any) -> EvaluationContext:
+    """What a decision on this request rests on, with facts of the moment."""
     return EvaluationContext(
         policy=context.policy, project=context.project, user=context.owner.user, today=context.clock.now().date(),
-        justification=case.ask.justification, priority=case.ask.priority, request_sha256=case.request_sha256,
-        **facts,
+        justification=request.arguments.justification, priority=request.arguments.priority,
+        request_sha256=request.request_sha256, **facts,
     )  # fmt: skip
 
 
-async def log_decision(context: ClusterContext, case: SubmissionRequest, event: str, **more: object) -> None:
+async def log_decision(context: ClusterContext, request: SubmissionRequest, event: str, **more: object) -> None:
     """One line in the decision log for this request."""
     await decisions.log(
         context,
-        case.caller,
-        case.verdict,
+        request.caller,
+        request.verdict,
         "submit_job",
         event,
-        script=case.reading.path,
-        script_sha256=case.reading.sha256,
-        request_sha256=case.request_sha256,
-        options=list(case.options),
-        pinned=[pin.option for pin in case.pinned],
-        requested=present.resources(case.resources).model_dump(exclude_none=True),
-        args=list(case.ask.args or ()),
-        job_name=case.name,
-        run_id=case.ask.run_id,
-        justification=case.ask.justification or case.request.justification,
-        dry_run=case.ask.dry_run,
+        script=request.reading.path,
+        script_sha256=request.reading.sha256,
+        request_sha256=request.request_sha256,
+        options=list(request.options),
+        pinned=[pin.option for pin in request.pinned],
+        requested=present.resources(request.resources).model_dump(exclude_none=True),
+        args=list(request.arguments.args or ()),
+        job_name=request.name,
+        run_id=request.arguments.run_id,
+        justification=request.arguments.justification or request.effective.justification,
+        dry_run=request.arguments.dry_run,
         **more,
     )
 
 
 async def hand_over(
-    context: ClusterContext, case: SubmissionRequest, blocker: Blocker, reason: str, *, approval_id: str | None = None
+    context: ClusterContext,
+    request: SubmissionRequest,
+    blocker: Blocker,
+    reason: str,
+    *,
+    approval_id: str | None = None,
 ) -> SubmitReply:
     """Leave a script and commands for a person, and say so. `approval_id`: what the person can approve instead."""
     from slurm_agent_tools.services import handover  # noqa: PLC0415 - nothing is left for a person where a job is sent
 
     left = await handover.hand_over(
-        context, name=case.name, script=case.data, decision=case.verdict, blocker=blocker,
-        options=[*case.options, *(pin.option for pin in case.pinned)], args=case.ask.args or (),
+        context, name=request.name, script=request.data, decision=request.verdict, blocker=blocker,
+        options=[*request.options, *(pin.option for pin in request.pinned)], args=request.arguments.args or (),
     )  # fmt: skip
-    answer = blocked(context, case, blocker, human=True)
+    answer = blocked(context, request, blocker, human=True)
     approve = [] if approval_id is None else [handover.approve_command(context, approval_id)]
-    summary = f"{case.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
+    summary = f"{request.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
     if approve:
         summary += f" A person can approve it with `{approve[0]}`; then call again."
     return answer.model_copy(
@@ -191,27 +198,27 @@ async def hand_over(
 
 
 def blocked(
-    context: ClusterContext, case: SubmissionRequest, blocker: Blocker, *, human: bool, reason: str | None = None
+    context: ClusterContext, request: SubmissionRequest, blocker: Blocker, *, human: bool, reason: str | None = None
 ) -> SubmitReply:
     """A refusal that left nothing behind."""
-    reason = reason or format_refusal(case.verdict)
-    answer = reply(context, case, "blocked", f"{case.name} was not submitted: {reason}")
+    reason = reason or format_refusal(request.verdict)
+    answer = reply(context, request, "blocked", f"{request.name} was not submitted: {reason}")
     return answer.model_copy(update={"blocker": blocker, "reason": reason, "human_action_required": human})
 
 
-def reply(context: ClusterContext, case: SubmissionRequest, status: str, summary: str) -> SubmitReply:
-    """An answer with everything that is known of the case."""
+def reply(context: ClusterContext, request: SubmissionRequest, status: str, summary: str) -> SubmitReply:
+    """An answer with everything that is known of the request."""
     answer = SubmitReply(
         status=status,
         summary=summary,
         as_of=context.clock.now(),
-        pinned=list(case.pinned),
-        requested=present.resources(case.resources),
-        decision=None if case.decision is None else decision_shown(case.decision),
-        idempotency_key=case.key,
-        run_id=case.ask.run_id,
+        pinned=list(request.pinned),
+        requested=present.resources(request.resources),
+        decision=None if request.decision is None else decision_shown(request.decision),
+        idempotency_key=request.key,
+        run_id=request.arguments.run_id,
     )
-    if case.advised is None:
+    if request.advised is None:
         return answer
-    summary += present.advice_summary(case.advised)
-    return answer.model_copy(update={**present.advice(case.advised), "summary": summary})
+    summary += present.advice_summary(request.advised)
+    return answer.model_copy(update={**present.advice(request.advised), "summary": summary})

@@ -47,31 +47,31 @@ _REMEDY = (
 )
 
 
-async def differing(context: ClusterContext, case: SubmissionRequest, trial: TestOnly) -> SubmitReply | None:
+async def differing(context: ClusterContext, request: SubmissionRequest, trial: TestOnly) -> SubmitReply | None:
     """The refusal of a request that sbatch reads otherwise, in the decision log first; None where both agree."""
     if not trial.accepted and trial.shown == ():
         return None  # sbatch refused an option before it could show any
-    found = sbatch_crosscheck.differences(request(case), trial.shown)
+    differences = sbatch_crosscheck.differences(as_sbatch_was_asked(request), trial.shown)
     if "\n" in context.there.root:
-        found.append("the project folder's name holds a line break")
-    if not found:
+        differences.append("the project folder's name holds a line break")
+    if not differences:
         return None
-    case = replace(case, decision=_denied(case.verdict, found))
-    await log_decision(context, case, "disagreed", differences=found)
-    return blocked(context, case, "policy", human=False)
+    request = replace(request, decision=_denied(request.verdict, differences))
+    await log_decision(context, request, "disagreed", differences=differences)
+    return blocked(context, request, "policy", human=False)
 
 
-def request(case: SubmissionRequest) -> JobRequest:
+def as_sbatch_was_asked(request: SubmissionRequest) -> JobRequest:
     """Our reading of exactly what sbatch was asked: the script's options and the whole command line."""
-    script = [made for made in case.reading.request.directives if made.source == "script"]
-    read = effective([*script, *words_to_directives(dispatch.options(case), "argument")])
-    return replace(read, components=case.request.components)
+    script = [directive for directive in request.reading.request.directives if directive.source == "script"]
+    as_asked = effective([*script, *words_to_directives(dispatch.options(request), "argument")])
+    return replace(as_asked, components=request.effective.components)
 
 
-def _denied(decision: Decision, found: list[str]) -> Decision:
+def _denied(decision: Decision, differences: list[str]) -> Decision:
     """The decision with rule `directives` against the request."""
-    message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(found)}."
-    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(found), limit=0, remedy=_REMEDY)
+    message = f"This cluster's sbatch reads the options differently from the guard: {'; '.join(differences)}."
+    denied = RuleDecision(id=_RULE, outcome="deny", message=message, observed=len(differences), limit=0, remedy=_REMEDY)
     rules = tuple(denied if rule.id == _RULE else rule for rule in decision.rules)
     return replace(decision, verdict="deny", rules=rules)
 
@@ -83,21 +83,21 @@ _LOCK_SECONDS = 40.0
 
 
 async def submit_job(
-    context: ClusterContext, ask: SubmitJob, caller: Caller, consult: Consult | None = None
+    context: ClusterContext, arguments: SubmitJob, caller: Caller, consult: Consult | None = None
 ) -> SubmitReply:
     """Submit one script, once. Raises InputError, SlurmRefused, SlurmGarbled and StorageError; refusals are replies.
 
     `consult` puts a question to the person at the client, where there is one and the client can.
     """
-    case = await open_request(context, ask, caller)
-    answer = await _dry_run(context, case) if ask.dry_run else await _locked(context, case)
+    request = await open_request(context, arguments, caller)
+    answer = await _dry_run(context, request) if arguments.dry_run else await _locked(context, request)
     if not isinstance(answer, SubmitReply):
         answer = await _with_a_person(context, answer, consult)
     return answer if answer.status == "submitted" else await _with_alerts(context, caller, answer)
 
 
 async def _locked(
-    context: ClusterContext, case: SubmissionRequest, given: Grant | None = None
+    context: ClusterContext, request: SubmissionRequest, consent: Grant | None = None
 ) -> SubmitReply | SubmissionRequest:
     """Under the lock and to its end: a caller that goes away must not leave a submission half done.
 
@@ -106,18 +106,18 @@ async def _locked(
     ends: list[_End] = []
     async with _only_one(context):
         with anyio.CancelScope(shield=True):
-            ends.append(await _submit(context, case, given))
+            ends.append(await _submit(context, request, consent))
         answer = ends[0].answer
         if isinstance(answer, SubmitReply) and answer.status == "submitted":
             with contextlib.suppress(StorageError):  # the record and the answer are on disk
-                answer = await _with_alerts(context, case.caller, answer, ends[0].seen)
+                answer = await _with_alerts(context, request.caller, answer, ends[0].seen)
                 await context.db(context.store.deliver, answer.token or "")
     return answer
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The answer, or the judged case where a person has to agree first; `seen`: the jobs that a new one came to."""
+    """The answer, or the judged request where a person has to agree first; `seen`: the jobs that a new one came to."""
 
     answer: SubmitReply | SubmissionRequest
     seen: tuple[Job, ...] | None = None
@@ -136,121 +136,125 @@ async def _with_alerts(
     return answer.model_copy(update={"alerts": [*answer.alerts, *drifted]})
 
 
-async def _with_a_person(context: ClusterContext, case: SubmissionRequest, consult: Consult | None) -> SubmitReply:
+async def _with_a_person(context: ClusterContext, request: SubmissionRequest, consult: Consult | None) -> SubmitReply:
     """Ask the person at the client; without a yes, leave the script and the question for later. No lock is held."""
     from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
 
-    refusal = format_refusal(case.verdict)
-    if await approval.declined(context, case):
-        return await hand_over(context, case, "approval", f"{refusal}\nA person declined this very request.")
-    item = await approval.question(context, case)
-    answer = await approval.consult(context, case, item, consult)
+    refusal = format_refusal(request.verdict)
+    if await approval.declined(context, request):
+        return await hand_over(context, request, "approval", f"{refusal}\nA person declined this very request.")
+    item = await approval.question(context, request)
+    answer = await approval.consult(context, request, item, consult)
     if isinstance(answer, approval.Grant):
-        again = await open_request(context, case.ask, case.caller)
+        again = await open_request(context, request.arguments, request.caller)
         sent = await _locked(context, again, answer)
         if isinstance(sent, SubmitReply):
             return sent
         refusal = f"{format_refusal(sent.verdict)}\nWhat was approved is not what would run now: it changed meanwhile."
         return await hand_over(context, sent, "approval", refusal)
     if answer == "no":
-        return await hand_over(context, case, "approval", f"{refusal}\nThe person who was asked declined.")
-    return await hand_over(context, case, "approval", refusal, approval_id=approval.later(context, item))
+        return await hand_over(context, request, "approval", f"{refusal}\nThe person who was asked declined.")
+    return await hand_over(context, request, "approval", refusal, approval_id=approval.later(context, item))
 
 
-async def _submit(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
+async def _submit(context: ClusterContext, request: SubmissionRequest, consent: Grant | None) -> _End:
     """What this call repeats is answered as it was, or gone on with; everything else is judged and sent."""
-    earlier = await recovery.earlier(context, case)
-    if earlier is not None and earlier.request_sha256 != case.request_sha256:
+    earlier = await recovery.earlier(context, request)
+    if earlier is not None and earlier.request_sha256 != request.request_sha256:
         raise InputError(
-            "idempotency_key", case.key, "was used for another request", hint="Use a new key for a new request."
+            "idempotency_key", request.key, "was used for another request", hint="Use a new key for a new request."
         )
     if earlier is not None:
-        case = replace(case, key=earlier.idempotency_key)
-        answer = await recovery.answer(context, case, earlier)
+        request = replace(request, key=earlier.idempotency_key)
+        answer = await recovery.answer(context, request, earlier)
         if answer is not None:
             return _End(answer)
     try:
-        return await _judged(context, case, given)
+        return await _judged(context, request, consent)
     except (SlurmMissing, SlurmUnreachable) as error:
-        return _End(await _without_slurm(context, case, error))
+        return _End(await _without_slurm(context, request, error))
 
 
-async def _judged(context: ClusterContext, case: SubmissionRequest, given: Grant | None) -> _End:
+async def _judged(context: ClusterContext, request: SubmissionRequest, consent: Grant | None) -> _End:
     """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
-    if case.away is not None:
-        raise case.away  # what was not read where it runs is not sent, even if the cluster is back by now
-    await recovery.settle(context, keep=case.key)
-    snapshot = await take_snapshot(context, case.reading.request, fresh=True)
-    known = await live_facts(context, snapshot, case.reading)
-    case = await judge(context, case, known)
+    if request.away is not None:
+        raise request.away  # what was not read where it runs is not sent, even if the cluster is back by now
+    await recovery.settle(context, keep=request.key)
+    snapshot = await take_snapshot(context, request.reading.request, fresh=True)
+    known = await live_facts(context, snapshot, request.reading)
+    request = await judge(context, request, known)
     grant: Grant | None = None
-    if case.verdict.verdict == "approve":
+    if request.verdict.verdict == "approve":
         from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
 
-        grant = await approval.granted(context, case, given)
+        grant = await approval.granted(context, request, consent)
     if grant is not None:
-        case = await judge(context, case, known, grant=grant.shown)
-    if case.verdict.verdict != "allow":
-        return _End(case if case.verdict.verdict == "approve" else blocked(context, case, "policy", human=False))
-    trial = await dispatch.trial(context, case)
-    answer = await differing(context, case, trial)
+        request = await judge(context, request, known, grant=grant.shown)
+    if request.verdict.verdict != "allow":
+        return _End(
+            request if request.verdict.verdict == "approve" else blocked(context, request, "policy", human=False)
+        )
+    trial = await dispatch.trial(context, request)
+    answer = await differing(context, request, trial)
     if answer is not None:
         return _End(answer)
     if not trial.accepted:
-        hint = _beside(case, snapshot)
-        raise SlurmRefused(f"Slurm refuses {case.name}: {trial.message}", hint=hint)
-    case = await submission_advice.give(context, case, trial, ask=case.ask.time_budget is not None)
-    return _End(await _send(context, case, grant), snapshot.active)
+        hint = _beside(request, snapshot)
+        raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
+    request = await submission_advice.give(context, request, trial, ask=request.arguments.time_budget is not None)
+    return _End(await _send(context, request, grant), snapshot.active)
 
 
 async def _send(
-    context: ClusterContext, case: SubmissionRequest, grant: Grant | None
+    context: ClusterContext, request: SubmissionRequest, grant: Grant | None
 ) -> SubmitReply | SubmissionRequest:
     """Send it. A yes is used up with that, and given back when surely nothing was sent."""
     try:
-        return await dispatch.send(context, case) or case
+        return await dispatch.send(context, request) or request
     except (SlurmUnreachable, SlurmRefused):
         if grant is not None:
             await context.db(context.store.approvals.give_back, grant.approval.id)
         raise
 
 
-async def _dry_run(context: ClusterContext, case: SubmissionRequest) -> SubmitReply:
+async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> SubmitReply:
     try:
-        if case.away is not None:
-            raise case.away
-        snapshot = await take_snapshot(context, case.reading.request, fresh=False)
-        known = await live_facts(context, snapshot, case.reading)
-        case = await judge(context, case, known)
-        if case.verdict.verdict != "allow":
-            return blocked(context, case, "approval" if case.verdict.verdict == "approve" else "policy", human=False)
-        trial = await dispatch.trial(context, case)
-        answer = await differing(context, case, trial)
+        if request.away is not None:
+            raise request.away
+        snapshot = await take_snapshot(context, request.reading.request, fresh=False)
+        known = await live_facts(context, snapshot, request.reading)
+        request = await judge(context, request, known)
+        if request.verdict.verdict != "allow":
+            return blocked(
+                context, request, "approval" if request.verdict.verdict == "approve" else "policy", human=False
+            )
+        trial = await dispatch.trial(context, request)
+        answer = await differing(context, request, trial)
     except (SlurmMissing, SlurmUnreachable) as error:
-        case = await judge(context, case, None)
-        return blocked(context, case, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
+        request = await judge(context, request, None)
+        return blocked(context, request, _blocker(error), human=False, reason=f"{error.message} {error.hint}".strip())
     if answer is not None:
         return answer
-    summary = f"{case.name} would be submitted; nothing was."
+    summary = f"{request.name} would be submitted; nothing was."
     if not trial.accepted:
-        hint = _beside(case, snapshot)
-        summary = f"Policy allows {case.name}, but Slurm would refuse it: {trial.message} {hint}"
-    return reply(context, await submission_advice.give(context, case, trial), "dry_run", summary)
+        hint = _beside(request, snapshot)
+        summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
+    return reply(context, await submission_advice.give(context, request, trial), "dry_run", summary)
 
 
-def _beside(case: SubmissionRequest, snapshot: Snapshot) -> str:
+def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:
     """What the cluster offers instead."""
     from slurm_agent_tools.insights import capacity  # noqa: PLC0415 - for a refusal only
 
-    return capacity.beside(case.resources, snapshot.partitions)
+    return capacity.beside(request.resources, snapshot.partitions)
 
 
-async def _without_slurm(context: ClusterContext, case: SubmissionRequest, error: SlurmError) -> SubmitReply:
+async def _without_slurm(context: ClusterContext, request: SubmissionRequest, error: SlurmError) -> SubmitReply:
     """Slurm is not there: what policy refuses anyway is refused; the rest becomes a script for a person."""
-    case = await judge(context, case, None)
-    if case.verdict.verdict in {"deny", "justify"}:
-        return blocked(context, case, "policy", human=False)
-    return await hand_over(context, case, _blocker(error), f"{error.message} Nothing was sent. {error.hint}".strip())
+    request = await judge(context, request, None)
+    if request.verdict.verdict in {"deny", "justify"}:
+        return blocked(context, request, "policy", human=False)
+    return await hand_over(context, request, _blocker(error), f"{error.message} Nothing was sent. {error.hint}".strip())
 
 
 def _blocker(error: SlurmError) -> Blocker:

@@ -82,19 +82,19 @@ _PENDING = (
 
 def grown_since(allowed: Sequence[Resources], now: Resources, *, started: bool) -> list[Growth]:
     """Every number that is now larger than in all of `allowed`, and a partition that is none of theirs."""
-    found = []
+    growths = []
     for number in _STARTED if started else _PENDING:
         value, known = number.value(now), [limit for one in allowed if (limit := number.value(one)) is not None]
         spread = _spread(allowed, now) if started and number.per_node else 1.0
         if value is not None and known and value > max(known) * number.slack * spread:
             what = f"the {number.name} is {number.show(value)}, allowed was {number.show(max(known))}"  # type: ignore[arg-type]
-            found.append(Growth(number.kind, what))
+            growths.append(Growth(number.kind, what))
     named = {name for one in allowed for name in (one.partition or "").split(",") if name}
     others = set((now.partition or "").split(",")) - named - {""}
     if named and others:
         what = f"the partition is {now.partition}, allowed was {','.join(sorted(named))}"
-        found.append(Growth("partition", what))
-    return found
+        growths.append(Growth("partition", what))
+    return growths
 
 
 def _spread(allowed: Sequence[Resources], now: Resources) -> float:
@@ -103,40 +103,40 @@ def _spread(allowed: Sequence[Resources], now: Resources) -> float:
     return max(1.0, (now.nodes or 0) / counted) if counted else 1.0
 
 
-def differences(context: ClusterContext, case: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
+def differences(context: ClusterContext, request: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
     """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
-    found = []
-    if script != case.data:
-        found.append("the script that Slurm holds is not the script that was checked")
-    if granted.name != case.name:
-        found.append(f"the name is {granted.name!r}, asked was {case.name!r}")
+    differing = []
+    if script != request.data:
+        differing.append("the script that Slurm holds is not the script that was checked")
+    if granted.name != request.name:
+        differing.append(f"the name is {granted.name!r}, asked was {request.name!r}")
     if granted.requeue:
-        found.append("Slurm would requeue the job by itself")
-    if case.ask.priority is not None:
-        found += priority(case, granted)
-    found += [change.what for change in grown_since([case.resources], granted.resources, started=False)]
-    return found + _harsher(context, case, granted)
+        differing.append("Slurm would requeue the job by itself")
+    if request.arguments.priority is not None:
+        differing += priority(request, granted)
+    differing += [change.what for change in grown_since([request.resources], granted.resources, started=False)]
+    return differing + _harsher(context, request, granted)
 
 
-def priority(case: SubmissionRequest, granted: Job) -> list[str]:
+def priority(request: SubmissionRequest, granted: Job) -> list[str]:
     """A priority that was asked for and did not come. What the script alone asks for is its site's business."""
-    if case.ask.priority == "low":
-        asked = int(case.request.find("nice")[-1].value or 0)
+    if request.arguments.priority == "low":
+        asked = int(request.effective.find("nice")[-1].value or 0)
         if granted.nice is not None and granted.nice < asked:
             return [f"the nice value is {granted.nice}, asked was {asked}"]
-    if case.ask.priority == "high" and granted.qos != case.request.qos:
-        return [f"the QOS is {granted.qos}, asked was {case.request.qos}"]
+    if request.arguments.priority == "high" and granted.qos != request.effective.qos:
+        return [f"the QOS is {granted.qos}, asked was {request.effective.qos}"]
     return []
 
 
-def _harsher(context: ClusterContext, case: SubmissionRequest, granted: Job) -> list[str]:
+def _harsher(context: ClusterContext, request: SubmissionRequest, granted: Job) -> list[str]:
     """Rules about numbers that judge what Slurm resolved more severely than what was asked."""
     evaluation = context_of(
-        context, case, numbers=granted.resources, pinned=case.pinned, grant=case.verdict.approval,
-        decision_id=case.verdict.id,
+        context, request, numbers=granted.resources, pinned=request.pinned, grant=request.verdict.approval,
+        decision_id=request.verdict.id,
     )  # fmt: skip
-    before = {rule.id: rule.outcome for rule in case.verdict.rules}
-    after = evaluate(case.reading, evaluation).rules
+    before = {rule.id: rule.outcome for rule in request.verdict.rules}
+    after = evaluate(request.reading, evaluation).rules
     return [
         rule.message
         for rule in after

@@ -306,7 +306,7 @@ async def test_a_job_that_waits_for_another_one_starts_at_no_known_time(
     context: ClusterContext, dependency: str | None, state: str, words: str | None
 ):
     slurm(context, Queued(state, started=state != "PENDING"))
-    asked = replace(case(time_budget="1-00:00:00"), request=JobRequest(dependency=dependency))
+    asked = replace(case(time_budget="1-00:00:00"), effective=JobRequest(dependency=dependency))
 
     found = await advised(context, asked, 0)
 

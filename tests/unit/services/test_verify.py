@@ -93,7 +93,7 @@ def prioritised(wanted: str | None, nice: str = "100") -> SubmissionRequest:
     request = JobRequest(directives=(given,), qos="high")
     reading = ScriptReading("train.sh", "abc", "", request)
     ask = SubmitJob(script="train.sh", priority=wanted)  # type: ignore[arg-type]
-    return SubmissionRequest(ask, Caller(), reading, b"", (), "key", key_given=False, request=request)
+    return SubmissionRequest(ask, Caller(), reading, b"", (), "key", key_given=False, effective=request)
 
 
 def held(**facts: object) -> Job:
