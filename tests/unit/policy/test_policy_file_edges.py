@@ -50,6 +50,14 @@ def test_a_value_that_cannot_be_is_an_error_with_its_field_value_and_line(text, 
     assert f"Correct `{field}`" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(("text", "kind"), [(b"- a\n", "list"), (b"just words\n", "str"), (b"7\n", "int")])
+def test_a_file_that_is_no_mapping_is_an_error_that_names_it_and_what_it_is(text: bytes, kind: str):
+    with pytest.raises(ConfigError) as caught:
+        read("a.yaml", text)
+    assert (caught.value.field, caught.value.value) == ("a.yaml", kind)
+    assert "field: value" in (caught.value.hint or "")
+
+
 def test_layers_floor_the_rules_at_the_harshest_of_them():
     loaded = load(shipped(), [("a", b"rules: {opaque-code: deny}"), ("b", b"rules: {opaque-code: approve}")])
     assert (loaded.floors, loaded.notes) == ({"opaque-code": "deny"}, ())
