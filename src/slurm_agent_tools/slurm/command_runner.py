@@ -7,16 +7,18 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.commands import sbatch, scontrol
 from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
-from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 from slurm_agent_tools.transport.base import Completed, Runner
 from slurm_agent_tools.units import JobId
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 
 _TIMED = frozenset({"squeue", "sinfo", "scontrol", "sdiag"})
 

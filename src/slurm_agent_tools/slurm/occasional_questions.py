@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable
-from slurm_agent_tools.models.job import Job, StepUse
+from slurm_agent_tools.models.job import Job, PastWaits, StepUse
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner
 from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
-
-if TYPE_CHECKING:
-    from slurm_agent_tools.models.job import PastWaits
-
 
 USE_AGE = 10.0
 
@@ -264,8 +259,7 @@ class WaitHistory:
 
     async def _ask(self) -> PastWaits:
         """A short window first: how many ran in it says how long a window may be without asking for too many."""
-        from slurm_agent_tools.models.job import PastWaits  # noqa: PLC0415 - few calls ask for what is past
-        from slurm_agent_tools.slurm.commands import sacct_waits  # noqa: PLC0415
+        from slurm_agent_tools.slurm.commands import sacct_waits  # noqa: PLC0415 - few calls ask for what is past
 
         if not await self._accounting():
             return PastWaits(note="this cluster keeps no accounting")
@@ -282,8 +276,7 @@ class WaitHistory:
 
     async def _window(self, hours: int) -> PastWaits | None:
         """What ran in the last hours; None where that is more than is looked at."""
-        from slurm_agent_tools.models.job import PastWaits  # noqa: PLC0415 - as above
-        from slurm_agent_tools.slurm.commands import sacct_waits  # noqa: PLC0415
+        from slurm_agent_tools.slurm.commands import sacct_waits  # noqa: PLC0415 - few calls ask for what is past
 
         done = await self._asker.run(sacct_waits.argv(hours, self._mark()), max_output=sacct_waits.OUTPUT)
         if done.truncated:

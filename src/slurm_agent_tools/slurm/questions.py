@@ -12,13 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, PastWaits
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import command_runner, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
-from slurm_agent_tools.slurm.commands import scontrol, sdiag, squeue
+from slurm_agent_tools.slurm.commands import scontrol, squeue
 from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory, by_number
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.slurm.queue import Queue
@@ -26,7 +26,7 @@ from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.models.job import PastWaits
+    from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 
 
 # --- Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command ----------------
@@ -87,7 +87,7 @@ class SlurmQuestions(JobActions):
         self._nodes = SharedAnswer(clock, self._ask_nodes)
         self._config = SharedAnswer(clock, self._ask_config)
         self._diagnosis = SharedAnswer(clock, self._ask_diagnosis)
-        self._diagnosed: sdiag.ControllerStatistics | None = None
+        self._diagnosed: ControllerStatistics | None = None
         self._every = SharedAnswer(clock, self._ask_every)
         self._singly: list[datetime] = []
         self.accounting = AccountingQuestions(self._asker, clock, user=user, mark=mark)
@@ -224,7 +224,9 @@ class SlurmQuestions(JobActions):
     async def _ask_config(self) -> dict[str, str]:
         return scontrol.parse_config(await self._asker.run(scontrol.config_argv()))
 
-    async def _ask_diagnosis(self) -> sdiag.ControllerStatistics:
+    async def _ask_diagnosis(self) -> ControllerStatistics:
+        from slurm_agent_tools.slurm.commands import sdiag  # noqa: PLC0415 - few controllers are slow
+
         return sdiag.parse(await self._asker.run(sdiag.argv()))
 
     async def _ask_partitions(self) -> dict[str, Partition]:

@@ -25,7 +25,7 @@ from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
 FUNCTIONS = 350
-MODULES = 110
+MODULES = 109
 """Of ours loaded by a process that submits, packages without a line of their own among them."""
 RUNNING = 70
 """Of ours in which a function ran."""
