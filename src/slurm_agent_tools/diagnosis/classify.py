@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
+from slurm_agent_tools.diagnosis.harmless_lines import of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
     broken,
@@ -19,7 +20,7 @@ from slurm_agent_tools.diagnosis.job_facts import (
     told_by_code,
 )
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
-from slurm_agent_tools.diagnosis.log_figures import errors, errors_and_last, stderr_first
+from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
@@ -188,7 +189,11 @@ def _other(chosen: Signature, found: Sequence[Hit]) -> RootCause | None:
 
 def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     """How much a line of the log tells, by its kind and by what stands around it and behind it."""
-    hit = best.hit
+    hit, body = best.hit, split_rank(best.hit.line.text)[1]
+    if hit.raised is None and of_the_shell(body) and hit.signature.recoverable and _other_error(case, hit):
+        if probing(body):
+            return _unknown(case)
+        best = replace(best, late=max(best.late, _NEAR + 1))
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
     if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
@@ -201,7 +206,21 @@ def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     begun = root_cause.first_rank(case.texts)
     if begun is not None:
         case = replace(case, more=f" {begun.text}{case.more}")
+    known = {split_rank(one.line.text)[1] for one in case.found}
+    error = errors_and_last(case.texts, known)[1] if hit.tier == "effect" else None
+    if error is not None:
+        case = replace(case, more=f'{case.more} The last other error in the log: "{_quote(error)}".')
     return _answer(case, hit.signature, confidence, [*_lines(hit, case.found, begun), *case.proof], hit)
+
+
+def _other_error(case: _Case, hit: Hit) -> bool:
+    """The script went on behind it, and something that is not known here failed later."""
+    alike = {one.position for one in case.found if one.text == hit.text and one.signature.id in _kin(hit)}
+    return error_behind(case.texts[hit.text], alike | {hit.position})
+
+
+def _kin(hit: Hit) -> set[str]:
+    return {hit.signature.id, *hit.signature.explains}
 
 
 def _lines(hit: Hit, found: Sequence[Hit], begun: root_cause.FirstRank | None) -> list[EvidenceLine]:

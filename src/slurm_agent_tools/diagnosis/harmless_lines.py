@@ -37,6 +37,10 @@ _GRAVE = re.compile(r"\bCurrent allocation summary follows|\bserver socket has f
 
 _LOOKING = re.compile(r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): ")
 
+_SMALL = re.compile(
+    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|chmod|head|tail|sed|source|bash|sh): |\S{1,200}: line \d+: "
+)
+
 _MARKED = 200  # characters at a line's start in which its level stands
 
 
@@ -64,3 +68,8 @@ def passing(line: str) -> bool:
 def probing(line: str) -> bool:
     """True for what tools say that only look around or clean up; scripts seldom end for it."""
     return _LOOKING.match(line) is not None
+
+
+def of_the_shell(line: str) -> bool:
+    """True for what the shell and its small tools say; a script goes on behind it unless it has `set -e`."""
+    return probing(line) or _SMALL.match(line) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.harmless_lines import harmless
@@ -86,8 +86,8 @@ def errors(texts: Sequence[LogText]) -> list[EvidenceLine]:
     return errors_and_last(texts)[0]
 
 
-def errors_and_last(texts: Sequence[LogText]) -> tuple[list[EvidenceLine], str | None]:
-    """The same, and the message of the last one; None where there is none.
+def errors_and_last(texts: Sequence[LogText], besides: Collection[str] = ()) -> tuple[list[EvidenceLine], str | None]:
+    """The same, and the message of the last one that is none of `besides`; None where there is none.
 
     Lines of launchers, which only say that something failed, are the last one where there are no others.
     """
@@ -98,10 +98,11 @@ def errors_and_last(texts: Sequence[LogText]) -> tuple[list[EvidenceLine], str |
         told = sorted(_error_lines(bodies))
         for index in told:
             found.setdefault(bodies[index], text.lines[index])
-        plain = next((index for index in reversed(told) if not _OUTER.match(bodies[index])), None)
+        own = (index for index in reversed(told) if bodies[index] not in besides and not _OUTER.match(bodies[index]))
+        plain = next(own, None)
         last = last or (None if plain is None else _with_next(bodies, plain))
         outer = outer or (bodies[told[-1]].strip() if told else None)
-    return list(found.values())[:_LIMIT], last or outer
+    return list(found.values())[:_LIMIT], last or (None if besides else outer)
 
 
 def warnings(texts: Sequence[LogText]) -> list[EvidenceLine]:
@@ -122,10 +123,20 @@ def _with_next(bodies: Sequence[str], index: int) -> str:
     return f"{body} {following}".strip() if following and not _OUTER.match(following) else body
 
 
+def error_behind(text: LogText, positions: Collection[int]) -> bool:
+    """True where another line than these, behind the first of them, tells of an error of the program's own."""
+    bodies = [split_rank(line.text)[1] for line in text.lines]
+    behind = (bodies[index] for index in range(min(positions), len(bodies)) if index not in positions)
+    return any(_tells(body) and not _OUTER.match(body) for body in behind)
+
+
+def _tells(body: str) -> bool:
+    return _ERROR.search(body) is not None and not _NO_ERROR.search(body) and not harmless(body)
+
+
 def _error_lines(lines: Sequence[str]) -> set[int]:
     found = {index for index, _, _ in matching(lines)}
-    plain = (i for i, line in enumerate(lines) if _ERROR.search(line) and not _NO_ERROR.search(line))
-    return found | {index for index in plain if not harmless(lines[index])}
+    return found | {index for index, line in enumerate(lines) if _tells(line)}
 
 
 def stderr_first(texts: Sequence[LogText]) -> list[LogText]:

@@ -20,6 +20,14 @@ _TIERS: tuple[Tier, ...] = ("certain", "cause", "generic", "weak", "effect", "la
 
 _WHOLE_JOB = re.compile(r"\*\*\* JOB \d")  # of the lines with which Slurm ends jobs and steps
 
+# srun's lines where a task ended by itself and srun ended the others: nobody cancelled the step, no memory was short.
+_TASK_ENDED = re.compile(
+    r"srun: error: \S{1,80}: tasks? [\d,-]{1,80}: (?!Terminated|Killed)"
+    r"|srun: (?:First task exited|Terminating (?:job step|StepId))"
+)
+
+_OF_OTHERS = frozenset({"cancelled", "host-out-of-memory"})
+
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
 
 
@@ -114,6 +122,10 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
         for item in raised.values()
         if not item.handled and item.position not in taken and item.name not in LAUNCHERS
     ]
+    if any(hit.tier == "last" and hit.signature.id in _OF_OTHERS for hit in found) and any(
+        _TASK_ENDED.search(line.text) for line in text.lines
+    ):
+        found = [hit for hit in found if hit.tier != "last" or hit.signature.id not in _OF_OTHERS]
     return sorted(found, key=lambda hit: hit.position)
 
 

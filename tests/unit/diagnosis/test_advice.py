@@ -233,3 +233,15 @@ def test_memory_that_was_asked_for_does_not_appear_where_it_is_not_known():
 
     assert found.category == "host-out-of-memory"
     assert found.proposed_change is None
+
+
+def test_beside_what_ranks_died_of_the_programs_own_error_is_quoted():
+    lines = [
+        "Fatal error: no domain decomposition for 56 ranks",
+        "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD",
+    ]
+    found = said(*lines)
+
+    assert found.category == "mpi-abort"
+    assert f'The last other error in the log: "{lines[0]}".' in found.explanation
+    assert "The last other" not in said(lines[1]).explanation

@@ -129,3 +129,48 @@ def test_a_step_that_was_cancelled_is_no_case_of_memory():
     assert found.category == "unknown"
     assert "memory" not in found.explanation
     assert "A step was cancelled" in found.explanation
+
+
+def test_a_step_that_srun_ended_because_a_task_had_ended_was_not_cancelled():
+    lines = ["srun: error: gpu01: task 7: Aborted", "srun: Terminating job step 71.0",
+             "slurmstepd: error: *** STEP 71.0 ON gpu01 CANCELLED AT 2026-03-01T12:25:00 ***",
+             "srun: error: gpu01: tasks 0-6: Killed"]  # fmt: skip
+
+    assert diagnose(None, (), [log(*lines)]).category == "unknown"
+    assert diagnose(None, (), [log(lines[2])]).category == "cancelled"
+    assert diagnose(None, (), [log(lines[3])]).category == "host-out-of-memory"
+
+
+COPY = "cp: cannot stat 'old.npz': No such file or directory"
+
+
+def test_what_the_shell_went_on_after_is_less_sure_where_another_error_came_later():
+    alone = diagnose(job(exit_code=1), (), [log(COPY, COPY, "done")])
+    beside = diagnose(job(exit_code=1), (), [log(COPY, "starting", "ERROR: the box is too small")])
+
+    assert (alone.category, alone.confidence) == ("missing-file", 0.8)
+    assert (beside.category, beside.confidence) == ("missing-file", 0.5)
+
+
+def test_what_a_clean_up_did_not_find_is_no_cause_where_another_error_came_later():
+    gone = "rm: cannot remove 'out/*': No such file or directory"
+
+    assert diagnose(job(exit_code=1), (), [log(gone, "start")]).category == "missing-file"
+    found = diagnose(job(exit_code=1), (), [log(gone, "start", "Solver error: singular matrix")])
+    assert found.category == "unknown"
+    assert "Solver error: singular matrix" in found.explanation
+
+
+def test_what_nccl_informs_of_is_no_error():
+    info = (
+        "gpu01:7:9 [0] NCCL INFO NET/Plugin: libnccl-net.so: cannot open shared object file: No such file or directory"
+    )
+
+    assert diagnose(job(exit_code=1), (), [log(info)]).category == "unknown"
+
+
+def test_the_times_of_a_workflow_manager_begin_no_run():
+    lines = ["[Mon Mar  4 10:00:00 2024]", "rule plot:", "Error in library(x) : there is no package called x",
+             "Execution halted", "[Mon Mar  4 10:00:02 2024]", "Error in rule plot:"]  # fmt: skip
+
+    assert kept(*lines) == lines
