@@ -87,10 +87,10 @@ def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decisi
         partitions=context.partitions, path=context.path, path_exists=context.path_exists, adds=context.adds,
         size=context.size, problem=context.problem, user=context.user, today=context.today,
     )  # fmt: skip
-    made = decide(plan, context.policy, complete=context.live is not None, grant=context.grant)
+    decision = decide(plan, context.policy, complete=context.live is not None, grant=context.grant)
     about = script.sha256 if script is not None else str(context.problem)
     return replace(
-        made,
+        decision,
         id=context.decision_id or _same_id(context.policy, about),
         pinned=pinned,
         request=request,
@@ -223,10 +223,10 @@ def _brief(value: object) -> str:
 def _excepted(result: RuleDecision, plan: PlannedRequest, policy: Policy) -> RuleDecision:
     if result.outcome not in VIOLATIONS:
         return result
-    found = next((item for item in policy.exceptions if item.rule == result.id and _covers(item, plan)), None)
-    if found is None:
+    exemption = next((item for item in policy.exceptions if item.rule == result.id and _covers(item, plan)), None)
+    if exemption is None:
         return result
-    message = f"{result.message} Excepted until {found.until:%Y-%m-%d}: {found.reason}"
+    message = f"{result.message} Excepted until {exemption.until:%Y-%m-%d}: {exemption.reason}"
     return replace(result, outcome="warn", message=message)
 
 

@@ -27,11 +27,11 @@ def pins(
     """
     chosen = named(request, partitions)
     gpus = _gpus(request, policy, chosen)
-    found = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
-    found += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
+    added = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
+    added += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
     if priority is not None:
-        found.append(_priority_pin(request, policy, priority))
-    return tuple(pin for pin in found if pin is not None)
+        added.append(_priority_pin(request, policy, priority))
+    return tuple(pin for pin in added if pin is not None)
 
 
 def _states_gpus(request: JobRequest) -> bool:
@@ -109,7 +109,7 @@ def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, k
 def _priority_pin(request: JobRequest, policy: Policy, priority: str | None) -> Pin | None:
     """low never lifts a job that its script puts lower still; high is what the policy lists, or an error."""
     if priority == "low":
-        stated = [made.value or _BARE_NICE for made in request.find("nice")][-1:]
+        stated = [directive.value or _BARE_NICE for directive in request.find("nice")][-1:]
         sizes = [int(value) for value in stated if value.isdecimal() and len(value) <= _DIGITS]
         nice = max(policy.priority.low.nice, *sizes, 0)
         return Pin(f"--nice={nice}", "priority low under this policy")

@@ -48,7 +48,7 @@ def differences(request: JobRequest, shown: Sequence[Shown] | None) -> list[str]
     """
     if shown is None:
         return ["sbatch did not show its options in a form that can be read"]
-    if any("\n" in (made.value or "") for made in request.directives):
+    if any("\n" in (directive.value or "") for directive in request.directives):
         return ["a value holds a line break, so what sbatch shows of it cannot be told from other options"]
     if len(shown) != request.components:
         return [f"sbatch reads {len(shown)} components, the guard {request.components}"]
@@ -64,45 +64,47 @@ def _compared(request: JobRequest, shown: Shown) -> list[str]:
     if not expected.keys().isdisjoint(_INSTEAD_OF_HINT):
         expected.pop("hint", None)
     seen = {_NAMES.get(name, name): text for name, text in shown.items() if name not in _ASKED}
-    found = []
+    differing = []
     for name in sorted(expected.keys() | seen.keys()):
         if name not in seen:
-            found.append(f"--{name}: the guard reads {_said(expected[name].value)}, sbatch does not see it")
+            differing.append(f"--{name}: the guard reads {_said(expected[name].value)}, sbatch does not see it")
         elif name not in expected:
-            found.append(f"--{name}: sbatch reads {_said(seen[name])}, the guard does not see it")
+            differing.append(f"--{name}: sbatch reads {_said(seen[name])}, the guard does not see it")
         elif not _same(expected[name], seen[name], request):
-            found.append(f"--{name}: the guard reads {_said(expected[name].value)}, sbatch reads {_said(seen[name])}")
-    return found
+            differing.append(
+                f"--{name}: the guard reads {_said(expected[name].value)}, sbatch reads {_said(seen[name])}"
+            )
+    return differing
 
 
 def _said(text: str | None) -> str:
     return "it" if text is None else repr(text if len(text) <= 100 else f"{text[:97]}...")
 
 
-def _same(made: Directive, seen: str, request: JobRequest) -> bool:
+def _same(directive: Directive, seen: str, request: JobRequest) -> bool:
     for group in _SHARED:
-        if made.option in group:
+        if directive.option in group:
             last = request.find(*group)[-1]
             return (last.value or last.option).lower() == seen.lower()
-    if made.option in _PRESENT or (made.option in LAYOUT and request.find("hint")):
+    if directive.option in _PRESENT or (directive.option in LAYOUT and request.find("hint")):
         return True  # --hint puts numbers of its own in the place of a layout
-    text = _BARE.get(made.option, made.value or "") if not made.value else made.value
-    if made.value is None and made.option not in _BARE:
+    text = _BARE.get(directive.option, directive.value or "") if not directive.value else directive.value
+    if directive.value is None and directive.option not in _BARE:
         text = "set"
-    if made.option in _PATHS:
-        return _same_path(made.option, text, seen)
-    if made.option in LAYOUT:
-        return _same_part(made.option, request, seen)
-    if made.option in _BY_REQUEST:
-        return _BY_REQUEST[made.option](request, text, seen)
-    form = _FORMS.get(made.option, str)
+    if directive.option in _PATHS:
+        return _same_path(directive.option, text, seen)
+    if directive.option in LAYOUT:
+        return _same_part(directive.option, request, seen)
+    if directive.option in _BY_REQUEST:
+        return _BY_REQUEST[directive.option](request, text, seen)
+    form = _FORMS.get(directive.option, str)
     return _both(form, text) == _both(form, seen)
 
 
 def _same_signal(request: JobRequest, text: str, seen: str) -> bool:
     """Flags add up over all that were given."""
     try:
-        flags = frozenset[str]().union(*(_signal(made.value or "")[0] for made in request.find("signal")))
+        flags = frozenset[str]().union(*(_signal(directive.value or "")[0] for directive in request.find("signal")))
         return (flags, *_signal(text)[1:]) == _signal(seen)
     except ValueError:
         return text == seen

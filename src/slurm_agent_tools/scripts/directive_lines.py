@@ -125,37 +125,37 @@ def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
     reasons: dict[int, str] = {}
     for number, line in _reached(lines):
         try:
-            found, comment = split(line[len("#SBATCH") :] if line.startswith("#SBATCH") else line[len("#SLURM") :])
+            line_words, comment = split(line[len("#SBATCH") :] if line.startswith("#SBATCH") else line[len("#SLURM") :])
         except ValueError as error:
             header.problems.append(Evidence(file, number, f"{error}: {_shown(line)}"))
             continue
-        if any(word.lower() in _COMPONENT for word in found):
+        if any(word.lower() in _COMPONENT for word in line_words):
             _read_options(header, words, lines, file)
             words = []
             header.components += 1
             header.directives.append(Directive("hetjob", None, "script", Evidence(file, number, line)))
             continue
-        words += [OptionWord(word, number) for word in found]
+        words += [OptionWord(word, number) for word in line_words]
         reason = _JUSTIFIED.search(comment)
         if reason is not None:
             reasons[number] = reason[1].strip()
     _read_options(header, words, lines, file)
-    stated = {made.evidence.line for made in header.directives if made.option in _RESOURCES}
-    given = dict.fromkeys(reason for number, reason in reasons.items() if number in stated)
-    header.justification = "; ".join(given) or None
+    stated = {directive.evidence.line for directive in header.directives if directive.option in _RESOURCES}
+    justifications = dict.fromkeys(reason for number, reason in reasons.items() if number in stated)
+    header.justification = "; ".join(justifications) or None
 
 
 def _read_options(header: Header, words: list[OptionWord], lines: list[str], file: str) -> None:
-    given, failure = sbatch_options.read_words(words)
-    for one in given:
-        if one.option.name in sbatch_options.EARLY:
+    options, failure = sbatch_options.read_words(words)
+    for given in options:
+        if given.option.name in sbatch_options.EARLY:
             continue
-        place = Evidence(file, one.line, lines[one.line - 1])
-        header.directives.append(Directive(one.option.name, one.value, "script", place))
-        if one.value_line != one.line:
-            taken = f"so sbatch takes {one.value!r} from line {one.value_line}"
-            what = f"--{one.option.name} has no value on its line, {taken}"
-            header.problems.append(Evidence(file, one.line, f"{what}: {_shown(place.text)}"))
+        evidence = Evidence(file, given.line, lines[given.line - 1])
+        header.directives.append(Directive(given.option.name, given.value, "script", evidence))
+        if given.value_line != given.line:
+            taken = f"so sbatch takes {given.value!r} from line {given.value_line}"
+            what = f"--{given.option.name} has no value on its line, {taken}"
+            header.problems.append(Evidence(file, given.line, f"{what}: {_shown(evidence.text)}"))
     if failure is not None:
         header.problems.append(Evidence(file, failure.line, f"{failure}: {_shown(lines[failure.line - 1])}"))
 

@@ -93,13 +93,13 @@ def _problem(directive: Directive, text: str) -> Evidence:
 
 def _conflicts(ordered: Sequence[Directive], last: Mapping[str, Directive]) -> list[Evidence]:
     """Options that exclude each other wherever they come from: sbatch refuses them together."""
-    found = []
+    conflicts = []
     for group in _EXCLUSIVE:
-        given = [name for name in group if name in last]
-        if len(given) > 1:
-            newest = next(directive for directive in reversed(ordered) if directive.option in given)
-            found.append(_problem(newest, f"--{' and --'.join(given)} exclude each other; keep one"))
-    return found
+        names = [name for name in group if name in last]
+        if len(names) > 1:
+            newest = next(directive for directive in reversed(ordered) if directive.option in names)
+            conflicts.append(_problem(newest, f"--{' and --'.join(names)} exclude each other; keep one"))
+    return conflicts
 
 
 def _values(directive: Directive, last: Mapping[str, Directive]) -> dict[str, Any]:
@@ -160,16 +160,16 @@ def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> 
     A job that names several partitions may run in any: the largest of each number counts.
     """
     candidates = named(request, partitions)
-    found = [_on(request, partition) for partition in candidates] or [_on(request, None)]
+    placements = [_on(request, partition) for partition in candidates] or [_on(request, None)]
     first = candidates[0] if candidates else None
     return Resources(
         partition=request.partition or (first.name if first is not None else None),
-        nodes=_largest([one.nodes for one in found]),
-        cpus=_largest([one.cpus for one in found]),
-        gpus=_largest([one.gpus for one in found]),
-        memory_bytes=_largest([one.memory_bytes for one in found]),
-        memory_per_gpu_bytes=_largest([one.memory_per_gpu_bytes for one in found]),
-        memory_per_node_bytes=_largest([one.memory_per_node_bytes for one in found]),
+        nodes=_largest([one.nodes for one in placements]),
+        cpus=_largest([one.cpus for one in placements]),
+        gpus=_largest([one.gpus for one in placements]),
+        memory_bytes=_largest([one.memory_bytes for one in placements]),
+        memory_per_gpu_bytes=_largest([one.memory_per_gpu_bytes for one in placements]),
+        memory_per_node_bytes=_largest([one.memory_per_node_bytes for one in placements]),
         time_limit_seconds=_time(request, candidates),
         array_tasks=request.array.count if request.array is not None else None,
         array_concurrency=request.array.concurrency if request.array is not None else None,

@@ -61,27 +61,27 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
 
 def number(request: JobRequest, *options: str) -> int | None:
     """The value of an option that counts and has no field of its own; None when it is not given or cannot be read."""
-    found = request.find(*options)
-    if not found:
+    directives = request.find(*options)
+    if not directives:
         return None
     try:
-        return sbatch_options.count(found[-1].value or "")
+        return sbatch_options.count(directives[-1].value or "")
     except ValueError:
         return None
 
 
 def layout(request: JobRequest) -> tuple[int | None, ...]:
     """(sockets of a node, cores of a socket, threads of a core). -B sets or clears all that single options set."""
-    found: list[int | None] = [None, None, None]
-    for made in request.find("extra-node-info", *LAYOUT):
+    numbers: list[int | None] = [None, None, None]
+    for directive in request.find("extra-node-info", *LAYOUT):
         try:
-            if made.option in LAYOUT:
-                found[LAYOUT.index(made.option)] = sbatch_options.count(made.value or "")
+            if directive.option in LAYOUT:
+                numbers[LAYOUT.index(directive.option)] = sbatch_options.count(directive.value or "")
             else:
-                found = [*sbatch_options.sockets_cores_threads(made.value or "")]
+                numbers = [*sbatch_options.sockets_cores_threads(directive.value or "")]
         except ValueError:  # already a problem of the request
             continue
-    return tuple(found)
+    return tuple(numbers)
 
 
 def cores_asked(request: JobRequest) -> int:
@@ -159,10 +159,10 @@ def _gpus(request: JobRequest, nodes: int, tasks: int) -> int:
     ways = (
         (request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes * sockets)
     )  # fmt: skip
-    found = max((way * times for way, times in ways if way), default=0)
-    if not found and request.ntasks_per_gpu and request.ntasks:
+    gpus = max((way * times for way, times in ways if way), default=0)
+    if not gpus and request.ntasks_per_gpu and request.ntasks:
         return -(-request.ntasks // request.ntasks_per_gpu)
-    return found
+    return gpus
 
 
 def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partition: Partition | None) -> int:

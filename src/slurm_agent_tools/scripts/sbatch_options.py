@@ -124,11 +124,11 @@ def find_long(word: str) -> SbatchOption:
     A word that means different options in different versions of Slurm is refused: the check would not hold there.
     """
     means = {version: _in_version(word, version) for version in VERSIONS}
-    found = {rows[0].name: rows[0] for rows in means.values() if len(rows) == 1}
-    if len(found) > 1:
-        raise ValueError(f"--{word} is --{' or --'.join(sorted(found))}, depending on Slurm's version; write it out")
-    if found:
-        return next(iter(found.values()))
+    meanings = {rows[0].name: rows[0] for rows in means.values() if len(rows) == 1}
+    if len(meanings) > 1:
+        raise ValueError(f"--{word} is --{' or --'.join(sorted(meanings))}, depending on Slurm's version; write it out")
+    if meanings:
+        return next(iter(meanings.values()))
     several = sorted({row.spelled for rows in means.values() for row in rows})
     if not several:
         raise ValueError(f"--{word} is no option of sbatch")
@@ -151,10 +151,10 @@ def find_short(flag: str) -> SbatchOption:
 
 def read(words: Sequence[str]) -> list[tuple[SbatchOption, str | None]]:
     """Each option of an argument vector with its value. ValueError at the first word that does not fit."""
-    given, failure = read_words([OptionWord(word) for word in words])
+    options, failure = read_words([OptionWord(word) for word in words])
     if failure is not None:
         raise failure
-    return [(one.option, one.value) for one in given]
+    return [(option.option, option.value) for option in options]
 
 
 def read_words(words: Sequence[OptionWord]) -> tuple[list[GivenOption], BadOptions | None]:
@@ -162,21 +162,21 @@ def read_words(words: Sequence[OptionWord]) -> tuple[list[GivenOption], BadOptio
 
     A required value may be the next word whatever it looks like, also when that word stands on the next line.
     """
-    found: list[GivenOption] = []
+    options: list[GivenOption] = []
     rest = iter(words)
     for word in rest:
         try:
             if word.text == "--":
                 _nothing_behind(next(rest, None))
             elif word.text.startswith("--"):
-                found.append(_long(word, rest))
+                options.append(_long(word, rest))
             elif word.text.startswith("-") and len(word.text) > 1:
-                found += _cluster(word, rest)
+                options += _cluster(word, rest)
             else:
                 raise ValueError(f"{word.text!r} is not an option")  # noqa: TRY301 - one place turns all into BadOptions
         except ValueError as error:
-            return found, BadOptions(str(error), word.line)
-    return found, None
+            return options, BadOptions(str(error), word.line)
+    return options, None
 
 
 def _nothing_behind(word: OptionWord | None) -> None:
@@ -194,16 +194,16 @@ def _long(word: OptionWord, rest: Iterator[OptionWord]) -> GivenOption:
 
 def _cluster(word: OptionWord, rest: Iterator[OptionWord]) -> list[GivenOption]:
     """`-Hn4`: flags until one that takes a value, which takes what is left of the word."""
-    found: list[GivenOption] = []
+    options: list[GivenOption] = []
     for position in range(1, len(word.text)):
         option = find_short(word.text[position])
         if option.takes == "nothing":
-            found.append(GivenOption(option, None, word.line, word.line))
+            options.append(GivenOption(option, None, word.line, word.line))
             continue
         glued = word.text[position + 1 :] or None
-        found.append(_given(option, f"-{word.text[position]}", glued, word, rest))
+        options.append(_given(option, f"-{word.text[position]}", glued, word, rest))
         break
-    return found
+    return options
 
 
 def _given(
@@ -291,17 +291,17 @@ def gres(text: str) -> int | None:
     """GPUs in a list of generic resources; None when it names no GPU. The same key twice: the last one counts."""
     if text.strip().lower() in {"", "none"}:
         return None
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for item in text.split(","):
         match = _ITEM.fullmatch(item.strip())
         if match is None:
             raise ValueError(f"not a list of generic resources: {text!r} (write gpu:2 or gpu:a100:2)")
         if match["name"].lower() == "gpu":
             kind, number = _gpu(match["rest"], text)
-            found[kind] = number
-    if "" in found and len(found) > 1:
+            counts[kind] = number
+    if "" in counts and len(counts) > 1:
         raise ValueError(f"GPUs with and without a type: {text!r}")
-    return sum(found.values()) if found else None
+    return sum(counts.values()) if counts else None
 
 
 def _gpu(rest: str, whole: str) -> tuple[str, int]:
@@ -321,7 +321,7 @@ def _gpu(rest: str, whole: str) -> tuple[str, int]:
 def per_task(text: str) -> tuple[int | None, int | None]:
     """(CPUs, GPUs) of --tres-per-task: `cpu=4,gres/gpu=2`, `cpu:4,gres/gpu:a100:2`; None where it names none."""
     cpus: int | None = None
-    found: list[str] = []
+    gpu_items: list[str] = []
     for item in text.split(","):
         match = re.fullmatch(r"\s*(cpu|(?:gres/)?gpu(?:[:/][A-Za-z_][\w.-]*)?|[A-Za-z_/][\w./-]*)[:=](\w+)\s*", item)
         if match is None:
@@ -329,8 +329,8 @@ def per_task(text: str) -> tuple[int | None, int | None]:
         if match[1] == "cpu":
             cpus = count(match[2])
         elif re.match(r"(?:gres/)?gpu", match[1]):
-            found.append(f"{match[1].removeprefix('gres/').replace('/', ':')}:{match[2]}")
-    return cpus, gres(",".join(found)) if found else None
+            gpu_items.append(f"{match[1].removeprefix('gres/').replace('/', ':')}:{match[2]}")
+    return cpus, gres(",".join(gpu_items)) if gpu_items else None
 
 
 def sockets_cores_threads(text: str) -> tuple[int | None, int | None, int | None]:
@@ -338,6 +338,6 @@ def sockets_cores_threads(text: str) -> tuple[int | None, int | None, int | None
     parts = text.split(":")
     if len(parts) > 3:
         raise ValueError(f"not sockets:cores:threads: {text!r}")
-    found = [None if part.strip() in {"", "*"} else count(part.split("-")[0]) for part in parts]
-    sockets, cores, threads = [*found, None, None, None][:3]
+    numbers = [None if part.strip() in {"", "*"} else count(part.split("-")[0]) for part in parts]
+    sockets, cores, threads = [*numbers, None, None, None][:3]
     return sockets, cores, threads

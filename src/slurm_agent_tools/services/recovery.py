@@ -60,10 +60,10 @@ async def answer(context: ClusterContext, request: SubmissionRequest, before: Su
         return dispatch.answer(before, decided)
     request = request.as_decided(decided.decision, decided.advised)
     try:
-        found = await find(context, before)
+        jobs = await find(context, before)
     except SlurmError as error:
         return await dispatch.unconfirmed(context, request, before, error.message)
-    return await (_go_on(context, request, before, found) if found else _missing(context, request, before))
+    return await (_go_on(context, request, before, jobs) if jobs else _missing(context, request, before))
 
 
 async def _missing(context: ClusterContext, request: SubmissionRequest, before: Submission) -> SubmitReply | None:
@@ -81,12 +81,12 @@ async def _missing(context: ClusterContext, request: SubmissionRequest, before: 
 
 
 async def _go_on(
-    context: ClusterContext, request: SubmissionRequest, before: Submission, found: Sequence[Job]
+    context: ClusterContext, request: SubmissionRequest, before: Submission, jobs: Sequence[Job]
 ) -> SubmitReply | None:
     from slurm_agent_tools.services import dispatch  # noqa: PLC0415 - get_status reads this file without it
 
-    phase = "released" if before.phase == "released" else _phase(found)  # what was released once is not sent again
-    number = found[0].job_id.base
+    phase = "released" if before.phase == "released" else _phase(jobs)  # what was released once is not sent again
+    number = jobs[0].job_id.base
     with dispatch.taken(request, f"Slurm has {request.name} as job {number}"):
         known = await context.db(context.store.update, before, phase=phase, job_id=number)
         if phase == "cancelled":
@@ -117,9 +117,9 @@ async def complete(context: ClusterContext, queue: Sequence[Job]) -> list[Alert]
     )
     alerts = []
     for item, seen in rows:
-        found = _known(item, seen, past)
-        settled = item if not found and past is None else await _record(context, item, found)
-        if settled is not None and settled.phase == "held" and found and now - item.updated > _BUSY:
+        known_jobs = _known(item, seen, past)
+        settled = item if not known_jobs and past is None else await _record(context, item, known_jobs)
+        if settled is not None and settled.phase == "held" and known_jobs and now - item.updated > _BUSY:
             alerts.append(_alert(settled))
     return alerts
 
@@ -145,12 +145,12 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
     rows = [(item, _match(item, mine)) for item in items]
     past = await _accounted(context, [item for item, seen in rows if item.phase not in GIVEN_UP and not _sure(seen)])
     for item, seen in rows:
-        found = _known(item, seen, past)
+        known_jobs = _known(item, seen, past)
         unwanted = _old(context, item) or item.phase in GIVEN_UP
-        if found and _phase(found) == "held" and unwanted and same(item, found):
-            await _give_up(context, item, found[0].job_id.base)
-        elif found or past is not None:
-            await _record(context, item, found)
+        if known_jobs and _phase(known_jobs) == "held" and unwanted and same(item, known_jobs):
+            await _give_up(context, item, known_jobs[0].job_id.base)
+        elif known_jobs or past is not None:
+            await _record(context, item, known_jobs)
 
 
 async def _give_up(context: ClusterContext, item: Submission, number: int) -> None:
@@ -163,10 +163,10 @@ async def _give_up(context: ClusterContext, item: Submission, number: int) -> No
         await context.db(context.store.update, item, phase=_phase(now), job_id=number)
 
 
-async def _record(context: ClusterContext, item: Submission, found: Sequence[Job]) -> Submission | None:
+async def _record(context: ClusterContext, item: Submission, jobs: Sequence[Job]) -> Submission | None:
     """Write down what is known now; None where somebody else did meanwhile."""
-    if found:
-        phase, job_id = _phase(found), found[0].job_id.base
+    if jobs:
+        phase, job_id = _phase(jobs), jobs[0].job_id.base
         if (phase, job_id) == (item.phase, item.job_id):
             return item
         return await context.db(context.store.advance, item, phase=phase, job_id=job_id)
@@ -225,9 +225,9 @@ def same(item: Submission, among: Iterable[Job]) -> bool:
     return any(token_in(job.comment) == item.token for job in among)
 
 
-def _sure(found: Sequence[Job]) -> bool:
+def _sure(jobs: Sequence[Job]) -> bool:
     """Whether these rows are all that counts: of an array that lost its waiting tasks, others may have run."""
-    return bool(found) and (_phase(found) != "cancelled" or all(row.job_id == row.job_id.whole for row in found))
+    return bool(jobs) and (_phase(jobs) != "cancelled" or all(row.job_id == row.job_id.whole for row in jobs))
 
 
 def _old(context: ClusterContext, item: Submission) -> bool:

@@ -83,10 +83,10 @@ class Queue(Sequence[Job]):
 
     def states(self) -> Counter[str]:
         """How many rows are in each state."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for raw, number in self._raw_states.items():
-            found[state_word(raw)] += number
-        return found
+            counts[state_word(raw)] += number
+        return counts
 
     @cached_property
     def _raw_states(self) -> Counter[str]:
@@ -99,8 +99,8 @@ class Queue(Sequence[Job]):
         if not wanted:
             return ()
         single, rest = self._sorted
-        found = [[single[base]] if base in single else rest.get(base, []) for base in wanted]
-        return tuple(self._job(row) for rows in found for row in rows)
+        rows_of_jobs = [[single[base]] if base in single else rest.get(base, []) for base in wanted]
+        return tuple(self._job(row) for rows in rows_of_jobs for row in rows)
 
     @cached_property
     def bases(self) -> frozenset[int]:

@@ -128,10 +128,10 @@ def _private(folder: Path, hint: str) -> Path:
     """Make the folder, or see that nobody else made it: everybody may write where it lies. Raises ConfigError."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         raise ConfigError("state_dir", str(folder), f"cannot be made: {error.strerror}", hint=hint) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _user() or found.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != _user() or status.st_mode & 0o077:
         raise ConfigError("state_dir", str(folder), "is not a private folder of this user", hint=hint)
     return folder
 

@@ -228,12 +228,12 @@ _Record = TypeVar("_Record")
 
 def to_text(record: Any) -> str:
     """A record as JSON, letters beyond ASCII escaped: a path may hold bytes that no encoding has."""
-    kept = (
+    values = (
         dict(record)
         if isinstance(record, Mapping)
         else _adapter(cast("Hashable", type(record))).dump_python(record, mode="json")
     )
-    return json.dumps(kept, sort_keys=True)
+    return json.dumps(values, sort_keys=True)
 
 
 def from_text(kind: type[_Record], text: str) -> _Record:

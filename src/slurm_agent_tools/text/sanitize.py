@@ -91,10 +91,10 @@ def _cut(text: str, longest: int) -> str:
 def document(body: Mapping[str, Any]) -> dict[str, Any]:
     """A whole reply as it may be shown. Lists that are too long are cut, and the summary says so."""
     cuts: list[str] = []
-    made = {shown(str(key)): _value(str(key), value, str(key), cuts) for key, value in body.items()}
-    if cuts and isinstance(made.get("summary"), str):
-        made["summary"] += f" Left out here: {'; '.join(cuts[:5])}."
-    return made
+    shown_body = {shown(str(key)): _value(str(key), value, str(key), cuts) for key, value in body.items()}
+    if cuts and isinstance(shown_body.get("summary"), str):
+        shown_body["summary"] += f" Left out here: {'; '.join(cuts[:5])}."
+    return shown_body
 
 
 def _value(key: str, value: Any, place: str, cuts: list[str], *, settings: bool = False) -> Any:

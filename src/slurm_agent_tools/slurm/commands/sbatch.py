@@ -107,9 +107,9 @@ def trial_argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
 
 def parse(done: Completed) -> Submitted:
     """Raises SlurmUnreachable only when nothing was sent, SlurmUncertain when it may have been, else SlurmRefused."""
-    found = re.fullmatch(r"(\d+)(?:;[^\n]*)?\n?", columns.text(done.stdout))
-    if found is not None:  # an id counts, whatever else was said
-        return Submitted(int(found[1]), columns.message(done))
+    job_id = re.fullmatch(r"(\d+)(?:;[^\n]*)?\n?", columns.text(done.stdout))
+    if job_id is not None:  # an id counts, whatever else was said
+        return Submitted(int(job_id[1]), columns.message(done))
     said = columns.message(done)
     cut = done.exit_code is None or done.exit_code <= 0  # by the time limit, or by a signal; 0 without an id is neither
     if cut or not said or any(sign in said.lower() for sign in _LOST):

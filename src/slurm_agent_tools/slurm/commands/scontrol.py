@@ -75,13 +75,13 @@ def parse_jobs(done: Completed) -> tuple[Job, ...]:
 
 def _records(text: str) -> list[str]:
     """One text a job; a blank line in a job's name ends none, because the line with its owner is still to come."""
-    found: list[str] = []
+    records: list[str] = []
     for piece in _RECORD.split(text):
-        if found and _OWNER not in found[-1]:
-            found[-1] += f"\n\nJobId={piece}"
+        if records and _OWNER not in records[-1]:
+            records[-1] += f"\n\nJobId={piece}"
         elif piece.strip():
-            found.append(f"JobId={piece}")
-    return found
+            records.append(f"JobId={piece}")
+    return records
 
 
 def _job(block: str) -> Job:
@@ -134,9 +134,9 @@ def _cells(block: str) -> dict[str, str]:
     end = block.index(_OWNER)
     cells, tail = {"JobName": _OWN_ID.sub("", block[start:end])}, block[end:]
     for key in ("JobId", "ArrayJobId", "ArrayTaskId", "ArrayTaskThrottle", "HetJobId", "HetJobOffset"):
-        found = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
-        if found is not None:
-            cells[key] = found[1]
+        match = re.search(rf"(?:^| ){key}=(\S+)", block[:start])
+        if match is not None:
+            cells[key] = match[1]
     facts, _, rest = tail.partition(_COMMAND)
     command, sign, paths = rest.rpartition(_FOLDER)
     cells |= {key: value for key, value in reversed(_pairs(facts, _FIELD)) if key not in cells}
@@ -201,15 +201,15 @@ _PLACED = re.compile(r"gpu(?::[^:(,]+)?:(\d+)\(")
 
 def _memory_of(cell: dict[str, str], tres: dict[str, str], nodes: int, cpus: int, gpus: int) -> int | None:
     """Total memory. A pending job's TRES do not follow a change of its nodes or CPUs, its options do (measured)."""
-    found = [tres_memory(tres["mem"])] if "mem" in tres else []
+    sizes = [tres_memory(tres["mem"])] if "mem" in tres else []
     if cell["JobState"] == "PENDING":
         per_gpu = re.search(r"gpu:(\d+)", cell.get("MemPerTres", ""))
         if per_gpu is not None:  # goes before the partition's default per CPU, which is shown all the same
-            found.append(int(per_gpu[1]) * 2**20 * gpus)
+            sizes.append(int(per_gpu[1]) * 2**20 * gpus)
         else:
-            found.append(tres_memory(cell.get("MinMemoryNode", "0")) * nodes)
-            found.append(tres_memory(cell.get("MinMemoryCPU", "0")) * cpus)
-    return max(found) if any(found) else None
+            sizes.append(tres_memory(cell.get("MinMemoryNode", "0")) * nodes)
+            sizes.append(tres_memory(cell.get("MinMemoryCPU", "0")) * cpus)
+    return max(sizes) if any(sizes) else None
 
 
 def _per_gpu(memory: int, gpus: int, placed: list[tuple[int, int]]) -> int:
@@ -227,9 +227,9 @@ _GPU = re.compile(r"gres[:/]gpu(?::[^:,=]+)?[:=](\d+)")
 def _gres(cell: dict[str, str], nodes: int) -> int:
     """GPUs of a job on a cluster whose accounting does not count them."""
     for key, times in (("TresPerJob", 1), ("TresPerNode", nodes)):
-        found = _GPU.findall(cell.get(key, ""))
-        if found:
-            return sum(map(int, found)) * times
+        counts = _GPU.findall(cell.get(key, ""))
+        if counts:
+            return sum(map(int, counts)) * times
     return 0
 
 
@@ -307,10 +307,10 @@ def config_argv() -> list[str]:
 def parse_config(done: Completed) -> dict[str, str]:
     """Key -> value. Raises SlurmUnreachable and SlurmGarbled."""
     columns.check(done)
-    found = dict(re.findall(r"^(\w+)\s*= (.*)$", columns.text(done.stdout), re.MULTILINE))
-    if "ClusterName" not in found:
+    values = dict(re.findall(r"^(\w+)\s*= (.*)$", columns.text(done.stdout), re.MULTILINE))
+    if "ClusterName" not in values:
         raise columns.garbled(done, "no ClusterName")
-    return found
+    return values
 
 
 # --- changes -----------------------------------------------------------------------------------------------------

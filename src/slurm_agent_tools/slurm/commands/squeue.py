@@ -77,8 +77,8 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     seams = cells[width:-1:width]
     heads = [cells[0], *[seam.partition("\n")[2] for seam in seams]]
     again = [*[seam.partition("\n")[0] for seam in seams], cells[-1]]
-    found = Columns(heads, comments=cells[1::width], names=cells[2::width])
-    ids, users, states = found.ids, found.users, found.states
+    rows = Columns(heads, comments=cells[1::width], names=cells[2::width])
+    ids, users, states = rows.ids, rows.users, rows.states
     for head, raw in zip(heads, again, strict=True):
         first = head.split(INNER, _REST)
         whole = len(first) > _REST and first[1] == raw and first[_REST].count(INNER) == _OTHERS
@@ -90,7 +90,7 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
     for state in set(states):
         if _STATE.fullmatch(columns.state_word(state)) is None:
             raise garbled(done, heads[states.index(state)])
-    return found
+    return rows
 
 
 def _record(done: Completed, now: datetime, columns: Columns, row: int) -> Job:
