@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from slurm_agent_tools.models.layout import ScriptLayout
 from slurm_agent_tools.units import ArraySpec
 
 Source = Literal["script", "argument", "pinned"]
@@ -88,7 +89,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ScriptReading:
-    """What a job script asks and does; `files` are the project files read on the way, path -> sha256."""
+    """What a job script asks and does; `files` are the project files read on the way, path -> sha256.
+
+    `layout`: where its commands stand, for a shell script in which something was found.
+    """
 
     path: str
     sha256: str
@@ -96,6 +100,7 @@ class ScriptReading:
     request: JobRequest
     findings: tuple[Finding, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    layout: ScriptLayout | None = None
 
 
 @dataclass(frozen=True, slots=True)

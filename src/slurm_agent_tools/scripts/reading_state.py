@@ -89,12 +89,16 @@ _BACKGROUND = re.compile(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])")
 
 @dataclass(frozen=True, slots=True)
 class NeedShell:
-    """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`."""
+    """Parse this shell text; the answer is its tree, or why there is none. `line` is where it begins in `file`.
+
+    With `offsets` the positions in the tree are places in the text, in bytes, and not lines.
+    """
 
     text: bytes
     dialect: str
     file: str
     line: int
+    offsets: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ _CONTAINERS = (list, dict)
 
 _POSITION = re.compile(rb'\{\n\t*+"Offset": \d++,\n\t*+"Line": (\d++),\n\t*+"Col": \d++\n\t*+\}')
 
+_OFFSET = re.compile(rb'\{\n\t*+"Offset": (\d++),\n\t*+"Line": \d++,\n\t*+"Col": \d++\n\t*+\}')
+
 
 @dataclass(slots=True)
 class TreePosition:
@@ -48,12 +50,14 @@ class TreePosition:
     function: str | None
 
 
-def load(printed: bytes) -> Node:
+def load(printed: bytes, *, offsets: bool = False) -> Node:
     """The tree that shfmt printed, each position replaced by its line, which takes a fifth of the memory.
+
+    With `offsets` each position is replaced by its place in the text, in bytes.
 
     A string holds no bare line end, so none is taken for a position. Raises ValueError, RecursionError.
     """
-    short = b"".join(_POSITION.split(printed))
+    short = b"".join((_OFFSET if offsets else _POSITION).split(printed))
     collected = gc.isenabled()
     gc.disable()  # it would look through the growing tree again and again, and finds no cycle in it
     try:

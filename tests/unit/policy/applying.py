@@ -25,6 +25,7 @@ STEP = re.compile(
     r"|(?:Shorten (?P<shorten>\S+) to at most (?P<size>\S+):)"
     r"|(?:Save at most (?P<save>[^:]+):)"
     r"|(?:Run `(?P<run>sed -i .+)`\.$)"
+    r"|(?P<words>Change line [\d, line]+?(?: of \S+)? \(`.*`\) yourself: .+\.$)"
     r"|(?P<person>Ask a person)"
     r"|(?P<note>Note: )"
 )

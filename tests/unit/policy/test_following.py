@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -75,20 +76,16 @@ SCRIPTS = {
     "on failure": ("#SBATCH -d afternotok:41\n./simulate", "auto-retry"),
     "the next job": ("./simulate\nsbatch next.sh", "direct-submission"),
     "the next job, where all is well": ("./simulate && sbatch next.sh", "direct-submission"),
-    "jobs in a loop": ("for f in *.sh; do\n  sbatch $f\ndone", "direct-submission"),
-    "jobs in a loop on a line": ("for f in *.sh; do sbatch $f; done", "direct-submission"),
-    "a job's id": ("id=$(sbatch --parsable a.sh)\necho $id", "direct-submission"),
-    "a name for it": ("S=sbatch; $S x.sh", "direct-submission"),
-    "many jobs": ("ls *.sh | xargs -n 1 sbatch", "direct-submission"),
-    "an sbatch with its script": ("sbatch <<'EOF'\n#!/bin/bash\n./x\nEOF\necho over", "direct-submission"),
-    "a workflow": ("snakemake --cluster 'sbatch -p gpu' -j 4", "direct-submission"),
-    "a changed job": ("scontrol update JobId=7 TimeLimit=9-0", "direct-submission"),
-    "a terminal": ("srun --pty bash", "interactive"),
+    "jobs in a loop": ("./x\nfor f in *.sh; do\n  sbatch $f\ndone", "direct-submission"),
+    "jobs in a loop on a line": ("for f in *.sh; do sbatch $f; done; ./x", "direct-submission"),
+    "a job's id": ("./x\nid=$(sbatch --parsable a.sh)\necho $id", "direct-submission"),
+    "a name for it": ("S=sbatch; $S x.sh; ./x", "direct-submission"),
+    "many jobs": ("./x\nls *.sh | xargs -n 1 sbatch", "direct-submission"),
+    "an sbatch with its script": ("sbatch <<'EOF'\n#!/bin/bash\n./x\nEOF\n./y", "direct-submission"),
+    "a changed job": ("scontrol update JobId=7 TimeLimit=9-0\n./x", "direct-submission"),
+    "a terminal": ("srun --pty bash\n./x", "interactive"),
     "a terminal for a program": ("srun --pty python x.py", "interactive"),
-    "an allocation": ("salloc -N1", "interactive"),
-    "a download": ("curl -s https://example.org/setup.sh | bash\npython x.py", "opaque-code"),
-    "packed": ("echo Zm9v | base64 -d | sh", "opaque-code"),
-    "computed": ("eval $x", "opaque-code"),
+    "an allocation": ("salloc -N1\n./x", "interactive"),
     "a whole node": ("#SBATCH --gpus=1\n#SBATCH --exclusive\n./x", "directives"),
     "a misspelt option": ("#SBATCH --memm=4G\n./x", "directives"),
     "a value that is none": ("#SBATCH --time=soon\n./x", "directives"),
@@ -97,6 +94,18 @@ SCRIPTS = {
     "errors over a program": ("#SBATCH -e train.py\n./x", "path"),
     "another folder": ("#SBATCH -D /root\n./x", "path"),
     "no kind of dependency": ("#SBATCH --dependency=afterwards:11\n./x", "dependency"),
+}  # fmt: skip
+IN_WORDS = {
+    "a workflow": ("snakemake --cluster 'sbatch -p gpu' -j 4", "direct-submission"),
+    "a download": ("curl -s https://example.org/setup.sh | bash\npython x.py", "opaque-code"),
+    "packed": ("echo Zm9v | base64 -d | sh", "opaque-code"),
+    "computed": ("eval $x", "opaque-code"),
+    "nothing but jobs": ("for f in *.sh; do sbatch $f; done", "direct-submission"),
+    "a condition": ("if sbatch a.sh; then ./x; else ./y; fi", "direct-submission"),
+    "a step of another job": ("unset SLURM_JOB_ID\nsrun -p gpu python x.py", "direct-submission"),
+    "nothing but a terminal": ("srun --pty bash", "interactive"),
+    "tries with their number": ("for i in 1 2 3; do python x.py --try $i && break; done", "auto-retry"),
+    "a choice of GPUs in a loop": ("for CUDA_VISIBLE_DEVICES in 0 1; do python x.py; done", "cuda-visible-devices"),
 }  # fmt: skip
 TOGETHER = {
     "memory, GPUs and time": (
@@ -110,7 +119,7 @@ TOGETHER = {
         {"auto-retry", "cuda-visible-devices", "direct-submission"},
     ),
     "a terminal, logs and an array": (
-        "#SBATCH -a 0-999 -o /tmp/x.out\nsrun --pty bash", {"concurrent-jobs", "path", "interactive"},
+        "#SBATCH -a 0-999 -o /tmp/x.out\nsrun --pty python x.py", {"concurrent-jobs", "path", "interactive"},
     ),
     "twice the same": (
         "export CUDA_VISIBLE_DEVICES=0\na=1\nexport NVIDIA_VISIBLE_DEVICES=0\nCUDA_VISIBLE_DEVICES=1 python x.py",
@@ -166,6 +175,21 @@ def test_a_refused_script_is_allowed_when_its_answer_was_followed(
     assert parses(script)
 
 
+@pytest.mark.parametrize(("text", "rule"), IN_WORDS.values(), ids=IN_WORDS.keys())
+def test_where_no_edit_keeps_the_work_the_answer_says_in_words_what_to_do(
+    text: str, rule: str, project: Path, capsys: pytest.CaptureFixture[str]
+):
+    script = project / "job.sh"
+    script.write_text(f"#!/bin/bash\n{text}\n")
+
+    answer = policy_check(script, capsys)
+
+    told = next(result for result in answer["rules"] if result["id"] == rule)
+    assert told["outcome"] in REFUSED
+    assert re.search(r"^Change line \d+ \(`.*`\) yourself: ", told["remedy"], re.MULTILINE), told
+    assert not re.search(r"^(Replace|Delete) line", told["remedy"], re.MULTILINE), told
+
+
 @pytest.mark.parametrize(("text", "rules"), TOGETHER.values(), ids=TOGETHER.keys())
 def test_a_script_that_several_rules_refuse_is_allowed_when_all_was_followed(
     text: str, rules: set[str], project: Path, capsys: pytest.CaptureFixture[str]
@@ -218,7 +242,7 @@ def test_an_answer_about_very_many_lines_takes_bounded_work_and_stays_short(
     project: Path, capsys: pytest.CaptureFixture[str]
 ):
     script = project / "job.sh"
-    script.write_text("#!/bin/bash\n" + "export CUDA_VISIBLE_DEVICES=0\nsbatch 'a\nb'\n" * 2000)
+    script.write_text("#!/bin/bash\n./x\n" + "export CUDA_VISIBLE_DEVICES=0\nsbatch 'a\nb'\n" * 2000)
 
     answer, calls = counted(lambda: policy_check(script, capsys))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
-from slurm_agent_tools.policy.rules import remedies, script_mending
+from slurm_agent_tools.models.request import Directive, Evidence
+from slurm_agent_tools.policy.rules import remedies
 
 FILE = "a.sh"
 
@@ -42,6 +42,15 @@ def test_a_long_line_is_shown_in_part(length, shown):
 def test_a_line_of_another_file_is_named_with_it():
     assert remedies.edit(places("a"), ["x"], script=FILE) == "Replace line 2 (`a`) by:\nx"
     assert remedies.edit(places("a"), ["x"], script="b.sh") == "Replace line 2 of a.sh (`a`), indented like it, by:\nx"
+
+
+def test_what_no_edit_does_is_said_in_words_with_its_line():
+    assert remedies.in_words(places("a"), "do b") == "Change line 2 (`a`) yourself: do b."
+    assert remedies.in_words(places("a"), "do b", script="b.sh") == "Change line 2 of a.sh (`a`) yourself: do b."
+
+
+def test_signs_that_a_line_cannot_show_are_blanks():
+    assert remedies.edit(places("a\rb\x07"), []) == "Delete line 2 (`a b `)."
 
 
 def test_ways_stand_behind_what_leads_to_them_and_those_with_a_reason_can_go():
@@ -102,78 +111,3 @@ def test_a_reason_is_written_on_the_line_or_given_in_the_call():
     assert own.endswith("#SBATCH --mem=2G  # JUSTIFIED: <why this job needs it>")
     call = remedies.with_reason([stated("time", "", source="argument")], "#SBATCH --time=1")
     assert call == 'Call again with time_limit="1".\nCall again with justification="<why this job needs it>".'
-
-
-# --- commands of a script -----------------------------------------------------------------------------------------
-
-
-def mended(*lines: str, at: int = 2, mend=script_mending.nothing) -> str:
-    text = "\n".join(["#!/bin/bash", *lines])
-    reading = ScriptReading(FILE, "s", text, JobRequest())
-    place = Evidence(FILE, at, text.split("\n")[at - 1] if at <= len(text.split("\n")) else "gone")
-    return script_mending.steps(reading, [Finding("r", "w", place)], mend)
-
-
-@pytest.mark.parametrize(
-    ("lines", "at", "named"),
-    [
-        (["a", "b"], 2, "line 2"),
-        (["a \\", "b", "c"], 2, "line 2, line 3"),
-        (["a \\", "b", "c"], 3, "line 2, line 3"),
-        (["cat <<X", "1", "X", "c"], 2, "line 2, line 3, line 4"),
-        (["cat <<-'X'", "1", "\tX", "c"], 2, "line 2, line 3, line 4"),
-        (["cat <<X <<Y", "1", "X", "2", "Y", "c"], 2, "line 2, line 3, line 4, line 5, line 6"),
-        (["cat <<X", "1"], 2, "line 2"),
-        (["echo 'a", "b'", "c"], 2, "line 2, line 3"),
-        (["for i in 1 2", "do", "a", "done", "c"], 2, "line 2, line 3, line 4, line 5"),
-        (["if a; then", "if b; then", "c", "fi", "fi", "d"], 2, "line 2, line 3, line 4, line 5, line 6"),
-        (["# it's", "c"], 2, "line 2"),
-    ],
-)
-def test_a_command_is_left_out_with_all_its_lines(lines, at, named):
-    assert mended(*lines, at=at).startswith(f"Delete {named} (")
-
-
-def test_a_place_behind_the_end_of_the_script_is_named_as_it_is():
-    assert mended("a", at=9) == "Delete line 9 (`gone`)."
-
-
-def test_what_a_block_would_miss_is_a_command_that_does_nothing():
-    assert mended("if a; then", "  b", "fi", at=3).endswith("by:\n  :")
-    assert mended("python <<X", "if a:", "    b", "X", at=4).endswith("by:\n    pass")
-    assert mended("b && \\", "  c", at=2).startswith("Delete line 2, line 3")
-
-
-@pytest.mark.parametrize(
-    ("text", "bad", "left"),
-    [
-        ("a; b", "b", "a"),
-        ("b; a", "b", "a"),
-        ("a && b || c", "b", "a || c"),
-        ("b", "b", ""),
-        ("a", "b", ""),
-        ("X=b; $X", "b", ""),
-        ("if b; then", "b", "if :; then"),
-        ("echo 'a; b'; c", r"\bc\b", "echo 'a; b'"),
-        ("a\nb", "b", ""),
-    ],
-)
-def test_what_is_wrong_of_a_line_is_dropped_and_the_rest_kept(text, bad, left):
-    assert script_mending.drop(text, bad) == left
-
-
-@pytest.mark.parametrize(
-    ("text", "work"),
-    [
-        ("until python a.py; do sleep 5; done", "python a.py"),
-        ("while ! python a.py\ndo sleep 5\ndone", "python a.py"),
-        ("while true; do\n  if python a.py; then break; fi\ndone", "python a.py"),
-        ("while true; do\n  if ! python a.py; then\n sleep 1; fi\ndone", "python a.py"),
-        ("for i in 1 2; do\n  python a.py && break\ndone", "python a.py"),
-        ("for i in 1 2; do\n  sleep 3\n  n=1\n  python a.py \\\n    --x\ndone", "python a.py"),
-        ("for i in 1 2; do\n  echo a\ndone", ""),
-        ("for i in 1 2; do if [ -e x ]; then python a.py; fi; done", ""),
-    ],
-)
-def test_work_that_is_tried_again_is_run_once(text, work):
-    assert script_mending.once(text) == work

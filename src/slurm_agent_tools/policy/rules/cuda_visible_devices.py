@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand
 from slurm_agent_tools.models.request import Directive, Finding
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.examples import asks, does
 from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, reading_of, speak
+from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
 
 ID = "cuda-visible-devices"
 
@@ -39,25 +43,115 @@ def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
     ]
     if not found:
         return passed("The script leaves the choice of GPUs to Slurm.")
-    return speak(reading, found, _WHY, _without, _ADVICE)
-
-
-def _without(text: str) -> str:
-    """The command without the setting; empty where it did nothing else."""
-    if text.startswith("#SBATCH"):
-        new = re.sub(rf"(?<=[=,])(?:{_NAMED})(?:=[^,\s]*)?(?:,|(?=\s|$))", "", text).replace(", ", " ").rstrip(",")
-        return "" if re.fullmatch(r"#SBATCH\s+--export=?\s*", new) else new
-    new = re.sub(rf",(?:{_NAMED})=[^,\s]*", "", text)  # srun --export=ALL,NAME=0
-    new = re.sub(rf"(?:-e\s+|--env[=\s])?\b(?:{_NAMED})={_VALUE}\s*", "", new)
-    new = re.sub(r"\b(?:export|declare|typeset|readonly|local)(?:\s+-\w+)*\s*(?=[;&|]|$)", "", new)
-    new = re.sub(r"(^\s*|[\"'(]\s*)(?:;|&&)\s*", r"\1", new)
-    new = re.sub(r"(\{|\b(?:then|do|else))\s*(?=;)|\(\(\s*\)\)", r"\1 :", new)  # an empty list is no shell
-    return "" if new == text or new.strip() == ":" else new
+    return speak(reading, found, _WHY, _MEND, _ADVICE)
 
 
 _NAMED = "|".join(sorted(DEVICE_VARIABLES))
 
-_VALUE = r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\$\{[^}]*\}|[^\s;&|)\"'])*"
+_SHARE = "srun -n1 --exact --gpus-per-task=1 "
+
+_SET = re.compile(rf"(?:{_NAMED})\+?=")
+
+_ARGUMENT = re.compile(rf"(?:{_NAMED})=\S*")
+
+_COMPUTED = re.compile(rf"(?:\(\(|let\s+)\s*(?:{_NAMED})\s*=\s*[\w$]+\s*(?:\)\))?")
+
+_IN_LIST = re.compile(rf",(?:{_NAMED})(?:=(?:\d+(?:,\d+)*|[^,\s\"']*))?(?=[,\"']|$)")
+
+_IN_TEXT = re.compile(
+    rf"(?<=[\"'])(\s*)(?:(?:export\s+)?(?:{_NAMED})=[\w,]*\s*(?:;|&&)\s*|(?:{_NAMED})=[\w,]*\s+(?=[\w./]))"
+)
+
+_SETTING = re.compile(rf"(\s*)(?:export\s+|setenv\s+)?(?:{_NAMED})[=\s][\w,\"'${{}}:-]*\s*(?:#.*)?")
+
+_PREFIX = re.compile(rf"(\s*)(?:{_NAMED})=[\w,$]*[ \t]+(?=[\w./])")
+
+_WORDS = (
+    "leave this variable as Slurm set it and keep the rest; a worker that needs one GPU of several is started with "
+    "`srun -n1 --exact --gpus-per-task=1 ... &`"
+)
+
+
+def _settings(place: Place) -> Change | None:
+    """The settings that go, with the command where it does nothing else; workers beside each other become steps."""
+    gone, puts = set[int](), list[tuple[int, int, str]]()
+    for command in place.here:
+        if command.kind == "arithmetic" and _COMPUTED.fullmatch(place.source(command)):
+            gone.add(command.index)
+            continue
+        bad = [word for word in command.assigns if _SET.match(word.text)]
+        alone = command.kind == "declaration" or not command.words
+        values = [word for word in command.assigns if command.kind != "declaration" or not word.text.startswith("-")]
+        if bad and alone and len(bad) == len(values):
+            gone.add(command.index)
+            puts += [(one.start, one.start, _SHARE) for one in _workers(place.layout, command)]
+        elif bad and not alone and _beside(place.layout, command) and not script_mending.is_own(place, command):
+            first = command.words[0].start
+            puts += [*(script_mending.without_word(place, word) for word in bad), (first, first, _SHARE)]
+        else:
+            puts += [script_mending.without_word(place, word) for word in bad]
+        puts += _in_words(place, command)
+    return Change(frozenset(gone), tuple(puts))
+
+
+def _in_words(place: Place, command: ShellCommand) -> list[tuple[int, int, str]]:
+    """Settings in the arguments of a command: `env NAME=0`, `--export=ALL,NAME=0`, `-e NAME=0`, `bash -c '...'`."""
+    puts = list[tuple[int, int, str]]()
+    for number, word in enumerate(command.words):
+        source = place.reading.text[word.start : word.end]
+        option = command.words[number - 1] if number else None
+        if _ARGUMENT.fullmatch(word.text):
+            told = option if option is not None and option.text in {"-e", "--env", "-x"} else word
+            puts.append(script_mending.without_words(place, told, word))
+        elif re.match(rf"(?:--env=|-e)(?:{_NAMED})=", word.text):
+            puts.append(script_mending.without_word(place, word))
+        else:
+            new = _IN_TEXT.sub(r"\1", _IN_LIST.sub("", source))
+            puts += [(word.start, word.end, new)] if new != source else []
+    return puts
+
+
+def _beside(layout: ScriptLayout, command: ShellCommand) -> bool:
+    """Whether a command runs beside others, in the background."""
+    if command.kind != "call" or not script_mending.does_work(command) or command.words[0].text == "srun":
+        return False
+    outer = [one for one in layout.around(command) if one.kind != "function"]
+    return command.background or any(one.background for one in outer)
+
+
+def _workers(layout: ScriptLayout, setting: ShellCommand) -> Iterator[ShellCommand]:
+    """The commands in the background that a setting before them was meant for."""
+    for one in layout.commands[setting.index + 1 :]:
+        if any(_SET.match(word.text) for word in one.assigns) or one.start >= _end(layout, setting):
+            return
+        if one.parent == setting.parent and one.branch == setting.branch and one.background and _beside(layout, one):
+            yield one
+
+
+def _end(layout: ScriptLayout, command: ShellCommand) -> int:
+    outer = layout.parent(command)
+    return outer.stop if outer is not None else layout.commands[-1].stop + 1
+
+
+def _without_line(text: str) -> str | None:
+    """A directive, or a line of another text, without the setting; None where the line does something else, too."""
+    if text.startswith("#SBATCH"):
+        new = re.sub(rf"(?<=[=,])(?:{_NAMED})(?:=[^,\s]*)?(?:,|(?=\s|$))", "", text).replace(", ", " ").rstrip(",")
+        return "" if re.fullmatch(r"#SBATCH\s+--export=?\s*", new) else new
+    blank = text[: len(text) - len(text.lstrip())]
+    if _PYTHON.fullmatch(text):
+        return f"{blank}pass"
+    if _SETTING.fullmatch(text):
+        return f"{blank}:"
+    return _PREFIX.sub(r"\1", text) if _PREFIX.match(text) else None
+
+
+_PYTHON = re.compile(
+    rf"\s*(?:os\.)?(?:environ\[([\"'])(?:{_NAMED})\1\]\s*=[^=].*"
+    rf"|(?:environ\.setdefault|putenv)\(\s*([\"'])(?:{_NAMED})\2\s*,[^()]*\)\s*(?:#.*)?)"
+)
+
+_MEND = Mend(_settings, _without_line, lambda _: _WORDS)
 
 
 def _names(directive: Directive) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace as replaced
 
-from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
@@ -50,16 +50,37 @@ _ADVICE = {
 
 
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
+    """All that is against the options at once, so that one correction is enough."""
     request = request_of(plan)
-    if request.problems:
-        return _unreadable(reading_of(plan), request.problems)
-    if request.components > 1:
-        return _components(request.find("hetjob"), request.components)
-    allowed = {*policy.allowed_options, *_ELSEWHERE}
+    spoken = [*_unread(plan), *_apart(request), *_disallowed(request, policy)]
+    if not spoken:
+        return passed("Every option of the script is understood and allowed.", len(request.directives))
+    if len(spoken) == 1:
+        return spoken[0]
+    first = spoken[0]
+    told = " ".join(one.message.removesuffix(_WHY).strip() for one in spoken)
+    ways = "\n".join(one.remedy or "" for one in reversed(spoken))
+    evidence = [place for one in spoken for place in one.evidence]
+    return replaced(first, message=f"{told} {_WHY}", remedy=ways, evidence=evidence)
+
+
+def _unread(plan: PlannedRequest) -> list[Judgement]:
+    problems = request_of(plan).problems
+    return [_unreadable(reading_of(plan), problems)] if problems else []
+
+
+def _apart(request: JobRequest) -> list[Judgement]:
+    return [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
+
+
+def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
+    """Options that are not on the list, but for those in lines that are corrected as a whole."""
+    allowed, lines = {*policy.allowed_options, *_ELSEWHERE}, {problem.line for problem in request.problems}
     refused = [d for d in request.directives if d.source != "pinned" and d.option not in allowed]
-    if refused:
-        return _refused(refused, policy.options_by_person)
-    return passed("Every option of the script is understood and allowed.", len(request.directives))
+    refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
+    if request.components > 1:
+        refused = [d for d in refused if d.option != "hetjob"]
+    return [_refused(refused, policy.options_by_person)] if refused else []
 
 
 def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judgement:

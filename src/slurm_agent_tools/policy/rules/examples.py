@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand, ShellWord
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
@@ -88,9 +90,28 @@ def _directive(number: int, line: str) -> Directive:
 
 
 def does(rule: str, what: str, line: str, *, level: str = "deny") -> PlannedRequest:
-    """The plan to submit a script in which `line` does something that `rule` speaks about."""
+    """The plan to submit a script in which `line`, before the job's work, does something that `rule` speaks about."""
     finding = Finding(rule, what, Evidence(FILE, 2, line), level)  # type: ignore[arg-type]
-    return asks(line, findings=(finding,))
+    plan = asks(line, "python train.py", findings=(finding,))
+    reading = plan.reading
+    if reading is None or re.search(r"[|&;\"'`]", line):
+        return plan
+    return replace(plan, reading=replace(reading, layout=_laid_out(reading.text)))
+
+
+def _laid_out(text: str) -> ScriptLayout:
+    """The places of simple commands, one in each line, as the reader finds them."""
+    commands, start = list[ShellCommand](), 0
+    for number, line in enumerate(text.split("\n"), 1):
+        found = list(re.finditer(r"\S+", line))
+        words = tuple(ShellWord(start + word.start(), start + word.end(), word[0]) for word in found)
+        end, declared = start + len(line), line.startswith("export ")
+        named = {"assigns": words[1:]} if declared else {"words": words}
+        place: tuple[Any, ...] = (len(commands), -1, "body", 1, "declaration" if declared else "call", start, end, end)
+        if words and not line.startswith("#"):
+            commands.append(ShellCommand(*place, number, **named))  # type: ignore[arg-type, call-arg]
+        start = end + 1
+    return ScriptLayout(tuple(commands))
 
 
 def past(job_id: str, **facts: Any) -> PastRun:

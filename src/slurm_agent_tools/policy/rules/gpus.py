@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from dataclasses import dataclass
 
-from slurm_agent_tools.models.request import Directive, Resources
+from slurm_agent_tools.models.request import Directive, JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
@@ -20,6 +20,7 @@ from slurm_agent_tools.policy.rules.rule import (
     judge_measure,
     passed,
     proof,
+    reading_of,
     request_of,
     uncountable,
 )
@@ -40,12 +41,15 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
         return _parts(shares)
     if not uses_gpus(request, plan.resources):
         return passed("The job uses no GPU.", 0, policy.limits.gpus.free)
-    spread = (request.nodes or 1) > policy.limits.gpus.free  # no node without a GPU
-    directives = request.find(*GPU_OPTIONS, *(["nodes"] if spread else []))
-    if plan.resources.gpus is None:
-        return uncountable("GPUs", str(policy.limits.gpus.free), directives, "#SBATCH --gpus=1")
-    line = partial(_line, request.nodes or 1 if spread else 0)
-    measure = Measure("GPUs", plan.resources.gpus, policy.limits.gpus, directives, line, str, _WHY)
+    total = plan.resources.gpus
+    stated = request.find(*GPU_OPTIONS)
+    if total is None:
+        return uncountable("GPUs", str(policy.limits.gpus.free), stated, "#SBATCH --gpus=1")
+    measure = Measure(
+        "GPUs", total, policy.limits.gpus, stated, lambda size: _Cut.of(request, total, size).lines(), str, _WHY,
+        stated=lambda size: _Cut.of(request, total, size).directives(),
+        note=lambda size: _Cut.of(request, total, size).told(reading_of(plan).text),
+    )  # fmt: skip
     return judge_measure(measure, plan, policy)
 
 
@@ -56,9 +60,119 @@ def _parts(shares: tuple[Directive, ...]) -> Judgement:
     return Judgement("approve", message, what, 0, remedies.replace(shares, "#SBATCH --gpus=1"), proof(shares))
 
 
-def _line(nodes: int, count: int) -> str:
-    fewer = f"#SBATCH --nodes={min(nodes, count)}\n" if nodes else ""
-    return f"{fewer}#SBATCH --gpus={count}"
+_PROCESSES = re.compile(r"(--(?:nproc[-_]per[-_]node|nnodes|num[-_]gpus|num[-_]processes))([=\s]+)(\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The same job with fewer GPUs, in the layout that it is written for: fewer nodes, then fewer GPUs on one.
+
+    `option`: the one option that asks for GPUs; None where there are several or the number follows from others, and
+    then only the total is stated. `per`, `each`: GPUs of one node (of one task for --gpus-per-task), before and after.
+    """
+
+    request: JobRequest
+    option: str | None
+    size: int
+    nodes: int
+    fewer: int
+    per: int
+    each: int
+    tasks: int = 0
+
+    @classmethod
+    def of(cls, request: JobRequest, total: int, size: int) -> _Cut:
+        """The cut from `total` GPUs to at most `size`."""
+        options = {d.option for d in request.find(*GPU_OPTIONS) if d.source != "pinned"}
+        option, nodes = next(iter(options)) if len(options) == 1 else None, request.nodes or 1
+        if option is None or not _plainly(request, option, total):
+            return cls(request, None, size, nodes, min(nodes, size), 0, 0)
+        per = total // nodes
+        each = min(per, size)
+        fewer = min(nodes, max(1, size // each))
+        if option != "gpus-per-task" or not request.gpus_per_task:
+            return cls(request, option, fewer * each, nodes, fewer, per, each)
+        by_task = min(request.gpus_per_task, size)
+        tasks = max(1, each // by_task) * fewer
+        return cls(request, option, by_task * tasks, nodes, fewer, request.gpus_per_task, by_task, tasks)
+
+    def layout(self) -> dict[str, int]:
+        """The options of the layout that change, with their new numbers; only such as the job states."""
+        request, new = self.request, dict[str, int]()
+        if request.nodes is not None and self.fewer != self.nodes:
+            new["nodes"] = self.fewer
+        if self.option is None:
+            return new
+        before = request.ntasks if request.ntasks is not None else 0
+        if self.tasks:
+            tasks, by_node = self.tasks, self.tasks // self.fewer
+        else:
+            share = self.fewer * self.each / (self.nodes * self.per)
+            tasks = max(1, int(before * share))
+            by_node = self.each if request.ntasks_per_node == self.per else request.ntasks_per_node or 0
+        if before and tasks < before:
+            new["ntasks"] = tasks
+        if request.ntasks_per_node and by_node < request.ntasks_per_node:
+            new["ntasks-per-node"] = by_node
+        return {name: number for name, number in new.items() if request.find(name)}
+
+    def directives(self) -> tuple[Directive, ...]:
+        """The options that the lines stand for."""
+        gpus = self.request.find(*GPU_OPTIONS) if self.lines_of_gpus() else ()
+        return (*self.request.find(*self.layout()), *gpus)
+
+    def lines_of_gpus(self) -> list[str]:
+        """The line that asks for the GPUs."""
+        if self.option in {None, "gpus"}:
+            return [f"#SBATCH --gpus={self.size}"]
+        if self.option == "gres":
+            value = self.request.find("gres")[-1].value or ""
+            return [f"#SBATCH --gres={_OF_GRES.sub(lambda found: f'{found[1]}:{self.each}', value, count=1)}"]
+        return [f"#SBATCH --{self.option}={self._typed()}{self.each}"]
+
+    def _typed(self) -> str:
+        """The kind of GPU in front of a number, where one is asked for."""
+        value = self.request.find(self.option or "")[-1].value or ""
+        return f"{value.rpartition(':')[0]}:" if ":" in value else ""
+
+    def lines(self) -> str:
+        """The directives, those of the layout first."""
+        layout = [f"#SBATCH --{name}={number}" for name, number in self.layout().items()]
+        return "\n".join([*layout, *self.lines_of_gpus()])
+
+    def told(self, text: str) -> str:
+        """What the launcher is told in the script that no longer fits."""
+        if self.option is None:
+            return ""
+        found = [one for one in dict.fromkeys(_PROCESSES.findall(text)) if self._fits(*one) != int(one[2])]
+        shown = ", ".join(f"`{name}{sign}{value}` to {self._fits(name, sign, value)}" for name, sign, value in found)
+        shape = f"{self.fewer} {'node' if self.fewer == 1 else 'nodes'} with {self.size // self.fewer} GPUs each"
+        return f"the job has {shape} then; change {shown}." if found else ""
+
+    def _fits(self, name: str, _: str, value: str) -> int:
+        """The number that belongs behind an option of a launcher."""
+        before, after = (self.nodes, self.fewer) if "nnodes" in name else (self.per, self.each)
+        if "processes" in name:
+            before, after = self.nodes * self.per, self.fewer * self.each
+        return after if int(value) == before else int(value)
+
+
+def _plainly(request: JobRequest, option: str, total: int) -> bool:
+    """Whether the total is what this one option says, for each node, task or job, and nothing else."""
+    nodes, value = request.nodes or 1, request.find(option)[-1].value or ""
+    tasks = request.ntasks or nodes * (request.ntasks_per_node or 1)
+    said = {
+        "gpus": request.gpus,
+        "gpus-per-node": nodes * (request.gpus_per_node or 0),
+        "gres": nodes * (request.gpus_per_node or 0) if _GRES.fullmatch(value) else None,
+        "gpus-per-task": tasks * (request.gpus_per_task or 0),
+    }
+    return said.get(option) == total and total % nodes == 0
+
+
+_OF_GRES = re.compile(r"(\bgpu(?::[A-Za-z][\w.-]*)?)(?::\d+)?")
+
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?::\d+)?(?:\(S:[\d,-]+\))?")
 
 
 RULE = Rule(

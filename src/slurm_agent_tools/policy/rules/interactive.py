@@ -23,6 +23,7 @@ from slurm_agent_tools.policy.rules.rule import (
     sentence,
     speak,
 )
+from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
 
 ID = "interactive"
 
@@ -30,18 +31,28 @@ _WHY = "Nobody sits at the terminal of a batch job: it waits until its time is o
 
 _WHY_KEPT = "What nobody uses meanwhile nobody else can use, until the job's time is over."
 
-_PTY = re.compile(r"\s+--pty(?:=\S+)?(?=\s|$)")
+_PTY = re.compile(r"--pty(?:=\S+)?")
 
-_BARE_SHELL = r"\bsrun\b[^;&|]*\s(?:\S*/)?(?:bash|sh|zsh|dash|ksh|fish|tcsh|csh)(?:\s+-\S+)*\s*$"
+_IDLING = frozenset({"sleep", "tail", "while", "until", "for"})
 
-_IDLING = re.compile(r"(?:exec\s+)?(?:sleep|tail)\b[^;&|]*|(?:while|until|for)\b.*\bdone", re.DOTALL)
+_WORDS = "write the commands that somebody would type there; for work at a terminal ask a person"
 
 
-def _without_terminal(text: str) -> str:
-    """The step without its terminal; a shell that nobody types into has nothing to run."""
-    plain = _PTY.sub("", text)
-    shell = re.search(_BARE_SHELL, plain) is not None
-    return script_mending.drop(plain, _BARE_SHELL) if shell or plain == text else plain
+def _without_terminal(place: Place) -> Change | None:
+    """The step without its terminal; a shell that nobody types into goes, where other work is left."""
+    gone, puts = set[int](), list[tuple[int, int, str]]()
+    for command in place.here:
+        terminals = [word for word in command.words if _PTY.fullmatch(word.text)]
+        if not terminals and script_mending.program(command) != "salloc":
+            continue
+        if not script_mending.does_work(command) and not command.redirected:
+            gone.add(command.index)
+            continue
+        puts += [script_mending.without_word(place, word) for word in terminals]
+    return Change(frozenset(gone), tuple(puts))
+
+
+_MEND = Mend(_without_terminal, lambda _: None, lambda _: _WORDS)
 
 
 _ADVICE = "a batch job runs its commands by itself; for work at a terminal ask a person."
@@ -54,7 +65,7 @@ def _with_kept(findings: Sequence[Finding], plan: PlannedRequest, policy: Policy
     node = _kept(kept, plan, policy)
     if not others:
         return node
-    terminal = speak(reading_of(plan), others, _WHY, _without_terminal, _ADVICE)
+    terminal = speak(reading_of(plan), others, _WHY, _MEND, _ADVICE)
     if node.outcome == "pass":
         return terminal
     worst: Outcome = harsher(terminal.outcome, node.outcome)  # type: ignore[assignment, arg-type]  # never a pass
@@ -88,15 +99,18 @@ def _remedy(reading: ScriptReading, kept: Sequence[Finding], policy: Policy) -> 
     waits = [finding for finding in kept if "`wait`" in finding.what]
     if len(waits) < len(kept):
         return f"{asked}\n{advice}" if asked else advice
-    steps = f"{script_mending.steps(reading, waits, _waiting)}\n{advice}"
+    steps = f"{script_mending.steps(reading, waits, _WAITING)}\n{advice}"
     reason = policy.nodes_for_people == "justify"
     return remedies.ways(steps, ("give your reason in the call" if reason else "ask", asked)) if asked else steps
 
 
-def _waiting(text: str) -> str:
+def _waiting(place: Place) -> Change | None:
     """`wait` in the place of what only waits."""
-    return _IDLING.sub("wait", text, count=1)
+    idle = [one for one in place.here if one.kind in _IDLING or script_mending.program(one) in _IDLING]
+    return Change(puts=((idle[0].start, idle[0].end, "wait"),)) if idle else None
 
+
+_WAITING = Mend(_waiting, lambda _: None, lambda _: "write `wait` in its place")
 
 _WORKERS = (
     "it keeps the node and does nothing: `sleep infinity`, also when its workers in the background have ended "
@@ -121,7 +135,7 @@ RULE = Rule(
         ID,
         clean="The script opens no terminal and keeps no node for a person.",
         why=_WHY,
-        mend=_without_terminal,
+        mend=_MEND,
         advice=_ADVICE,
         justified=_with_kept,
     ),

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from slurm_agent_tools.models.request import Evidence, Finding
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does
 from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Rule, judge_findings, reading_of
+from slurm_agent_tools.policy.rules.script_mending import Mend
 
 ID = "opaque-code"
 
 _WHY = "What cannot be read cannot be checked, so a person has to look at it."
+
+_ADVICE = "write the commands that it would run in its place, or into a file of the project and run that file"
 
 
 def _foreign() -> PlannedRequest:
@@ -34,8 +36,8 @@ RULE = Rule(
         ID,
         clean="Everything that the script runs could be read.",
         why=_WHY,
-        mend=script_mending.nothing,
-        advice="write the commands that it would run in its place, or into a file of the project and run that file.",
+        mend=Mend(lambda _: None, lambda _: None, lambda _: _ADVICE),
+        advice="a person may also agree to the script as it is.",
     ),
     passing=(Example("the usual shell hook", asks('eval "$(conda shell.bash hook)"'), "pass"),),
     failing=(

@@ -6,6 +6,7 @@ import fnmatch
 import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import replace as replaced
 
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
@@ -19,7 +20,7 @@ from slurm_agent_tools.units import human_memory
 
 _WHY = "An agent's work stays inside its project and destroys nothing there."
 
-_LOGS = {"output": "%x-%j.out", "error": "%x-%j.err"}
+_LOG_FILES = {"output": ".out", "error": ".err"}
 
 
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
@@ -82,38 +83,97 @@ def _renamed(path: str) -> str:
 
 def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgement:
     """The folder and the logs that a script names; Slurm opens them on the node, by these very names."""
+    found = [*_folder(plan, request), *_logs(plan, request, policy)]
+    if not found:
+        return passed("The job's folder and logs stay inside the project.")
+    limits = dict.fromkeys(one.limit for one in found)
+    told = "; ".join(f"{one.what} {one.why}" for one in found)
+    return Judgement(
+        "deny",
+        f"{told}. {_WHY}",
+        found[0].observed,
+        ", ".join(limits),
+        "\n".join(dict.fromkeys(step for step in _steps(found) if step)),
+        [evidence for one in found for evidence in _proof(one.stated)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """A folder or file that the script names where it may not, and the line that puts it elsewhere."""
+
+    what: str
+    why: str
+    observed: str
+    limit: str
+    stated: tuple[Directive, ...]
+    line: str
+
+
+def _steps(found: Sequence[_Outside]) -> list[str]:
+    """One step for each line; of several options on one line all at once."""
+    places = [{directive.evidence for directive in one.stated if directive.source == "script"} for one in found]
+    steps = []
+    for number, one in enumerate(found):
+        if any(places[number] & before for before in places[:number]):
+            continue
+        same = [other for other, at in zip(found, places, strict=True) if other is one or at & places[number]]
+        stated = [directive for other in same for directive in other.stated]
+        steps.append(replace(stated, *(other.line for other in same if other.line)))
+    return steps
+
+
+def _folder(plan: PlannedRequest, request: JobRequest) -> list[_Outside]:
+    project, work = _folders(plan, request)
+    if inside(work, project):
+        return []
+    what, stated = f"The job's folder {work}", request.find("chdir")
+    return [_Outside(what, f"lies outside {project}", what, project, stated, "#SBATCH --chdir=.")]
+
+
+def _folders(plan: PlannedRequest, request: JobRequest) -> tuple[str, str]:
+    """The project's folder and the job's."""
     project = posixpath.normpath(plan.project)
-    work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
-    if not inside(work, project):
-        stated = request.find("chdir")
-        return _outside(f"The job's folder {work}", stated, "#SBATCH --chdir=.", project)
-    logs = (project, *policy.log_folders)
+    return project, posixpath.normpath(posixpath.join(project, request.chdir or ""))
+
+
+def _logs(plan: PlannedRequest, request: JobRequest, policy: Policy) -> list[_Outside]:
+    """The logs and the input that may not be where they are; from the project's folder where the job's is elsewhere."""
+    project, work = _folders(plan, request)
+    work = work if inside(work, project) else project
+    folders, found = (project, *policy.log_folders), []
     inputs = [("input", directive.value) for directive in request.find("input")[-1:]]
     for option, value in [("output", request.output), ("error", request.error), *inputs]:
         if not value or value == "/dev/null":
             continue
         stated = request.find(option)
         file = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
-        log = _LOGS.get(option, "")
-        line = f"#SBATCH --{option}={log.replace('%x', 'slurm') if '/' in (request.name or '') else log}" if log else ""
-        if not any(inside(file, folder) for folder in logs):
-            return _outside(f"--{option}={value}", stated, line, ", ".join(logs))
-        pattern = protected_by(file, project, policy) if option in _LOGS and inside(file, project) else None
+        line, what = _moved(option, request, policy, project, work), f"--{option}={value}"
+        if not any(inside(file, folder) for folder in folders):
+            limit = ", ".join(folders)
+            found.append(_Outside(what, f"lies outside {limit}", what, limit, stated, line))
+            continue
+        pattern = protected_by(file, project, policy) if option in _LOG_FILES and inside(file, project) else None
         if pattern is not None:
-            message = f"--{option}={value} would overwrite a file that `{pattern}` protects. {_WHY}"
-            return Judgement("deny", message, value, pattern, replace(stated, line), _proof(stated))
-    return passed("The job's folder and logs stay inside the project.")
+            why = f"would overwrite a file that `{pattern}` protects"
+            found.append(_Outside(what, why, value, pattern, stated, line))
+    return found
+
+
+def _moved(option: str, request: JobRequest, policy: Policy, project: str, work: str) -> str:
+    """The line that puts a log where it may be; nothing for an input."""
+    if option not in _LOG_FILES:
+        return ""
+    for name in ("%x-%j", "slurm-%j", f"{project}/slurm-%j"):
+        file = posixpath.normpath(posixpath.join(work, _expanded(f"{name}{_LOG_FILES[option]}", request)))
+        if inside(file, project) and protected_by(file, project, policy) is None:
+            return f"#SBATCH --{option}={name}{_LOG_FILES[option]}"
+    return f"#SBATCH --{option}=/dev/null"
 
 
 def _expanded(value: str, request: JobRequest) -> str:
     """A job's name may hold `..` or `/`: it counts where %x puts it."""
     return value.replace("%x", request.name) if request.name is not None and "/" in request.name else value
-
-
-def _outside(what: str, stated: Sequence[Directive], line: str, folders: str) -> Judgement:
-    remedy = replace(stated, *([line] if line else []))
-    message = f"{what} lies outside {folders}. {_WHY}"
-    return Judgement("deny", message, what, folders, remedy, _proof(stated))
 
 
 def _proof(stated: Sequence[Directive]) -> list[Evidence]:

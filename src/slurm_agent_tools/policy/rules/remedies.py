@@ -3,8 +3,9 @@
 A remedy is one way, or several, each behind a line that begins with `Or` and ends with a colon. A way is steps:
 `Replace line 3 (`...`) by:` and the new lines, `Delete line 3 (`...`).`, `Add:` and lines that go behind the first one,
 `Call again with NAME="VALUE".`, `Call again without the argument NAME.`, `Run `COMMAND`.`. A line of another file of
-the project is `line 3 of FILE (`...`), indented like it,`: how far in it stands is not shown. What else is said follows
-a step on the same line, or in a line that begins with `Note:`.
+the project is `line 3 of FILE (`...`), indented like it,`: how far in it stands is not shown. Where no edit of a line
+keeps the work, `Change line 3 (`...`) yourself: WORDS.` says what to do. What else is said follows a step on the same
+line, or in a line that begins with `Note:`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,16 @@ def edit(places: Sequence[Evidence], lines: Sequence[str], *, script: str | None
     return "\n".join([action, *lines])
 
 
+def in_words(places: Sequence[Evidence], what: str, *, script: str | None = None) -> str:
+    """What to do about these lines where no literal edit keeps the work; `what`: one sentence without its end."""
+    where = ", ".join(f"line {place.line}" for place in places)
+    told = "; ".join(f"`{_short(place.text.strip())}`" for place in places)
+    elsewhere = f" of {places[0].file}" if script is not None and places[0].file != script else ""
+    return f"Change {where}{elsewhere} ({told}) yourself: {what}."
+
+
 def _short(text: str) -> str:
+    text = re.sub(r"[\x00-\x1f\x7f]", " ", text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
@@ -81,7 +91,7 @@ def replace(directives: Sequence[Directive], *lines: str) -> str:
     Other options on the same lines are kept.
     """
     stated = [d for d in directives if d.source != "pinned"]
-    places = list(dict.fromkeys(d.evidence for d in stated if d.source == "script"))
+    places = sorted({d.evidence for d in stated if d.source == "script"}, key=lambda place: place.line)
     words = [_argument(d, lines) for d in stated if d.source == "argument"]
     if places:
         words.append(edit(places, [*_kept(places, {d.option for d in stated}), *lines]))

@@ -171,7 +171,10 @@ class Bands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number of the request: `line` writes it as a directive, `show` for people, `why` is the limit's reason."""
+    """A number of the request: `line` writes it as a directive, `show` for people, `why` is the limit's reason.
+
+    `stated`: the options that this line stands for where that depends on the number; `note`: what else to change then.
+    """
 
     thing: str
     value: int
@@ -180,6 +183,18 @@ class Measure:
     line: Callable[[int], str]
     show: Callable[[int], str]
     why: str
+    stated: Callable[[int], tuple[Directive, ...]] | None = None
+    note: Callable[[int], str] | None = None
+
+    def options(self, size: int) -> tuple[Directive, ...]:
+        """The options that the line of this size stands for."""
+        return self.directives if self.stated is None else self.stated(size)
+
+    def lower(self, size: int) -> str:
+        """How to ask for this size."""
+        told = self.note(size) if self.note is not None else ""
+        way = remedies.replace(self.options(size), *self.line(size).split("\n"))
+        return f"{way}\n{remedies.note(told)}" if told else way
 
 
 def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Judgement:
@@ -187,9 +202,9 @@ def judge_measure(measure: Measure, plan: PlannedRequest, policy: Policy) -> Jud
     shown, free, most = (measure.show(n) for n in (measure.value, measure.bands.free, measure.bands.justify))
     if measure.value <= measure.bands.free:
         return Judgement("pass", f"{measure.thing}: {shown}, up to {free} is free.", shown, free)
-    evidence = proof(measure.directives)
+    evidence = proof(measure.options(measure.bands.free))
     reason = reason_for(plan, policy)
-    lower = remedies.replace(measure.directives, measure.line(measure.bands.free))
+    lower = measure.lower(measure.bands.free)
     if measure.value > measure.bands.justify:
         message = f"{measure.thing}: {shown} is more than {most}, and beyond that a person decides. {measure.why}"
         return Judgement("approve", message, shown, most, _or_reason(lower, measure, measure.bands.justify), evidence)
@@ -208,7 +223,7 @@ def uncountable(thing: str, free: str, directives: tuple[Directive, ...], line: 
 
 def _or_reason(lower: str, measure: Measure, size: int) -> str:
     """Lower it; or keep `size`, with a written reason on the line or in the call."""
-    others = [("give your reason on the line", remedies.with_reason(measure.directives, measure.line(size)))]
+    others = [("give your reason on the line", remedies.with_reason(measure.options(size), measure.line(size)))]
     if size == measure.value:
         others.append(("give your reason in the call", remedies.call_again("justification", remedies.WHY_NEEDED)))
     return remedies.ways(lower, *others)
@@ -229,7 +244,7 @@ def judge_findings(
     advice: str,
     justified: Callable[[Sequence[Finding], PlannedRequest, Policy], Judgement] | None = None,
 ) -> Callable[[PlannedRequest, Policy], Judgement]:
-    """A judgement over the findings for `rule`. `mend` makes the lines of the remedy, `advice` explains them.
+    """A judgement over the findings for `rule`. `mend` makes the steps of the remedy, `advice` explains them.
 
     `justified` judges instead where a finding is one that a written reason may be enough for.
     """

@@ -1,201 +1,357 @@
-"""Turns what a script does wrong into the lines that do it right, as far as a text can be mended without its author.
+"""The one place where an edit of a script's lines is made: what is taken out is the violation and nothing else.
 
-Works on lines, not on a syntax tree: a rule is handed no tree. What comes out is checked again like any script.
+A rule says which commands go, or which characters change. An edit that would take away another command, that
+would leave a branch without its condition, or after which nothing is left that does work, is not offered: the remedy
+says in words what to change.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand, ShellWord
 from slurm_agent_tools.models.request import Evidence, Finding, ScriptReading
 from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
 
-Mend = Callable[[str], str]
-"""A command of one or several lines, and what goes in its place; empty: nothing."""
-
-_OPENS = re.compile(r"(?:\b(?:then|do|else)|[{(:]|&&|\|\|)\s*$")
-
-_KEYWORD = re.compile(r"\s*(?:(?:if|elif|while|until|then|do|else|!|\{|\()\s+)*")
-
-_HEREDOC = re.compile(r"<<-?\s*\\?([\"']?)(\w+)\1")
-
-_STEPS, _REACH, _LONG = 50, 60, 20_000  # steps that are told, lines and characters of one command
+_STEPS = 50  # that are told
 
 _MORE = "there is more of the same; check again after these."
 
-_AS_IT_IS = "Ask a person to agree to the script as it is: only bash and Python without errors of syntax can be read."
+_AS_IT_IS = "Ask a person to agree to the script as it is: no change of a line makes the whole of it readable."
 
-_SETTINGS = (".yaml", ".yml", ".json")
+_LEAVES = frozenset({"call", "declaration", "arithmetic", "test"})
 
-_NO_EDIT = "only the program that reads it tells what may stand there instead."
+_NO_WORK = frozenset(
+    """
+    echo printf cd pushd popd module ml source . export set unset local declare typeset readonly mkdir date hostname
+    sleep wait nvidia-smi true false : exit return break continue conda mamba micromamba ulimit umask pwd ls env
+    printenv which type command trap test [ shift read squeue sacct sinfo sstat scontrol scancel sbatch salloc sacctmgr
+    shopt hash alias whoami id uname lscpu free df du cat head tail let
+    """.split()  # noqa: SIM905 - words of the shell, one list
+)
 
-_SETTING = r"\s*(?:export\s+)?\w+=\S*\s*"  # the command's name in a variable: what uses it goes too
 
-_WORD = re.compile(r"(?:^|[\s;])(do|done|if|fi|case|esac)(?=[\s;]|$)", re.MULTILINE)
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rule changes: commands that go, by their index, and characters that are put for others."""
+
+    gone: frozenset[int] = frozenset()
+    puts: tuple[tuple[int, int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A finding in the script itself, and the commands that begin in its line."""
+
+    reading: ScriptReading
+    layout: ScriptLayout
+    finding: Finding
+    here: Sequence[ShellCommand]
+
+    def source(self, command: ShellCommand) -> str:
+        """The command as it stands."""
+        return self.reading.text[command.start : command.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """How a rule corrects what was found. None: no edit of the lines does it.
+
+    `commands` in the script itself; `line` one line of another text, in which the place of commands is not known;
+    `advice` what to do where there is no edit, from what was found.
+    """
+
+    commands: Callable[[Place], Change | None]
+    line: Callable[[str], str | None]
+    advice: Callable[[Finding], str]
 
 
 def steps(reading: ScriptReading, found: Sequence[Finding], mend: Mend) -> str:
     """What to change for these findings, one step for each place; of very many the first."""
-    lines = reading.text.split("\n")
-    taken: set[tuple[str, int]] = set()
-    told: dict[str, None] = {}
+    edits = _Edits(reading, mend)
     for finding in found:
+        edits.look(finding)
+    return "\n".join(edits.told())
+
+
+# --- what a rule may ask about a script --------------------------------------------------------------------------
+
+
+def program(command: ShellCommand) -> str:
+    """The name of the program that a simple command runs, without what is around it (`timeout 5`, `srun`)."""
+    texts = [word.text for word in command.words]
+    return name_of(texts[_begin(texts)]) if texts else ""
+
+
+def tail(command: ShellCommand) -> list[str]:
+    """The words of that program, itself the first."""
+    texts = [word.text for word in command.words]
+    return texts[_begin(texts) :] if texts else []
+
+
+def without_words(place: Place, first: ShellWord, last: ShellWord) -> tuple[int, int, str]:
+    """The characters to take away with these words: their own and the blanks before them, not the end of a line."""
+    start, text = first.start, place.reading.text
+    while start > 0 and text[start - 1] in " \t":
+        start -= 1
+    if start == 0 or text[start - 1] in "\n(":  # the first word of its line
+        return (first.start, _past_blanks(text, last.end), "")
+    return (start, last.end, "")
+
+
+def without_word(place: Place, word: ShellWord) -> tuple[int, int, str]:
+    """The same for one word."""
+    return without_words(place, word, word)
+
+
+def is_own(place: Place, command: ShellCommand) -> bool:
+    """Whether a command runs a function of the script."""
+    functions = {one.name for one in place.layout.commands if one.kind == "function"}
+    return bool(command.words) and command.words[0].text in functions
+
+
+def _past_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t":
+        at += 1
+    return at
+
+
+def _begin(texts: Sequence[str]) -> int:
+    return list(starts(texts))[-1]
+
+
+def does_work(command: ShellCommand) -> bool:
+    """Whether a command is one for whose sake there is a job: none that only prints, sets up or asks."""
+    words = tail(command)
+    bare = bool(words) and name_of(words[0]) in SHELLS and all(word.startswith("-") for word in words[1:])
+    return command.kind == "call" and bool(words) and name_of(words[0]) not in _NO_WORK and not bare
+
+
+# --- the edits of one rule ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Edits:
+    reading: ScriptReading
+    mend: Mend
+    lines: list[str] = field(init=False)
+    gone: dict[int, Finding] = field(default_factory=dict)
+    puts: dict[tuple[int, int, str], Finding] = field(default_factory=dict)
+    single: dict[tuple[str, int], tuple[Evidence, str]] = field(default_factory=dict)
+    words: dict[tuple[str, int], Finding] = field(default_factory=dict)
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        self.lines = self.reading.text.split("\n")
+
+    def look(self, finding: Finding) -> None:
         place = finding.evidence
-        if len(told) == _STEPS:
-            told[remedies.note(_MORE)] = None
-            break
-        if place.file == reading.path and place.line <= 1:  # the script as a whole
-            told[_AS_IT_IS] = None
-            continue
-        places = _command(lines, place) if place.file == reading.path else [place]
-        if any((one.file, one.line) in taken for one in places):
-            continue
-        taken |= {(one.file, one.line) for one in places}
-        environment = lines[: place.line - 1] if place.file == reading.path else None
-        new = _mended(places, environment, mend)
-        if place.file.endswith(_SETTINGS) and new in ([":"], ["pass"]):
-            told[f"Change line {place.line} of {place.file}: {_NO_EDIT}"] = None
-            continue
-        told[remedies.edit(places, new, script=reading.path)] = None
-    return "\n".join(told)
-
-
-def _command(lines: Sequence[str], place: Evidence) -> list[Evidence]:
-    """The lines of the command that begins at `place`."""
-    if place.line > len(lines):
-        return [place]
-    first = place.line - 1
-    while first > 0 and lines[first - 1].endswith("\\"):
-        first -= 1
-    return [Evidence(place.file, number + 1, lines[number]) for number in range(first, _end(lines, first) + 1)]
-
-
-def _end(lines: Sequence[str], first: int) -> int:
-    """The last line of a command: over continued lines, here-documents, open quotes and open blocks."""
-    known = _heredoc_end(lines, first)
-    for last in range(known, min(len(lines), known + _REACH)):
-        text = "\n".join(lines[first : last + 1])
-        if len(text) > _LONG:
-            break
-        if not (text.endswith("\\") or _open_quote(text) or _open_block(text)):
-            return last
-    return known
-
-
-def _heredoc_end(lines: Sequence[str], first: int) -> int:
-    last = first
-    for match in _HEREDOC.finditer(lines[first]):
-        ends = (number for number in range(last + 1, len(lines)) if lines[number].strip() == match[2])
-        last = next(ends, last)
-    return last
-
-
-def _open_quote(text: str) -> bool:
-    bare = re.sub(r"\\.|\$?'[^']*'|\"(?:\\.|[^\"\\])*\"|(?m:(?<!\S)#.*$)", "", text, flags=re.DOTALL)
-    return "'" in bare or '"' in bare
-
-
-def _open_block(text: str) -> bool:
-    """Whether a loop, an if or a case that begins in the first line goes on behind the last one."""
-    bare = re.sub(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", "_", text)
-    if not re.match(r"\s*(?:for|while|until|if|case)\b", bare):
-        return False
-    words = _WORD.findall(bare)
-    level = sum(1 if word in {"do", "if", "case"} else -1 for word in words)
-    return level > 0 or not words
-
-
-def _mended(places: Sequence[Evidence], above: Sequence[str] | None, mend: Mend) -> list[str]:
-    """The new lines. `above`: the lines before, where they are known; without them nothing is left out entirely."""
-    text = "\n".join(place.text for place in places)
-    new = mend(re.sub(r"\s*\\\n\s*", " ", text))
-    if new.strip():
-        return [line.rstrip() for line in new.split("\n")]
-    blank = text[: len(text) - len(text.lstrip())]
-    before = "" if above is None else next((line for line in reversed(above) if line.strip()), "")
-    if not blank and above is not None and _OPENS.search(before) is None:
-        return []
-    python = places[0].file.endswith(".py") if above is None else _is_python(above)
-    return [f"{blank}{'pass' if python else ':'}"]
-
-
-def _is_python(above: Sequence[str]) -> bool:
-    """Whether what follows these lines is in a here-document for python."""
-    opener = sign = ""
-    for line in above:
-        if sign:
-            sign = "" if line.strip() == sign else sign
-            continue
-        match = _HEREDOC.search(line)
-        opener, sign = (line, match[2]) if match is not None else (opener, sign)
-    return bool(sign) and "python" in opener
-
-
-# --- ways to mend -------------------------------------------------------------------------------------------------
-
-
-def drop(text: str, bad: str) -> str:
-    """The command line without the commands in which `bad`, a regular expression, is found; without any: empty."""
-    parts = _parts(text)
-    hit = [re.search(bad, part) is not None for part in parts[::2]]
-    named = any(one and re.fullmatch(_SETTING, part) for part, one in zip(parts[::2], hit, strict=True))
-    if not any(hit) or named or "\n" in text.strip():
-        return ""
-    new = [_emptied(part) if bad_one else part for part, bad_one in zip(parts[::2], hit, strict=True)]
-    return _joined(new, parts[1::2])
-
-
-def _emptied(part: str) -> str:
-    keyword = _KEYWORD.match(part)
-    return f"{keyword[0]}:" if keyword is not None else ":"
-
-
-def _joined(commands: list[str], signs: list[str]) -> str:
-    """The commands with their signs, without those that do nothing where none is needed."""
-    text = commands[0]
-    for sign, command in zip(signs, commands[1:], strict=True):
-        text = text if command.strip() == ":" else f"{text}{sign}{command}"
-    text = re.sub(r"^(\s*):\s*(?:;|&&|\|\|?)\s*(?=\S)", r"\1", text)
-    return "" if text.strip() == ":" else text
-
-
-def _parts(text: str) -> list[str]:
-    """Commands and the signs between them, in turn; quotes hold together."""
-    pieces = re.findall(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\([^)]*\)|&&|\|\||;|.", text, flags=re.DOTALL)
-    parts = [""]
-    for piece in pieces:
-        if piece in {";", "&&", "||"}:
-            parts += [piece, ""]
+        own = place.file == self.reading.path
+        if own and place.line <= 1:  # the script as a whole
+            self.whole = True
+            return
+        if finding.level == "warn":  # nothing has to go
+            self.words.setdefault((place.file, place.line), finding)
+            return
+        change = self._change(finding) if own else None
+        if change is not None:
+            self.gone |= dict.fromkeys(change.gone, finding)
+            self.puts |= dict.fromkeys(change.puts, finding)
+            return
+        text = self.lines[place.line - 1] if own and place.line <= len(self.lines) else place.text
+        known = own and self.reading.layout is not None and not text.startswith("#") and not self._quoted(place.line)
+        new = None if known or text.rstrip().endswith("\\") else self.mend.line(text)
+        if new is not None and new != text:
+            self.single[place.file, place.line] = (Evidence(place.file, place.line, text), new)
         else:
-            parts[-1] += piece
-    return parts
+            self.words.setdefault((place.file, place.line), finding)
+
+    def _change(self, finding: Finding) -> Change | None:
+        layout = self.reading.layout
+        if layout is None:
+            return None
+        place = Place(self.reading, layout, finding, self._here(layout, finding.evidence.line))
+        change = self.mend.commands(place) if place.here else None
+        return change if change is not None and (change.gone or change.puts) else None
+
+    def _here(self, layout: ScriptLayout, line: int) -> list[ShellCommand]:
+        """The commands that begin in a line, or else those that go on in it."""
+        first = sum(len(one) + 1 for one in self.lines[: line - 1])
+        last = first + len(self.lines[line - 1]) if line <= len(self.lines) else first
+        over = (one for one in layout.commands if one.kind in _LEAVES and one.start <= last and one.end > first)
+        return layout.at(line) or list(over)
+
+    def _quoted(self, line: int) -> bool:
+        """Whether a line stands in a here-document."""
+        layout = self.reading.layout
+        start = sum(len(one) + 1 for one in self.lines[: line - 1])
+        spans = (span for command in layout.commands for span in command.heredocs) if layout is not None else ()
+        return any(first <= start < last for first, last in spans)
+
+    def told(self) -> list[str]:
+        """The steps: of the script's own commands first, then of other lines, then words."""
+        told = dict.fromkeys([_AS_IT_IS] if self.whole else [])
+        told |= dict.fromkeys(self._own())
+        for place, new in self.single.values():
+            text = new if place.file == self.reading.path else new.strip()
+            told[remedies.edit([place], [text] if text else [], script=self.reading.path)] = None
+        for finding in self.words.values():
+            advice = self.mend.advice(finding)
+            told[remedies.in_words([finding.evidence], advice, script=self.reading.path)] = None
+        steps = list(told)
+        return [*steps[:_STEPS], remedies.note(_MORE)] if len(steps) > _STEPS else steps
+
+    def _own(self) -> Iterator[str]:
+        layout = self.reading.layout
+        if layout is None or not (self.gone or self.puts):
+            return
+        cuts = self._cuts(layout)
+        if self.gone and not self._work_left(layout):
+            for finding in [*self.gone.values(), *self.puts.values()]:
+                self.words.setdefault((finding.evidence.file, finding.evidence.line), finding)
+            return
+        yield from self._as_steps(sorted({*cuts, *self.puts}))
+
+    def _cuts(self, layout: ScriptLayout) -> list[tuple[int, int, str]]:
+        """The characters that commands leave which go; what cannot go becomes words."""
+        cuts = list[tuple[int, int, str]]()
+        for index in list(self.gone):
+            cut = _cut(layout, layout.commands[index], self.gone)
+            if cut is None:
+                finding = self.gone.pop(index)
+                self.words.setdefault((finding.evidence.file, finding.evidence.line), finding)
+            else:
+                cuts += [self._with_blanks(*one) for one in cut]
+        return cuts
+
+    def _with_blanks(self, start: int, end: int, new: str) -> tuple[int, int, str]:
+        """A cut with the blanks behind it, where there are some, or nothing, before it."""
+        text = self.reading.text
+        before = start == 0 or text[start - 1] in " \t\n("
+        return (start, end if new or not before else _past_blanks(text, end), new)
+
+    def _work_left(self, layout: ScriptLayout) -> bool:
+        return any(
+            does_work(command)
+            and command.index not in self.gone
+            and not any(outer.index in self.gone for outer in layout.around(command))
+            for command in layout.commands
+        )
+
+    def _as_steps(self, changes: Sequence[tuple[int, int, str]]) -> Iterator[str]:
+        """One step for each run of lines that changes touch; of two changes of the same characters the first."""
+        begins = [0]
+        for line in self.lines:
+            begins.append(begins[-1] + len(line) + 1)
+        groups = list[tuple[int, int, list[tuple[int, int, str]]]]()
+        number = 0
+        for start, end, new in changes:
+            while begins[number + 1] <= start:
+                number += 1
+            last = number
+            while begins[last + 1] <= end - 1:
+                last += 1
+            if groups and groups[-1][2][-1][1] > start:
+                continue
+            if groups and groups[-1][1] >= number:
+                first, before, inner = groups.pop()
+                groups.append((first, max(before, last), [*inner, (start, end, new)]))
+            else:
+                groups.append((number, last, [(start, end, new)]))
+        for first, last, inner in groups:
+            yield self._step(first, last, inner, begins)
+
+    def _step(self, first: int, last: int, changes: Iterable[tuple[int, int, str]], begins: Sequence[int]) -> str:
+        text, at = "", begins[first]
+        for start, end, new in changes:
+            text += self.reading.text[at:start] + new
+            at = end
+        text += self.reading.text[at : begins[last + 1] - 1]
+        if not text.strip() and first > 0 and self.lines[first - 1].endswith("\\"):  # the end of a longer command
+            first -= 1
+            text = self.lines[first].removesuffix("\\")
+        new_lines = [line.rstrip() for line in text.split("\n") if line.strip() != "\\"]
+        kept = [line for line in new_lines if line.strip() and not line.lstrip().startswith("#")]
+        old = [Evidence(self.reading.path, n + 1, self.lines[n]) for n in range(first, last + 1)]
+        blank = any(not line.strip() for line in self.lines[first : last + 1])
+        lines = [line for line in new_lines if line.strip() or blank] if kept else []
+        return remedies.edit(old, lines, script=self.reading.path)
 
 
-def nothing(_: str) -> str:
-    """Mends by leaving the command out."""
-    return ""
+# --- how one command is taken out --------------------------------------------------------------------------------
 
 
-def once(text: str) -> str:
-    """The work of a loop or chain that tries again, run once; empty where it cannot be told."""
-    condition = re.match(r"\s*(?:until|while\s+!)\s+(.+?)\s*(?:;|\n)\s*do\b", text, flags=re.DOTALL)
-    if condition is not None:
-        return _plain(condition[1])
-    tried = re.search(r"\bif\s+(?:!\s*)?(.+?)\s*(?:;|\n)\s*then\b", text, flags=re.DOTALL)
-    if tried is not None and not tried[1].lstrip().startswith(("[", "((")):
-        return _plain(tried[1])
-    body = re.search(r"\bdo\b(.*)\bdone\b", text, flags=re.DOTALL)
-    commands = [part for line in (body[1] if body else text).split("\n") for part in _parts(line)[::2]]
-    work = [_plain(command) for command in commands if _works(command)]
-    return work[0] if work else ""
+def _cut(layout: ScriptLayout, command: ShellCommand, gone: Container[int]) -> list[tuple[int, int, str]] | None:
+    """The characters that change when this command goes, with those around it that nothing is left of."""
+    top = _outermost(layout, command, gone)
+    if top is None or not all(_goes(layout, inner, gone) for inner in layout.within(top) if inner.kind in _LEAVES):
+        return None
+    if top.role == "condition" or (top.negated and top.role != "body"):
+        return None
+    documents = [*top.heredocs, *(span for inner in layout.within(top) for span in inner.heredocs)]
+    rest = [(start, end, "") for start, end in documents]
+    outer = layout.parent(top)
+    kind = outer.kind if outer is not None else ""
+    if top.role == "body":
+        return [*_from_list(layout, top, gone), *rest]
+    if outer is not None and top.role == "right" and kind in {"and", "or", "pipe"}:
+        left = layout.children(outer)[0]
+        return None if left.heredocs or _document_inside(layout, left) else [(left.end, top.end, ""), *rest]
+    if outer is not None and top.role == "left" and kind == "and":
+        return [(top.start, layout.children(outer)[-1].start, "")] if not documents else None
+    return [(top.start, top.end, ":"), *rest] if top.role == "inside" or kind in {"or", "pipe"} else None
 
 
-def _plain(command: str) -> str:
-    return " ".join(line.strip().rstrip("\\").rstrip() for line in command.strip().splitlines())
+def _document_inside(layout: ScriptLayout, command: ShellCommand) -> bool:
+    return any(inner.heredocs for inner in layout.within(command))
 
 
-def _works(command: str) -> bool:
-    words = command.strip().split()
-    idle = {"sleep", "echo", "break", "exit", "return", "true", "if", "fi", "then", "else", "continue", "[", "[[", "}"}
-    return bool(words) and words[0] not in idle and re.match(r"(?:\w+=|\(\(|let\b|#|n\+\+)", words[0]) is None
+def _goes(layout: ScriptLayout, command: ShellCommand, gone: Container[int]) -> bool:
+    return command.index in gone or any(outer.index in gone for outer in layout.around(command))
+
+
+def _outermost(layout: ScriptLayout, command: ShellCommand, gone: Container[int]) -> ShellCommand | None:
+    """The largest command around this one of which nothing else is left; None where it cannot go alone."""
+    top = command
+    for outer in layout.around(command):
+        others = [inner for inner in layout.children(outer) if inner.index != top.index]
+        alone = all(_nothing_left(layout, inner, gone) for inner in others)
+        if outer.kind in {"while", "until"} and top.role == "body" and _runs_on(layout, outer, top, gone):
+            return None
+        if not alone or outer.kind not in {"and", "or", "pipe", "group", "subshell", "for", "timed"}:
+            break
+        holder = layout.parent(outer)
+        if holder is not None and holder.kind == "function":
+            break
+        if outer.kind == "for" and not (top.role == "body" and all(inner.role == "body" for inner in others)):
+            break
+        top = outer
+    return top
+
+
+def _runs_on(layout: ScriptLayout, loop: ShellCommand, top: ShellCommand, gone: Container[int]) -> bool:
+    """Whether a loop has nothing in it without this command, and no input that ends."""
+    inner = layout.children(loop)
+    body = [one for one in inner if one.role == "body" and one.index != top.index]
+    reads = any(one.role == "condition" and program(one) == "read" for one in inner)
+    return not reads and all(_nothing_left(layout, one, gone) for one in body)
+
+
+def _nothing_left(layout: ScriptLayout, command: ShellCommand, gone: Container[int]) -> bool:
+    if command.index in gone:
+        return True
+    inner = layout.children(command)
+    return command.kind not in _LEAVES and bool(inner) and all(_nothing_left(layout, one, gone) for one in inner)
+
+
+def _from_list(layout: ScriptLayout, top: ShellCommand, gone: Container[int]) -> list[tuple[int, int, str]]:
+    """Out of a list of commands: with its sign where others of the list stay, else `:` holds its place."""
+    others = [one for one in layout.commands if one.parent == top.parent and one.branch == top.branch]
+    stays = top.parent < 0 or any(not _nothing_left(layout, one, gone) for one in others if one.index != top.index)
+    if stays:
+        return [(top.start, top.stop, "")]
+    if top.index != others[0].index:
+        return [(top.start, top.stop, "")]
+    return [(top.start, top.stop if top.background else top.end, ":")]
