@@ -27,8 +27,10 @@ def pins(
     """
     chosen = named(request, partitions)
     gpus = _gpus(request, policy, chosen)
-    added = [_gpu_pin(request, gpus, chosen), _memory_pin(request, policy, chosen, gpus)]
-    added += [_time_pin(request, policy, chosen), _nodes_pin(request, gpus, chosen, known=partitions is not None)]
+    added = [_gpu_pin(gpus, chosen)] if gpus and not _states_gpus(request) else []
+    added += [_memory_pin(request, policy, chosen, gpus), _time_pin(request, policy, chosen)]
+    if gpus:
+        added.append(_nodes_pin(request, gpus, chosen, known=partitions is not None))
     if priority is not None:
         added.append(_priority_pin(request, policy, priority))
     return tuple(pin for pin in added if pin is not None)
@@ -50,9 +52,7 @@ def _gpus(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) -> i
     return max(way * times for way, times in per if way is not None)
 
 
-def _gpu_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition]) -> Pin | None:
-    if _states_gpus(request) or gpus == 0:
-        return None
+def _gpu_pin(gpus: int, chosen: Sequence[Partition]) -> Pin | None:
     names = ", ".join(partition.name for partition in chosen)
     return Pin(f"--gpus={gpus}", f"no GPUs stated on partition {names}, whose nodes have GPUs")
 
@@ -93,7 +93,7 @@ def _time_pin(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) 
 def _nodes_pin(request: JobRequest, gpus: int, chosen: Sequence[Partition], *, known: bool) -> Pin | None:
     """--nodes=1, where Slurm could otherwise give the memory, or the GPUs, once on each of several nodes."""
     tasks = _tasks(request, gpus)
-    if gpus == 0 or (gpus == 1 and tasks == 1) or _placed(request):
+    if (gpus == 1 and tasks == 1) or _placed(request):
         return None
     by_node = tasks > 1 and (request.gpus_per_node or request.gpus_per_socket)
     sized = (request.memory_per_node or request.memory_per_cpu) and not (request.gpus_per_node and tasks == 1)

@@ -41,9 +41,10 @@ def geometry(request: JobRequest, partition: Partition | None) -> Geometry:
     nodes = _nodes(request)
     tasks = _tasks(request, nodes)
     gpus = _gpus(request, nodes, tasks)
-    tasks = _tasks_by_gpus(request, tasks, gpus)
+    if gpus:
+        tasks = _tasks_by_gpus(request, tasks, gpus)
     most = _most_nodes(request, nodes, tasks, gpus, partition)
-    fewest, most_gpus = _gpu_bounds(request, most, gpus, partition)
+    fewest, most_gpus = _gpu_bounds(request, most, gpus, partition) if gpus else (0, 0)
     exclusive = request.find("exclusive")
     alone = bool(exclusive) and exclusive[-1].value in {None, "", "topo"}
     return Geometry(
@@ -144,7 +145,7 @@ def _tasks_by_gpus(request: JobRequest, tasks: int, gpus: int) -> int:
         return max(request.ntasks or 0, request.ntasks_per_gpu * gpus)
     if request.ntasks is not None or request.ntasks_per_node:
         return tasks
-    if request.ntasks_per_gpu and gpus:
+    if request.ntasks_per_gpu:
         return request.ntasks_per_gpu * gpus
     if request.gpus and request.gpus_per_task:
         return -(-request.gpus // request.gpus_per_task)
@@ -185,8 +186,6 @@ def _most_nodes(request: JobRequest, nodes: int, tasks: int, gpus: int, partitio
 
 def _gpu_bounds(request: JobRequest, most: int, gpus: int, partition: Partition | None) -> tuple[int, int]:
     """(fewest GPUs on one node, most GPUs in all). A task's GPUs stay on one node; all others may be scattered."""
-    if not gpus:
-        return 0, 0
     if request.gpus_per_node:
         return request.gpus_per_node, gpus if request.gpus is not None else max(gpus, request.gpus_per_node * most)
     if request.gpus_per_socket and request.gpus is None:  # a node may give fewer than its sockets ask for (measured)
