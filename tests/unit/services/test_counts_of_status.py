@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.services import queue_history
+from slurm_agent_tools.services import completion_report, queue_history
+from slurm_agent_tools.units import JobId
 
 SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
 
@@ -177,3 +181,42 @@ async def test_what_the_policy_refuses_is_refused_without_slurm_too(scene: Scene
     assert "Nothing was sent." in left.reason
     assert left.manual_commands[0].startswith("sbatch ")
     assert left.manual_commands[-1] == "squeue --me"
+
+
+# --- the report -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("age", "known"), [(59.0, True), (60.6, False)])
+async def test_a_report_tells_how_busy_the_nodes_are_by_an_answer_of_the_last_minute(
+    scene: Scene, age: float, known: bool
+):
+    number = await sent(scene, seconds=120)
+    view = await scene.context.slurm.job(JobId(int(number)), fresh=True)
+    run = scene.context.store.by_job(scene.context.owner, int(number))
+    await scene.status(["nodes"], refresh=True)
+    passed = scene.context.slurm.ages["nodes"]
+    scene.slurm.clock.move(age - passed)
+    before = scene.slurm.counts["sinfo"]
+    report = await completion_report.report(scene.context, view, run)
+    assert (report.queue.utilization is not None) == known
+    asked = await completion_report.report(scene.context, view, run, ask=True)
+    assert asked.queue.utilization is not None
+    assert scene.slurm.counts["sinfo"] == before + 1
+
+
+async def test_a_report_shows_what_was_asked_for_and_not_what_slurm_tells_now(scene: Scene):
+    number = await sent(scene, seconds=120)
+    run = scene.context.store.by_job(scene.context.owner, int(number))
+    scene.context.store.update(run, requested=replace(run.requested, time_limit_seconds=1234, cpus=77))
+    asked = (await completion_report.of_job(scene.context, number)).report.requested
+    assert (asked.time_limit_seconds, asked.cpus) == (1234, 77)
+
+
+@pytest.mark.parametrize(("expected", "seconds"), [(90, 90), (-5, 0), (None, None)])
+async def test_a_report_tells_the_wait_that_slurm_expected_at_the_submission(scene: Scene, expected, seconds):
+    number = await sent(scene, seconds=120)
+    run = scene.context.store.by_job(scene.context.owner, int(number))
+    start = None if expected is None else run.created + timedelta(seconds=expected)
+    scene.context.store.update(run, estimated_start=start)
+    report = (await completion_report.of_job(scene.context, number)).report
+    assert report.queue.estimated_wait_seconds == seconds
