@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.models.layout import CommandKind, CommandRole, ScriptLayout, ShellCommand, ShellWord
-from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.request import (
+    CommandKind,
+    CommandRole,
+    ScriptLayout,
+    ScriptReading,
+    ShellCommand,
+    ShellWord,
+)
 from slurm_agent_tools.scripts.analyse import analyse
 from slurm_agent_tools.scripts.program import TooLarge
 from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash, interpreter

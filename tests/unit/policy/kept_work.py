@@ -18,8 +18,7 @@ from tests.unit.policy.applying import Request, apply, steps, ways
 from tests.unit.scripts.project import ROOT, MemoryFiles
 
 from slurm_agent_tools.models.decision import Decision, RuleDecision
-from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand, ShellWord
-from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.request import ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.scripts.reader import _parse as parse_shell  # the parser itself, asked for another tree

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand
-from slurm_agent_tools.models.request import Evidence, ScriptReading
+from slurm_agent_tools.models.request import Evidence, ScriptLayout, ScriptReading, ShellCommand
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PastRun, PlannedRequest
 from slurm_agent_tools.policy.rules import remedies, script_mending

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand
-from slurm_agent_tools.models.request import Directive, Finding
+from slurm_agent_tools.models.request import Directive, Finding, ScriptLayout, ShellCommand
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import script_mending

@@ -8,9 +8,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand, ShellWord
 from slurm_agent_tools.models.node import Partition
-from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, Resources, ScriptReading
+from slurm_agent_tools.models.request import (
+    Directive,
+    Evidence,
+    Finding,
+    JobRequest,
+    Resources,
+    ScriptLayout,
+    ScriptReading,
+    ShellCommand,
+    ShellWord,
+)
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
 
 GIB = 2**30

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.models.layout import ScriptLayout, ShellCommand, ShellWord
-from slurm_agent_tools.models.request import Evidence, Finding, ScriptReading
+from slurm_agent_tools.models.request import Evidence, Finding, ScriptLayout, ScriptReading, ShellCommand, ShellWord
 from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
 
