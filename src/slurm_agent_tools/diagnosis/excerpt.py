@@ -229,7 +229,7 @@ _DIGITS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
 _DAYS = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\w*\b|\b[AP]M\b")
 
 _BEGINS = re.compile(
-    r"(?=.*\b\d\d:\d\d:\d\d\b).*(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b|(?i:\b(?:start|begin|launch|job)))"
+    r"(?=.*\b\d\d:\d\d:\d\d\b)(?!.*\b(?:INFO|DEBUG|WARN|WARNING|ERROR)\b).*(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b|(?i:\b(?:start|begin|launch|job)))"
 )
 
 _ENDED = re.compile(

@@ -26,6 +26,8 @@ _TASK_ENDED = re.compile(
     r"|srun: (?:First task exited|Terminating (?:job step|StepId))"
 )
 
+_SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
+
 _OF_OTHERS = frozenset({"cancelled", "host-out-of-memory"})
 
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
@@ -162,12 +164,23 @@ def _counted(text: LogText) -> list[int]:
     return counted
 
 
+def _bodies(text: LogText) -> list[str]:
+    """The lines without a rank's prefix, and without the indent that Nextflow gives to what a process wrote."""
+    bodies: list[str] = []
+    within = False
+    for line in text.lines:
+        body = split_rank(line.text)[1]
+        within = (within and body.startswith(" ")) or _SHOWN_BELOW.match(body) is not None
+        bodies.append(body.lstrip() if within else body)
+    return bodies
+
+
 def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int]) -> Iterator[Hit]:
     """An exception's line counts with its message, also where that stands on the lines behind it.
 
     What a traceback quotes of the program's source is no message.
     """
-    bodies = [split_rank(line.text)[1] for line in ground.text.lines]
+    bodies = _bodies(ground.text)
     for position in quoted:
         bodies[position] = ""
     for position, item in raised.items():

@@ -174,3 +174,34 @@ def test_the_times_of_a_workflow_manager_begin_no_run():
              "Execution halted", "[Mon Mar  4 10:00:02 2024]", "Error in rule plot:"]  # fmt: skip
 
     assert kept(*lines) == lines
+
+
+def test_a_record_of_a_programs_log_begins_no_run():
+    lines = [
+        "2026-03-02 10:00:00 [INFO] starting worker 1",
+        "KeyError: 'x'",
+        "2026-03-02 10:00:01 [INFO] starting worker 2",
+    ]
+
+    assert kept(*lines) == lines
+
+
+def test_a_folder_that_was_gone_when_the_job_began_is_what_the_missing_files_come_from():
+    lines = ["slurmstepd: error: couldn't chdir to `/scratch/u': Stale file handle: going to /tmp instead",
+             "python: can't open file '/tmp/train.py': [Errno 2] No such file or directory"]  # fmt: skip
+
+    assert diagnose(job(exit_code=2), (), [log(*lines)]).category == "storage-fault"
+
+
+def test_what_nextflow_shows_indented_of_a_process_is_read_as_the_process_wrote_it():
+    lines = [
+        "Caused by:",
+        "  Failed to pull singularity image",
+        "  message:",
+        "    bash: singularity: command not found",
+    ]
+
+    found = diagnose(job(exit_code=1), (), [log(*lines)])
+
+    assert (found.category, "(singularity)" in found.explanation) == ("command-not-found", True)
+    assert diagnose(job(exit_code=1), (), [log("notes", lines[-1])]).category == "unknown"
