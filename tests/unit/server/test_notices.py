@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-import anyio
 import pytest
-import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp.types import LoggingMessageNotificationParams
-from tests.watchdog import SECONDS
+from tests.unit.server.over_http import served
 
 from slurm_agent_tools.models import report, shapes
 from slurm_agent_tools.models.shapes import Alert
@@ -109,28 +105,13 @@ async def test_a_notification_that_cannot_be_sent_fails_no_call(mode: str, monke
 # --- over HTTP ---------------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def served() -> AsyncIterator[str]:
-    """The server on a port of loopback; its URL."""
-    app = build_server(Alarmed(), Settings()).streamable_http_app()
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        async with anyio.create_task_group() as group:
-            group.start_soon(partial(server.serve, sockets=[made]))
-            with anyio.fail_after(SECONDS):
-                while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-                    await anyio.sleep(0.01)
-            try:
-                yield f"http://127.0.0.1:{made.getsockname()[1]}/mcp"
-            finally:
-                server.should_exit = True
-
-
 @pytest.mark.proves("alerts-are-log-notifications", "both-eras")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_over_http_alerts_come_on_the_stream_of_their_call(mode: str):
-    async with served() as url, connected(mode, "error", streamable_http_client(url)) as (client, heard):
+    async with (
+        served(build_server(Alarmed(), Settings())) as url,
+        connected(mode, "error", streamable_http_client(url)) as (client, heard),
+    ):
         for _ in range(2):
             await wait(client)
         levels = [note.level for note in heard]
