@@ -310,5 +310,6 @@ def _principal() -> str:
 
 def _result(body: serialize.Document, *, is_error: bool = False) -> CallToolResult:
     """The document, and the same in lines for clients that give their model text alone (docs/decisions/answers.md)."""
-    text = "\n".join(render.lines(render.pieces(body)))
+    marks = [f"data_only: {', '.join(body['data_only'])}"] if body.get("data_only") else []
+    text = "\n".join([*render.lines(render.pieces(body)), *marks])
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=body, is_error=is_error)

@@ -186,7 +186,12 @@ async def test_the_text_says_in_lines_what_the_structure_says_and_is_no_second_c
     async with connected(RecordingToolbox(), era) as client:
         result = await client.call_tool(name, ARGUMENTS[name])
     (part,) = result.content
-    assert part.text == "\n".join(render.lines(render.pieces(result.structured_content)))
+    marks = result.structured_content.get("data_only", [])
+    lines = [
+        *render.lines(render.pieces(result.structured_content)),
+        *([f"data_only: {', '.join(marks)}"] * bool(marks)),
+    ]
+    assert part.text == "\n".join(lines)
     assert part.text.startswith(f"{ANSWERS[name].status}: {ANSWERS[name].summary}")
     assert "{" not in part.text
 
