@@ -82,12 +82,12 @@ _QUIET = frozenset({"pass", "not_evaluated"})
 
 _ACTION = {"deny": "denied by", "approve": "a person is needed by", "justify": "a written reason is needed by"}
 
-_MOST: Mapping[str, tuple[str, int, str]] = {
-    "WaitReply": ("tasks", 8, "tasks_not_shown"),
-    "SlurmSection": ("finished_recently", 3, "not_shown"),
-    "AnalyzeReply": ("errors", 5, "errors_not_shown"),
+_MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
+    "WaitReply": (("tasks", 8, "tasks_not_shown"),),
+    "SlurmSection": (("jobs", 6, "not_shown"), ("finished_recently", 3, "not_shown")),
+    "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
 }
-"""By the name of a shape: a list of it, how many brief answers show, and where the others are counted."""
+"""By the name of a shape: lists of it, how many brief answers show, and where the others are counted."""
 
 
 def answer(reply: Reply, ask: ToolArguments) -> Document:
@@ -122,7 +122,7 @@ def _pruned(record: Any, dumped: Mapping[str, Any]) -> Document:
     }
     if "WaitReply" in kinds:
         found |= _failed(found)
-    for name, most, count in (_MOST[kind] for kind in kinds if kind in _MOST):
+    for name, most, count in (place for kind in kinds for place in _MOST.get(kind, ())):
         if (more := len(found[name]) - most) > 0:
             found |= {name: found[name][:most], count: (found.get(count) or 0) + more}
     made = {name: value for name, value in found.items() if not _says_nothing(name, value)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurm_agent_tools.api import catalogue, serialize
+from slurm_agent_tools.api import brief, catalogue, serialize
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import tool_command
 from slurm_agent_tools.cli.commands.tool_command import POSITIONAL, options, read
@@ -157,6 +157,25 @@ def test_a_wait_exits_0_when_the_job_ended_and_4_before(status: str, code: int, 
     assert main.tool_main("wait_for_job", ["7", "--detail", "full"]) == code
     assert json.loads(capsys.readouterr().out) == serialize.document(context.answer)
     assert context.closed == 1
+
+
+@pytest.mark.proves("answers-are-brief")
+def test_an_answer_is_brief_where_nothing_else_is_asked_and_the_same_when_asked_again(
+    context: Desk, capsys: Capture
+) -> None:
+    context.answer = wait_reply("running")
+    for _ in range(2):
+        main.tool_main("wait_for_job", ["7"])
+        assert json.loads(capsys.readouterr().out) == brief.brief(context.answer)
+
+
+@pytest.mark.proves("answers-are-brief")
+def test_several_jobs_are_named_behind_one_option(context: Desk, capsys: Capture) -> None:
+    context.answer = wait_reply("finished")
+    assert main.tool_main("wait_for_job", ["--job-ids", "7", "8+1", "--until=all", "--timeout=9"]) == 0
+    capsys.readouterr()
+    (asked,) = context.asked
+    assert asked == ("wait_for_job", arguments.WaitForJob(job_ids=["7", "8+1"], until="all", timeout_seconds=9))
 
 
 REPLY = {"summary": "So.", "as_of": NOW}

@@ -13,7 +13,7 @@ from tests.unit.services.contexts import toolbox
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import queued
 
-from slurm_agent_tools.api import serialize
+from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.models.arguments import GetStatus
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.store.submissions import Submission
@@ -59,6 +59,10 @@ async def test_of_many_jobs_all_count_and_the_newest_are_listed(tmp_path):
     assert slurm.not_shown == 302 + 20 - 8 - 4
     assert reply.queue.depth == 402
     assert len(serialize.text(serialize.document(reply))) < 10_000
+    told = brief.brief(reply)
+    assert [job["job_id"] for job in told["slurm"]["jobs"]] == ["401", "400_[0-9%3]", "300", "299", "298", "297"]
+    assert told["slurm"]["not_shown"] == 302 + 20 - 6 - 3
+    assert len(serialize.text(told)) < 3_000
 
 
 @pytest.mark.proves("long-queues-are-cheap")
