@@ -68,7 +68,10 @@ async def read_script(
         try:
             need = reading.send(answer)
         except StopIteration as end:
-            return await _laid_out(end.value, path)
+            script: ScriptReading = end.value
+            found = any(finding.evidence.file == path for finding in script.findings)
+            shell = found and interpreter(script.request.interpreter or "") == "shell"
+            return await _laid_out(script, path) if shell else script
         answer = await _parse(need) if isinstance(need, NeedShell) else await _read(need, root, files)
 
 
@@ -151,10 +154,7 @@ Lists = Iterator[tuple[CommandRole, Sequence[Node]]]
 
 
 async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
-    """The reading with the places of its commands, where it is a shell script that can be parsed."""
-    found = any(finding.evidence.file == path for finding in reading.findings)
-    if not found or interpreter(reading.request.interpreter or "") != "shell":
-        return reading
+    """The reading with the places of its commands, where the text can be parsed."""
     content = for_bash(as_encoded(reading.text))
     tree = await _parse(NeedShell(content, "bash", path, 1, offsets=True))
     try:

@@ -52,7 +52,9 @@ _ADVICE = {
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     """All that is against the options at once, so that one correction is enough."""
     request = request_of(plan)
-    spoken = [*_unread(plan), *_apart(request), *_disallowed(request, policy)]
+    spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
+    spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
+    spoken += _disallowed(request, policy)
     if not spoken:
         return passed("Every option of the script is understood and allowed.", len(request.directives))
     if len(spoken) == 1:
@@ -62,15 +64,6 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     ways = "\n".join(one.remedy or "" for one in reversed(spoken))
     evidence = [place for one in spoken for place in one.evidence]
     return replaced(first, message=f"{told} {_WHY}", remedy=ways, evidence=evidence)
-
-
-def _unread(plan: PlannedRequest) -> list[Judgement]:
-    problems = request_of(plan).problems
-    return [_unreadable(reading_of(plan), problems)] if problems else []
-
-
-def _apart(request: JobRequest) -> list[Judgement]:
-    return [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
 
 
 def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:

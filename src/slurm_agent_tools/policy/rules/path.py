@@ -83,7 +83,11 @@ def _renamed(path: str) -> str:
 
 def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgement:
     """The folder and the logs that a script names; Slurm opens them on the node, by these very names."""
-    found = [*_folder(plan, request), *_logs(plan, request, policy)]
+    project = posixpath.normpath(plan.project)
+    work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
+    stays = inside(work, project)
+    found = [] if stays else [_folder(project, work, request)]
+    found += _logs(project, work if stays else project, request, policy)
     if not found:
         return passed("The job's folder and logs stay inside the project.")
     limits = dict.fromkeys(one.limit for one in found)
@@ -123,24 +127,13 @@ def _steps(found: Sequence[_Outside]) -> list[str]:
     return steps
 
 
-def _folder(plan: PlannedRequest, request: JobRequest) -> list[_Outside]:
-    project, work = _folders(plan, request)
-    if inside(work, project):
-        return []
+def _folder(project: str, work: str, request: JobRequest) -> _Outside:
     what, stated = f"The job's folder {work}", request.find("chdir")
-    return [_Outside(what, f"lies outside {project}", what, project, stated, "#SBATCH --chdir=.")]
+    return _Outside(what, f"lies outside {project}", what, project, stated, "#SBATCH --chdir=.")
 
 
-def _folders(plan: PlannedRequest, request: JobRequest) -> tuple[str, str]:
-    """The project's folder and the job's."""
-    project = posixpath.normpath(plan.project)
-    return project, posixpath.normpath(posixpath.join(project, request.chdir or ""))
-
-
-def _logs(plan: PlannedRequest, request: JobRequest, policy: Policy) -> list[_Outside]:
-    """The logs and the input that may not be where they are; from the project's folder where the job's is elsewhere."""
-    project, work = _folders(plan, request)
-    work = work if inside(work, project) else project
+def _logs(project: str, work: str, request: JobRequest, policy: Policy) -> list[_Outside]:
+    """The logs and the input that may not be where they are, seen from the job's folder."""
     folders, found = (project, *policy.log_folders), []
     inputs = [("input", directive.value) for directive in request.find("input")[-1:]]
     for option, value in [("output", request.output), ("error", request.error), *inputs]:
