@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -132,3 +133,38 @@ async def test_the_jobs_of_others_are_not_mine(asking: Asking):
     assert {job.job_id.base for job in queue} == {mine, other}
     assert [job.job_id.base for job in asking.client.mine(queue)] == [mine]
     assert [job.job_id.base for job in asking.client.mine(list(queue))] == [mine]
+
+
+class Slow(FakeSlurm):
+    """Every command takes three seconds and a half."""
+
+    async def run(self, argv, **more):
+        return replace(await super().run(argv, **more), seconds=3.5)
+
+
+async def test_a_slow_controller_is_asked_why_every_five_minutes_and_its_answers_may_be_older():
+    asking = Asking()
+    slow = Slow(files=MemoryFiles())
+    client = SlurmClient(slow, asking.clock, SlurmSettings(cache_seconds=10), user=slow.user)
+    assert (client.age_limit, (await client.diagnose()).factor) == (10, 1)
+    for passed, asked in ((0, 1), (300, 1), (0.5, 2)):
+        asking.clock.move(passed)
+        for _ in range(2):
+            await client.queue(fresh=True)
+        verdict = await client.diagnose()
+        assert client.calls["sdiag"] == asked
+        assert verdict.factor == 4
+    assert client.age_limit == 40
+
+
+@pytest.mark.parametrize(("passed", "asked"), [(600, 0), (600.5, 1)])
+async def test_what_was_waited_lately_is_kept_for_ten_minutes(asking: Asking, passed: float, asked: int):
+    assert not asking.client.lookback.kept
+    await asking.client.past()
+    before = asking.client.calls["sacct"]
+    asking.clock.move(passed)
+    assert asking.client.lookback.kept == (asked == 0)
+    await asking.client.past(ask=False)
+    assert asking.client.calls["sacct"] == before
+    await asking.client.past()
+    assert (asking.client.calls["sacct"] > before) == bool(asked)

@@ -20,9 +20,9 @@ from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
-from slurm_agent_tools.slurm.command_runner import KEPT, CommandRunner, ControllerAnswer
+from slurm_agent_tools.slurm.command_runner import CommandRunner, ControllerAnswer
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.partition_backdrop import AGE, Backdrop, Equipment, KeptBackdrop, mark, tell
+from slurm_agent_tools.slurm.partition_backdrop import Backdrop, Equipment, KeptBackdrop, mark, tell
 from slurm_agent_tools.slurm.watcher import offset
 from slurm_agent_tools.units import JobId
 
@@ -85,12 +85,12 @@ async def test_an_answer_of_the_very_moment_of_a_change_counts():
 
 async def test_only_the_controllers_last_answers_are_remembered():
     runner = CommandRunner(Prepared(dict.fromkeys(("squeue", "sacct"), lambda _: done(b"xy"))), SlurmSettings())
-    for _ in range(KEPT + 3):
+    for _ in range(9):
         await runner.run(["squeue"])
         await runner.run(["sacct"])
-    assert len(runner.answers) == KEPT
+    assert len(runner.answers) == 6
     assert set(runner.answers) == {ControllerAnswer(0.01, 2)}
-    assert runner.calls == {"squeue": KEPT + 3, "sacct": KEPT + 3}
+    assert runner.calls == {"squeue": 9, "sacct": 9}
 
 
 async def test_what_changes_something_gets_more_time_than_a_question():
@@ -198,7 +198,7 @@ def test_only_what_partitions_rest_on_is_kept():
 
 @pytest.mark.parametrize(
     ("passed", "sign", "names", "there"),
-    [(0, "sign", {"p"}, True), (AGE, "sign", {"p"}, True), (AGE + 0.5, "sign", {"p"}, False), (-0.5, "sign", {"p"}, False),
+    [(0, "sign", {"p"}, True), (3600, "sign", {"p"}, True), (3600.5, "sign", {"p"}, False), (-0.5, "sign", {"p"}, False),
      (0, "other", {"p"}, False), (0, "sign", {"p", "q"}, False), (0, "sign", set(), False)],
 )  # fmt: skip
 @pytest.mark.parametrize("kept", ["in memory", "on disk"])

@@ -114,20 +114,10 @@ def test_an_accounting_that_is_away_is_an_error_though_it_ended_well():
         assert "again" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("rows", [0, 1, 10, 100, 1000, 10_000])
-def test_the_wider_window_is_as_long_as_it_may_be(rows):
-    hours = sacct_waits.wider(rows)
-    fits = [one for one in sacct_waits.WINDOWS if rows * one <= sacct_waits.MOST * sacct_waits.FEW]
-    assert hours == (fits[0] if fits else None)
-    assert list(sacct_waits.WINDOWS) == sorted(sacct_waits.WINDOWS, reverse=True)
-
-
-def test_just_as_many_rows_as_are_looked_at_are_not_too_many():
-    longest = max(sacct_waits.WINDOWS)
-    rows, rest = divmod(sacct_waits.MOST * sacct_waits.FEW, longest)
-    assert sacct_waits.wider(rows) == longest
-    assert sacct_waits.wider(rows + 1) != longest
-    assert rest == 0 or sacct_waits.wider(rows) == longest
+@pytest.mark.parametrize(("rows", "hours"), [(0, 168), (59, 168), (60, 24), (416, 24), (417, None), (100_000, None)])
+def test_the_wider_window_is_as_long_as_it_may_be(rows, hours):
+    """Two hours hold so many rows; a window of so many hours may hold 5,000."""
+    assert sacct_waits.wider(rows) == hours
 
 
 # --- scontrol show job --------------------------------------------------------------------------------------------

@@ -125,3 +125,7 @@ def test_a_controller_is_judged_by_its_last_six_answers_and_its_own_figures(answ
 )
 def test_a_controller_is_busy_from_the_limit_of_any_of_its_figures(statistics, busy):
     assert ControllerStatistics(*statistics).busy == busy
+
+
+def test_a_controller_that_is_calm_took_no_time():
+    assert (CALM.kind, CALM.factor, CALM.seconds) == ("calm", 1, 0.0)
