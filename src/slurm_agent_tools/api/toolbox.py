@@ -6,7 +6,7 @@ A tool's room is loaded by its first call: the command line calls one tool and e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -15,6 +15,7 @@ from slurm_agent_tools.models import arguments, shapes
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.context_registry import ContextRegistry, OpenedContexts
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, asker
 
@@ -36,6 +37,27 @@ class ToolCall:
     caller: Caller
     progress: Progress | None = None
     consult: Consult | None = None
+
+
+_REMEMBER = frozenset({"get_status", "wait_for_job", "analyze_log"})
+"""Tools that only read, and note down what was seen: a full disk of the ledger stops none of them."""
+
+_LOST = (
+    "The ledger was deleted while this process ran, and a new one was begun: submissions, approvals and results from"
+    " before are not known any more. Jobs in Slurm go on; they count as not submitted by submit_job."
+)
+
+
+def _with_ledger(reply: shapes.Reply, store: Store) -> shapes.Reply:
+    """The answer with what is wrong with the ledger, where it has alerts."""
+    told = getattr(reply, "alerts", None)
+    if told is None or not (store.lost or store.unwritten):
+        return reply
+    found = [shapes.Alert(severity="high", code="ledger-lost", message=_LOST)] if store.lost else []
+    if store.unwritten is not None:
+        message = f"What was seen could not be noted down: {store.unwritten.message}. {store.unwritten.hint}"
+        found.append(shapes.Alert(severity="high", code="ledger-not-written", message=message))
+    return reply.model_copy(update={"alerts": [*told, *found]})
 
 
 class Toolbox:
@@ -90,7 +112,9 @@ class Toolbox:
         call = ToolCall(await self.registry.at(ask.cluster), caller or Caller(), progress, consult)
         _log.info("request", client=call.caller.client, face=call.caller.face)
         method: Callable[[arguments.ToolArguments, ToolCall], Awaitable[shapes.Reply]] = getattr(self, name)
-        reply = await method(ask, call)
+        if name in _REMEMBER:
+            call = replace(call, context=replace(call.context, store=call.context.store.for_reading()))
+        reply = _with_ledger(await method(ask, call), call.context.store)
         if self.memory is not None:
             self.memory.note(call.context)
         _log.info("answer", status=reply.status)

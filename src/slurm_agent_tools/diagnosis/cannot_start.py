@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.diagnosis.alert_types import named
 from slurm_agent_tools.diagnosis.phrases import flat
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.units import format_duration
 
 _DEPENDENCY = "DependencyNeverSatisfied"
@@ -108,7 +108,7 @@ class CannotStart:
 
 def cannot_start(part: Job) -> CannotStart | None:
     """Why it does not start however long somebody waits; None where it may, and for what does not wait."""
-    if part.state != "PENDING" or not part.reason:
+    if part.state not in HELD_UP or not part.reason:
         return None
     if part.reason == _DEPENDENCY:
         return CannotStart(_never(part))

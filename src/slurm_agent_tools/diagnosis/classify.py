@@ -50,6 +50,7 @@ def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
         return f"The script ended with {_end(part)} and wrote nothing to its log."
     end = f"The job ended in {part.state}" + (f" with {_end(part)}" if _end(part) else "")
     end = "How the job ended is not known" if part.state == "UNKNOWN" else end
+    end = end.replace("The job ended in COMPLETING", "The job is ending, its script ended")
     if not texts:
         return f"{end}; Slurm does not say why, and no log was read."
     if error is not None:
@@ -135,11 +136,19 @@ def _judged(case: _Case) -> Diagnosis:
     if said is not None:
         return _said(case, said)
     best = root(case.found, case.known, case.texts)
-    suggested = next((s for s in signatures() if among(case.known, s.suggests)), None)
+    suggested = next((s for s in signatures() if among(_plain(case), s.suggests)), None)
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
         return _answer(case, suggested, _by_end(case, suggested), lines)
     return _unknown(case) if best is None else _from_log(case, best)
+
+
+def _plain(case: _Case) -> frozenset[str]:
+    """The facts without an exit code that the accounting may have cut: 127 may have been 255."""
+    part = case.part
+    if part is None or part.other_code is None:
+        return case.known
+    return case.known - {f"exit={part.exit_code}", f"step_exit={part.exit_code}"}
 
 
 def _by_end(case: _Case, signature: Signature) -> float:

@@ -172,6 +172,8 @@ def filled(part: Job) -> bool:
 
 def failed(part: Job) -> bool:
     """True for an end that is not a clean one, a failed step behind an exit code 0 included."""
+    if part.state == "COMPLETING":  # its script is over, its processes are being cleaned up
+        return bool(part.exit_code)
     return not part.active and part.state != "UNKNOWN" and (part.state != "COMPLETED" or bool(broken(part)))
 
 

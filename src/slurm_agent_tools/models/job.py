@@ -22,6 +22,9 @@ ACTIVE_STATES = frozenset(
 )  # fmt: skip
 """States of a job that is not over (squeue(1), JOB STATE CODES). Everything else Slurm reports is an end."""
 
+HELD_UP = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+"""Active states of a job that has no nodes: it waits, for them or for a person."""
+
 # --- what Slurm says ---------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.policy import slots
@@ -25,7 +25,8 @@ async def jobs_section(context: ClusterContext, active: Queue, over: Queue, mana
     limit = context.policy.policy.limits.max_concurrent_jobs
     shown = _chosen(active, managed, _SHOWN)
     ended = _chosen(over, managed, _SHOWN_OVER)
-    pending = active.states()["PENDING"]
+    states = active.states()
+    pending = sum(states[state] for state in HELD_UP)
     return SlurmSection(
         running_jobs=len(active) - pending,
         pending_jobs=pending,

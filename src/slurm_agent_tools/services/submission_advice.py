@@ -62,6 +62,9 @@ _RUNS = 200
 
 _ASKS = "a dry run asks it"
 
+_FAR, _MINUTE = 10, 60
+"""So many times what jobs really waited Slurm's estimate says little: it takes every job to the end of its limit."""
+
 _AT_ONCE = 10  # seconds: until then the scheduler has looked
 
 
@@ -110,4 +113,11 @@ def starts(wait: ExpectedWait | None) -> str:
     seconds = None if wait is None else wait.from_slurm_seconds
     if seconds is None:
         return ""
-    return f" Slurm expects it to start {'at once' if seconds < _AT_ONCE else f'in {format_duration(seconds)}'}."
+    if seconds < _AT_ONCE:
+        return " Slurm expects it to start at once."
+    lately = None if wait is None else wait.from_history_seconds
+    if lately is not None and seconds > _FAR * max(lately.p95, _MINUTE):
+        median, p95 = format_duration(round(lately.median)), format_duration(round(lately.p95))
+        measured = f"Jobs like it waited {median} here lately, 95 % of them at most {p95}"
+        return f" {measured}; by the time limits of the jobs that run now it starts within {format_duration(seconds)}."
+    return f" Slurm expects it to start in {format_duration(seconds)}."

@@ -220,5 +220,6 @@ def reply(context: ClusterContext, request: SubmissionRequest, status: str, summ
     )
     if request.advised is None:
         return answer
-    summary += present.advice_summary(request.advised)
+    if status == "dry_run":  # behind what went wrong nobody reads how large it is
+        summary += present.advice_summary(request.advised)
     return answer.model_copy(update={**present.advice(request.advised), "summary": summary})

@@ -239,6 +239,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
     if not trial.accepted:
         hint = _beside(request, snapshot)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
+        return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
     return reply(context, await submission_advice.give(context, request, trial), "dry_run", summary)
 
 

@@ -197,7 +197,7 @@ def _answer(context: ClusterContext, decides: _Seen, *, managed: bool) -> WaitRe
     tasks, never = job_parts.shown(view.tasks), _stuck(view, run)
     return WaitReply(
         status=status,
-        summary=_ended(shown, view, analysed=job_outcome.remembered(run, view.job) is not None)
+        summary=_ended(shown, view, analysed=job_outcome.remembered(run, view.job) is not None) + _unrecorded(view, run)
         if status == "finished"
         else _going(shown, view, never, seen.running),
         as_of=context.clock.now(),
@@ -251,6 +251,15 @@ def _ended(job: JobShown, view: JobView, *, analysed: bool) -> str:
     if jobs.failed(view) and not analysed:
         text += f' analyze_log with job_id="{job.job_id}" says why.'
     return text
+
+
+def _unrecorded(view: JobView, run: Submission | None) -> str:
+    """Tasks of an array that were cancelled one by one while they waited: Slurm keeps nothing of them."""
+    asked = None if run is None else run.requested.array_tasks
+    left = (asked or 0) - sum(map(job_parts.width, view.tasks))
+    if not view.tasks or left <= 0 or not view.over or view.missing is not None:
+        return ""
+    return f" {left} of its {asked} tasks left no record in Slurm: they were cancelled while they waited."
 
 
 def _inside(sentence: str) -> str:

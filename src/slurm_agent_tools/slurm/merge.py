@@ -17,6 +17,8 @@ _WORST = (
 
 _MEMORY = "OUT_OF_MEMORY"
 
+_NEARLY = 0.9  # of the memory: between two looks a sample is a little late
+
 _NO_END = "the controller does not know it, and the accounting has not been told its end"
 
 _ENDED_BY = {
@@ -179,8 +181,34 @@ def _parts(wanted: JobId, *lists: Iterable[Job]) -> list[Job]:
         # The accounting keeps a line for the array's rest that the controller has dropped, the controller a record for
         # the rest that was cancelled.
         rest = {job.job_id for job in parts if job.job_id.tasks is not None or job.job_id == job.job_id.whole}
-        parts = [job for job in parts if job.job_id not in rest or job.active] or parts
+        never = _never_ran([job for job in parts if job.job_id in rest], parts)
+        parts = [*(job for job in parts if job.job_id not in rest or job.active), *never] or parts
     return parts
+
+
+def _never_ran(rest: Iterable[Job], parts: Iterable[Job]) -> list[Job]:
+    """The tasks of an array that were cancelled while they waited: of the accounting's range those with no record.
+
+    The range is that of an earlier moment (measured), and the controller does not tell it at all.
+    """
+    own = {job.job_id.task for job in parts}
+    for job in rest:
+        listed = (job.job_id.tasks or "...").split("%", maxsplit=1)[0]
+        if job.state == "CANCELLED" and "..." not in listed:
+            left = sorted(indices(listed) - own)
+            return [replace(job, job_id=replace(job.job_id, tasks=_ranges(left)))] if left else []
+    return []
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """1-3,7 for 1, 2, 3 and 7."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def _key(job_id: JobId) -> tuple[int, int, str]:
@@ -239,10 +267,20 @@ def _memory(job: Job) -> str | None:
     if job.state == _MEMORY or killed:
         where = f" in step {killed[0].step_id}" if killed else ""
         return f"It was killed{where} for using more memory than it asked for."
-    # A step that killed itself is CANCELLED as well, but by nobody (measured).
-    if job.state == "FAILED" and job.signal == 9 and any(step.cancelled_by is not None for step in job.steps):
+    if job.state == "FAILED" and job.signal == 9 and _polled(job):
         return "It was killed (signal 9), as Slurm does by polling when a job uses more memory than it asked for."
     return None
+
+
+def _polled(job: Job) -> bool:
+    """Whether a step was cancelled once it was seen to use all the memory: whoever cancels a step looks the same.
+
+    A step that killed itself is CANCELLED as well, but by nobody (measured).
+    """
+    limit = job.resources.memory_per_node_bytes or job.resources.memory_bytes
+    stopped = [step for step in job.steps if step.cancelled_by is not None]
+    used = [max(step.max_rss_bytes or 0, step.tres_usage_in_tot.get("mem", 0)) for step in job.steps]
+    return bool(limit and stopped) and max(used) >= _NEARLY * (limit or 0)
 
 
 def _ended_by(job: Job) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 import threading
@@ -80,6 +81,10 @@ _LITTLE = 2**16
 _HEADER = 100
 """Bytes at the front of every SQLite file that holds anything."""
 
+_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+_NOWHERE = (-1, -1)
+
 _WAIT = 10.0
 """Seconds for which another process may keep the file locked."""
 
@@ -108,33 +113,61 @@ class Database:
     """One file, used by several threads and processes. Every change is committed before it returns.
 
     A file that was moved away, removed or replaced while it was open is opened anew: what is written to the old one
-    would be lost to everybody else.
+    would be lost to everybody else. `lost`: it was gone, and a new one was begun. Where the disk is full what is there
+    can be read, and only a change is an error.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "ledger.sqlite3"
         self.guard = threading.Lock()
+        self.lost = False
+        self._full: StorageError | None = None
         self._db, self._file = self._opened()
 
     def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         """The file with its tables, and which one it is."""
+        try:
+            found = self._writable()
+        except StorageError as error:
+            if not _no_room(error, self.path):
+                raise
+            self._full = error
+            return self._readable(), _identity(self.path)
+        self._full = None
+        return found
+
+    def _readable(self) -> sqlite3.Connection:
+        """What is there, as it is: other processes that write just now may know more. Without a file an empty one."""
+        if _size(self.path) < _HEADER:
+            db = _connect(":memory:")
+            self._make_tables(db)
+            return db
+        for how in ("mode=ro", "mode=ro&immutable=1"):  # the first needs a file beside it that may not be there
+            db = _connect(f"{self.path.as_uri()}?{how}")
+            try:
+                db.execute("SELECT count(*) FROM submissions").fetchall()
+            except sqlite3.Error:
+                db.close()
+            else:
+                return db
+        raise self._full or StorageError(f"cannot use {self.path}")
+
+    def _writable(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with storage(self.path.parent):
             safe_open.make_private(str(self.path.parent))
         with storage(self.path):
             self._check_whole()
             safe_open.touch_private(str(self.path))  # before anything is in it
-            db = sqlite3.connect(self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None)
+            db = _connect(self.path.as_uri())
             try:
                 self.path.chmod(0o600)
-                db.row_factory = sqlite3.Row
                 _use_wal(db)
                 db.execute("PRAGMA synchronous = FULL")
                 self._make_tables(db)
-                found = self.path.stat()
             except BaseException:
                 db.close()
                 raise
-        return db, (found.st_dev, found.st_ino)
+        return db, _identity(self.path)
 
     def _check_whole(self) -> None:
         """SQLite takes a file without a header for a new ledger; where decisions were logged before, it was cut off.
@@ -149,15 +182,12 @@ class Database:
 
     def _current(self) -> sqlite3.Connection:
         """The file that has the name now. Raises StorageError."""
-        try:
-            found = self.path.stat()
-            same = (found.st_dev, found.st_ino) == self._file
-        except FileNotFoundError:
-            same = False
-        if not same:
+        now = _identity(self.path)
+        if now != self._file or self._full is not None:
             _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
             before = self._db
             self._db, self._file = self._opened()
+            self.lost = self.lost or (now == _NOWHERE and self._full is None)
             before.close()
         return self._db
 
@@ -181,8 +211,12 @@ class Database:
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """One transaction."""
-        with self.guard, storage(self.path), _transaction(self._current()) as db:
-            yield db
+        with self.guard, storage(self.path):
+            current = self._current()
+            if self._full is not None:
+                raise self._full
+            with _transaction(current) as db:
+                yield db
 
     def probe(self) -> None:
         """Write something that changes nothing."""
@@ -195,7 +229,7 @@ class Database:
     ) -> bool:
         """Write these columns of one row and no others; with `still` only where that column has that value."""
         marks = ", ".join(f"{name} = ?" for name in row)
-        condition, more = ("", ()) if still is None else (f" AND {still[0]} = ?", (still[1],))
+        condition, more = ("", ()) if still is None else (f" AND {still[0]} IS ?", (still[1],))
         with self.change() as db:
             done = db.execute(
                 f"UPDATE {table} SET {marks} WHERE {key} = ?{condition}",  # noqa: S608 - our own names
@@ -227,6 +261,27 @@ class Database:
             f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
             f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
         )
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    db = sqlite3.connect(uri, timeout=_WAIT, check_same_thread=False, isolation_level=None, uri=uri != ":memory:")
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file it is; of none a number that no file has."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return _NOWHERE
+    return found.st_dev, found.st_ino
+
+
+def _no_room(error: StorageError, path: Path) -> bool:
+    cause = error.__cause__
+    code = getattr(cause, "sqlite_errorcode", -1) & 0xFF
+    return code == sqlite3.SQLITE_FULL or getattr(cause, "errno", 0) in _ROOM or _full(path)
 
 
 def _size(path: Path) -> int:

@@ -6,12 +6,14 @@ import sqlite3
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Advised, Decision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import decision_log, submissions
@@ -155,6 +157,8 @@ class Store:
         self.folder, self.place, self.others, self.note = folder, place or folder, tuple(others), note
         self.decisions = folder / "decisions.jsonl"
         self._db = Database(folder)
+        self.reads = False
+        self.unwritten: StorageError | None = None
         self._clock = clock or SystemClock()
         self.approvals = Approvals(self._db, self._clock)
         self.adopt()
@@ -163,6 +167,27 @@ class Store:
     def path(self) -> Path:
         """The SQLite file."""
         return self._db.path
+
+    @property
+    def lost(self) -> bool:
+        """Whether the file was gone under a running process, and a new one was begun."""
+        return self._db.lost
+
+    def for_reading(self) -> Store:
+        """The same ledger for a tool that only reads: what it cannot note down is no error, but in `unwritten`."""
+        made = copy(self)
+        made.reads, made.unwritten = True, None
+        return made
+
+    def _noted(self, write: Callable[[], bool | None]) -> bool:
+        """What a write tells; for a tool that only reads also where it fails."""
+        try:
+            return write() is not False
+        except StorageError as error:
+            if not self.reads:
+                raise
+            self.unwritten = error
+            return True
 
     def close(self) -> None:
         """Close the file."""
@@ -206,20 +231,23 @@ class Store:
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""
         now = replace(submission, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
-        self._db.alter("submissions", "token", submission.token, to_row(now, {"updated", *changes}))
+        row = to_row(now, {"updated", *changes})
+        self._noted(partial(self._db.alter, "submissions", "token", submission.token, row))
         return now
 
     def advance(self, submission: Submission, **changes: object) -> Submission | None:
         """The same where nobody else settled its phase meanwhile; None where somebody did."""
         now = replace(submission, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
         row = to_row(now, {"updated", *changes})
-        done = self._db.alter("submissions", "token", submission.token, row, ("phase", submission.phase))
+        still = ("phase", submission.phase)
+        done = self._noted(partial(self._db.alter, "submissions", "token", submission.token, row, still))
         return now if done else None
 
     def deliver(self, token: str) -> None:
         """Note that the caller got its answer: from now on the same request without a key is a new one."""
         now = self._clock.now().timestamp()
-        self._db.alter("submissions", "token", token, {"delivered": now, "updated": now})
+        row = {"delivered": now, "updated": now}
+        self._noted(partial(self._db.alter, "submissions", "token", token, row))
 
     def by_key(self, owner: Owner, key: str) -> Submission | None:
         """The newest submission of this caller with an idempotency key."""
@@ -263,12 +291,8 @@ class Store:
     def note_drift(self, submission: Submission, found: Comparison) -> bool:
         """Remember what a job was found to be; False when somebody else noted something meanwhile."""
         before = None if submission.drift is None else to_text(submission.drift)
-        with self._db.change() as db:
-            changed = db.execute(
-                "UPDATE submissions SET drift = ? WHERE token = ? AND drift IS ?",
-                (to_text(found), submission.token, before),
-            )
-            return changed.rowcount == 1
+        row, still = {"drift": to_text(found)}, ("drift", before)
+        return self._noted(partial(self._db.alter, "submissions", "token", submission.token, row, still))
 
     def open_submissions(self, owner: Owner, *, lost_since: datetime | None = None) -> list[Submission]:
         """Submissions of this user on this cluster, from any project, that are not settled; oldest first.
@@ -339,11 +363,14 @@ class Store:
 
     def mark_read(self, owner: Owner, what: str, at: datetime) -> None:
         """Remember that this caller read `what`: `status`, or `job:ID`."""
+        self._noted(partial(self._mark, (owner.user, owner.project, owner.cluster, what, at.timestamp())))
+
+    def _mark(self, row: tuple[str, str, str, str, float]) -> None:
         with self._db.change() as db:
             db.execute(
                 "INSERT INTO reads VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (user, project, cluster, what) DO UPDATE SET at = excluded.at",
-                (owner.user, owner.project, owner.cluster, what, at.timestamp()),
+                row,
             )
 
     def last_read(self, owner: Owner, what: str) -> datetime | None:
@@ -367,4 +394,4 @@ class Store:
     def log_decision(self, entry: Mapping[str, object]) -> None:
         """Append one line to the decision log; on disk before this returns."""
         with self._db.guard:
-            decision_log.append(self.decisions, entry)
+            self._noted(partial(decision_log.append, self.decisions, entry))

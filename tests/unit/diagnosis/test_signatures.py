@@ -17,7 +17,7 @@ CATEGORIES = {
     "missing-file", "permission", "disk-full", "script-error", "command-not-found", "module-load", "shared-library",
     "cuda-driver", "cuda-error", "nccl-timeout", "port-in-use", "segmentation-fault", "bus-error", "python-exception",
     "numeric", "license", "network", "mpi-abort", "dependency", "limit",
-    "storage-fault", "container-start",
+    "storage-fault", "container-start", "deadline", "node-unavailable",
 }  # fmt: skip
 SAMPLES = [(signature.id, text) for signature in signatures() for text in signature.samples]
 NEAR_MISSES = [(signature.id, text) for signature in signatures() for text in signature.near_misses]

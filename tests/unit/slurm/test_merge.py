@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.units import JobId, parse_job_id
 
@@ -112,6 +113,7 @@ def test_a_task_that_waits_in_a_range_is_one_job():
     assert (str(seen.job.job_id), seen.job.state, seen.tasks) == ("9_5", "PENDING", ())
 
 
+POLLED = Step("batch", "batch", "CANCELLED", cancelled_by="64030", max_rss_bytes=950)
 OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
 
 
@@ -121,8 +123,18 @@ OOM = Step("0", "python", "OUT_OF_MEMORY", exit_code=0, signal=125)
         (job("5", "OUT_OF_MEMORY"), "more memory"),
         (job("5", "FAILED", exit_code=1, steps=(OOM,)), "step 0"),
         (
-            job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED", cancelled_by="64030"),)),
+            job("5", "FAILED", signal=9, steps=(POLLED,), resources=Resources(memory_bytes=1000)),
             "more memory",
+        ),
+        (
+            job(
+                "5",
+                "FAILED",
+                signal=9,
+                steps=(replace(POLLED, max_rss_bytes=500),),
+                resources=Resources(memory_bytes=1000),
+            ),
+            "It ended by signal 9.",
         ),
         (job("5", "FAILED", signal=9, steps=(Step("batch", "batch", "CANCELLED"),)), "It ended by signal 9."),
         (job("5", "FAILED", exit_code=7), "exit code 7"),

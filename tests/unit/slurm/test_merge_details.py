@@ -125,15 +125,25 @@ def test_a_range_that_slurm_has_cut_short_may_hold_the_task():
 # --- why it ended as it did ---------------------------------------------------------------------------------------
 
 
+STOPPED = Step("0", "a", "CANCELLED", cancelled_by="0", tres_usage_in_tot={"mem": 900})
+SMALL = Resources(memory_bytes=1000)
+
+
 @pytest.mark.parametrize(
     ("record", "killed"),
     [
         (job("5", "OUT_OF_MEMORY"), True),
         (job("5", "FAILED", exit_code=1, steps=(Step("0", "a", "CANCELLED", exit_code=0, signal=125),)), True),
         (job("5", "FAILED", exit_code=1, steps=(Step("0", "a", "FAILED", exit_code=0, signal=126),)), False),
-        (job("5", "FAILED", signal=9, steps=(Step("0", "a", "CANCELLED", cancelled_by="0"),)), True),
-        (job("5", "FAILED", signal=15, steps=(Step("0", "a", "CANCELLED", cancelled_by="0"),)), False),
-        (job("5", "CANCELLED", signal=9, steps=(Step("0", "a", "CANCELLED", cancelled_by="0"),)), False),
+        (job("5", "FAILED", signal=9, steps=(STOPPED,), resources=SMALL), True),
+        (job("5", "FAILED", signal=9, steps=(STOPPED,)), False),
+        (
+            job("5", "FAILED", signal=9, steps=(replace(STOPPED, tres_usage_in_tot={"mem": 899}),), resources=SMALL),
+            False,
+        ),
+        (job("5", "FAILED", signal=9, steps=(replace(STOPPED, cancelled_by=None),), resources=SMALL), False),
+        (job("5", "FAILED", signal=15, steps=(STOPPED,), resources=SMALL), False),
+        (job("5", "CANCELLED", signal=9, steps=(STOPPED,), resources=SMALL), False),
     ],
 )
 def test_a_job_was_killed_for_its_memory_where_slurm_says_so_of_it_or_of_a_step(record, killed):

@@ -110,6 +110,11 @@ def reason(raw: str, state: str, *, started: bool) -> str | None:
     return raw if state in ACTIVE_STATES or not started or end_reason(raw) else None
 
 
+def never_ran(state: str, nodes: str | None, elapsed: float | None) -> bool:
+    """Whether it is over and had no nodes: Slurm tells the time of its end as its start, too (measured)."""
+    return state not in ACTIVE_STATES and not nodes and not elapsed
+
+
 def stated(raw: str) -> str | None:
     """A text of Slurm's; None for what it shows where there is none."""
     return None if raw in {"", "(null)"} else raw

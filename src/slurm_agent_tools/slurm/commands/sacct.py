@@ -134,7 +134,9 @@ def _job(job_id: JobId, cell: dict[str, str], code: int | None, signal: int | No
     state = columns.state_word(cell["State"])
     by = cell["State"].partition(" by ")[2]
     running = state in {"RUNNING", "SUSPENDED", "PENDING", "REQUEUED"}
-    started = parse_time(cell["Start"])
+    nodes = None if cell["NodeList"] in {"", "None assigned"} else cell["NodeList"]
+    unstarted = columns.never_ran(state, nodes, int(cell["ElapsedRaw"] or 0))
+    started = None if unstarted else parse_time(cell["Start"])
     return Job(
         job_id=job_id,
         name=cell["JobName"],
@@ -155,7 +157,7 @@ def _job(job_id: JobId, cell: dict[str, str], code: int | None, signal: int | No
         started=started,
         ended=None if running else parse_time(cell["End"]),
         elapsed_seconds=int(cell["ElapsedRaw"]) if cell["ElapsedRaw"] and started is not None else None,
-        nodes=None if cell["NodeList"] in {"", "None assigned"} else cell["NodeList"],
+        nodes=nodes,
         resources=_resources(cell),
         comment=cell["Comment"].strip() or None,
         work_dir=cell["WorkDir"] or None,

@@ -91,7 +91,10 @@ def _job(block: str) -> Job:
     derived = columns.exit_status(cell.get("DerivedExitCode", ""))
     going = state in {"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING"}
     pending = state == "PENDING"
-    started = None if pending else parse_time(cell["StartTime"])
+    elapsed = None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0)
+    nodes = columns.stated(cell.get("NodeList", ""))
+    begun = not pending and not columns.never_ran(state, nodes, elapsed)
+    started = parse_time(cell["StartTime"]) if begun else None
     return Job(
         job_id=_id(cell),
         name=cell["JobName"],
@@ -111,8 +114,8 @@ def _job(block: str) -> Job:
         started=started,
         expected_start=parse_time(cell["StartTime"]) if pending else None,
         ended=None if going else parse_time(cell["EndTime"]),
-        elapsed_seconds=None if pending else round(parse_elapsed(cell["RunTime"].replace("INVALID", "")) or 0),
-        nodes=columns.stated(cell.get("NodeList", "")),
+        elapsed_seconds=elapsed,
+        nodes=nodes,
         required_nodes=columns.stated(cell.get("ReqNodeList", "")),
         resources=_resources(cell),
         restarts=int(cell["Restarts"]),

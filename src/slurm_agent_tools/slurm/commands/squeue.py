@@ -116,7 +116,7 @@ def _job(cell: dict[str, str], now: datetime) -> Job:
         partition=cell["partition"],
         reason=columns.reason(cell["reason"], state, started=started is not None),
         submitted=parse_time(cell["submitted"]),
-        started=None if pending else started,
+        started=None if pending or columns.never_ran(state, cell["nodes"], elapsed) else started,
         expected_start=started if pending else None,
         ended=end if end is not None and end <= now and state not in _GOING else None,
         elapsed_seconds=None if elapsed is None else round(elapsed),

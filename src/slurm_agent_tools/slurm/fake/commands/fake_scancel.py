@@ -24,7 +24,12 @@ def run_scancel(session: Session, words: Sequence[str]) -> Answer:
                 errors += f"scancel: error: Kill job error on job id {wanted.text}: {DENIED}\n"
             else:
                 slurm.cancel(job, session.uid)
+        rest = wanted.rest
+        if rest is None or not session.may_change(rest):
+            continue
+        if set(wanted.tasks) == set(rest.waiting):  # all that wait are cancelled as one (22.05, measured)
+            slurm.cancel(rest, session.uid)
+            continue
         for task in wanted.tasks:
-            if wanted.rest is not None and session.may_change(wanted.rest):
-                slurm.cancel_task(wanted.rest, task, session.uid)
+            slurm.cancel_task(rest, task, session.uid)
     return Answer(err=errors, code=1 if errors else 0)
