@@ -233,7 +233,7 @@ OUTCOMES = {
     "gpus": {"justify", "approve", "deny"},
     "time-limit": {"justify", "approve", "deny"},
     "budget": {"approve", "deny"},
-    "auto-retry": {"justify", "approve", "deny"},
+    "auto-retry": {"warn", "justify", "approve", "deny"},
 }
 
 

@@ -226,7 +226,7 @@ def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) ->
     """What the newest run of the same script means for the next one."""
     if run is not None and run.unseen is not None and not run.analysed:
         message = f"How the last run of this script, job {run.job_id}, ended is not known. Nobody saw it: {run.unseen}"
-        return Judgement("warn", message, None, None, f'Its log may tell: analyze_log with job_id="{run.job_id}".')
+        return Judgement("warn", message, None, None, f'Call analyze_log with job_id="{run.job_id}".')
     if run is None or not run.failed:
         return None
     ended = run.outcome or "FAILED"
