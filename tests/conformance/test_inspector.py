@@ -60,7 +60,7 @@ def test_the_inspector_calls_a_tool_and_gets_its_structured_answer(inspect: Insp
     assert code == 0, said
     result = answer["result"]
     assert result["structuredContent"]["status"] == "valid"
-    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    assert result["content"][0]["text"].startswith(f"valid: {result['structuredContent']['summary']}")
 
 
 @pytest.mark.parametrize("era", ERAS)
