@@ -70,6 +70,23 @@ def test_gpus_and_tasks_are_kept_on_one_node_where_one_can_hold_them(request_, k
     assert words in told.get("--nodes=1", "")
 
 
+@pytest.mark.parametrize(
+    ("request_", "size"),
+    [
+        (JobRequest(gpus_per_node=2), "--mem-per-gpu=8G"),
+        (JobRequest(gpus_per_node=2, nodes=2), "--mem-per-gpu=8G"),
+        (JobRequest(gpus_per_task=1), "--mem-per-gpu=16G"),
+        (JobRequest(gpus_per_task=1, ntasks=4), "--mem-per-gpu=4G"),
+        (JobRequest(gpus_per_task=2, nodes=2), "--mem-per-gpu=4G"),
+        (JobRequest(gpus_per_socket=2), "--mem-per-gpu=8G"),
+        (JobRequest(gpus_per_socket=1, nodes=4), "--mem-per-gpu=4G"),
+        (JobRequest(gpus=0), "--mem=16G"),
+    ],
+)
+def test_gpus_are_counted_over_nodes_and_tasks_and_share_the_memory_of_a_node(request_, size):
+    assert list(why(replace(request_, partition="gpu", time_limit=60), memory_per_node=16 * GIB)) == [size]
+
+
 def test_a_priority_that_is_not_offered_is_an_error_that_names_it():
     with pytest.raises(InputError) as caught:
         offered("high", POLICY)
