@@ -58,6 +58,33 @@ def test_a_file_that_is_no_mapping_is_an_error_that_names_it_and_what_it_is(text
     assert "field: value" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "fine"),
+    [
+        ("limits: {gpu_hours_per_job: 0.5}", True), ("limits: {gpu_hours_per_job: 0}", False),
+        ("limits: {gpu_hours_per_job: yes}", False), ("limits: {gpu_hours_per_job: '1'}", False),
+        ("limits: {gpus: {free: 0, justify: 0}}", True), ("limits: {gpus: {free: -1, justify: 0}}", False),
+        ("limits: {gpus: {free: '1', justify: 2}}", False),
+        ("limits: {max_concurrent_jobs: 1}", True), ("limits: {max_concurrent_jobs: 0}", False),
+        ("limits: {max_concurrent_jobs: 1.0}", False),
+        ("limits: {memory_per_gpu: {free: 1K, justify: 1K}}", True), ("limits: {memory_per_gpu: {free: '0', justify: 1K}}", False),
+        ("defaults: {time_limit: '00:01'}", True), ("defaults: {time_limit: '0'}", False), ("defaults: {time_limit: UNLIMITED}", False),
+        ("approval_seconds: 1", True), ("approval_seconds: 0", False),
+        ("justification_min_characters: 1", True), ("justification_min_characters: 0", False),
+        ("protected: [a]", True), ("protected: ['']", False), ("protected: [1]", False),
+        ("log_folders: [/a]", True), ("log_folders: [a]", False), ("log_folders: [/a/../b]", False),
+        ("write: {save_result: {folders: [a]}}", True), ("write: {save_result: {folders: [/a]}}", False),
+        ("write: {save_result: {folders: [../a]}}", False),
+    ],
+)  # fmt: skip
+def test_a_value_of_a_policy_is_of_its_kind_from_its_smallest_on(text: str, fine: bool):
+    if fine:
+        assert base(text).policy is not None
+        return
+    with pytest.raises(ConfigError):
+        base(text)
+
+
 def test_layers_floor_the_rules_at_the_harshest_of_them():
     loaded = load(shipped(), [("a", b"rules: {opaque-code: deny}"), ("b", b"rules: {opaque-code: approve}")])
     assert (loaded.floors, loaded.notes) == ({"opaque-code": "deny"}, ())
