@@ -135,7 +135,8 @@ def _walk(
             last = work_of(words) if is_work(words) else last
             if words[0] == "shift":
                 shifts.pass_over(place, words)
-    restarts.judge(program)
+    if restarts.again:
+        restarts.judge(program)
 
 
 def _visit(program: Program, place: TreePosition, known: KnownVariables, script: str, *, outside: bool) -> None:

@@ -37,14 +37,15 @@ _Record = TypeVar("_Record")
 
 def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
     """A column for each field, or for those in `only`."""
-    names = [item.name for item in fields(record) if only is None or item.name in only]
-    return {name: _column(getattr(record, name)) for name in names}
-
-
-def _column(value: Any) -> object:
-    if isinstance(value, datetime):
-        return value.timestamp()
-    return to_text(value) if is_dataclass(value) or isinstance(value, Mapping) else value
+    row: dict[str, object] = {}
+    for name in (item.name for item in fields(record) if only is None or item.name in only):
+        value = getattr(record, name)
+        if isinstance(value, datetime):
+            value = value.timestamp()
+        elif is_dataclass(value) or isinstance(value, Mapping):
+            value = to_text(value)
+        row[name] = value
+    return row
 
 
 def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:

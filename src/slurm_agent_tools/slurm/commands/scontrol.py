@@ -180,6 +180,9 @@ def _resources(cell: dict[str, str]) -> Resources:
     placed = [(int(size) * 2**20, sum(map(int, _PLACED.findall(gres)))) for size, gres in _ALLOCATED.findall(cell[""])]
     memory = _memory_of(cell, tres, nodes or 1, cpus, gpus)
     tasks = cell.get("ArrayTaskId", "").replace(_NO_TASK, "")
+    array_tasks = None
+    if tasks:
+        array_tasks = 1 if tasks.isdigit() else parse_array(tasks).count
     throttle = int(cell["ArrayTaskThrottle"]) if cell.get("ArrayTaskThrottle", "").isdigit() else None
     return Resources(
         partition=cell["Partition"],
@@ -190,8 +193,8 @@ def _resources(cell: dict[str, str]) -> Resources:
         memory_per_gpu_bytes=_per_gpu(memory, gpus, placed) if memory is not None and gpus else None,
         memory_per_node_bytes=max((size for size, _ in placed), default=memory // nodes if memory and nodes else None),
         time_limit_seconds=columns.time_limit(cell["TimeLimit"]),
-        array_tasks=_count(tasks),
-        array_concurrency=None if not tasks else min(_count(tasks) or 1, throttle or _count(tasks) or 1),
+        array_tasks=array_tasks,
+        array_concurrency=None if array_tasks is None else min(array_tasks, throttle or array_tasks),
     )
 
 
@@ -218,10 +221,6 @@ def _memory_of(cell: dict[str, str], tres: dict[str, str], nodes: int, cpus: int
 def _per_gpu(memory: int, gpus: int, placed: list[tuple[int, int]]) -> int:
     """The largest share of a GPU over the nodes; an average while the job is not placed."""
     return max([memory // gpus, *(size // here for size, here in placed if here)])
-
-
-def _count(tasks: str) -> int | None:
-    return parse_array(tasks).count if tasks and not tasks.isdigit() else (1 if tasks else None)
 
 
 _GPU = re.compile(r"gres[:/]gpu(?::[^:,=]+)?[:=](\d+)")
