@@ -146,11 +146,12 @@ def _named_path(text: str) -> str | None:
 def child(texts: Sequence[LogText]) -> str | None:
     """The step of a workflow that failed last, with its log, its folder and its job, in a sentence."""
     for text in texts:
-        bodies = [line.text for line in text.lines]
-        for index in range(len(bodies) - 1, -1, -1):
-            rule, process = _RULE.match(bodies[index]), _PROCESS.search(bodies[index])
+        told = (index for index in range(len(text.lines) - 1, -1, -1) if "Error " in text.lines[index].text)
+        for index in told:
+            rule, process = _RULE.match(text.lines[index].text), _PROCESS.search(text.lines[index].text)
             if rule is not None or process is not None:
-                return _step(rule or process, bodies[index : index + _BLOCK], nextflow=process is not None)
+                block = [line.text for line in text.lines[index : index + _BLOCK]]
+                return _step(rule or process, block, nextflow=process is not None)
     return None
 
 

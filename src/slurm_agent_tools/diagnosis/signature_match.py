@@ -164,31 +164,33 @@ def _counted(text: LogText) -> list[int]:
     return counted
 
 
-def _bodies(text: LogText) -> list[str]:
-    """The lines without a rank's prefix, and without the indent that Nextflow gives to what a process wrote."""
-    bodies: list[str] = []
-    within = False
-    for line in text.lines:
-        body = split_rank(line.text)[1]
-        within = (within and body.startswith(" ")) or _SHOWN_BELOW.match(body) is not None
-        bodies.append(body.lstrip() if within else body)
-    return bodies
-
-
 def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int]) -> Iterator[Hit]:
     """An exception's line counts with its message, also where that stands on the lines behind it.
 
     What a traceback quotes of the program's source is no message.
     """
-    bodies = _bodies(ground.text)
-    for position in quoted:
-        bodies[position] = ""
-    for position, item in raised.items():
-        if item.apart:
-            bodies[position] = f"{item.kind}: {item.message}"
-    for position, signature, match in matching(bodies):
+    bodies = [split_rank(line.text)[1] for line in ground.text.lines]
+    other = _dedented(bodies) | dict.fromkeys(quoted, "")
+    other |= {position: f"{item.kind}: {item.message}" for position, item in raised.items() if item.apart}
+    places = sorted(other)
+    found = [(places[at], one, match) for at, one, match in matching([other[place] for place in places])]
+    # All lines as they are: the same question is asked of them again for the errors to be shown, and answered once.
+    found += [one for one in matching(bodies) if one[0] not in other]
+    for position, signature, match in sorted(found, key=lambda one: one[0]):
+        body = other.get(position, bodies[position])
         what = next((value for value in match.groupdict().values() if value), None)
         tier = signature.strength(match)
-        tier = "weak" if tier == "cause" and signature.recoverable and probing(bodies[position]) else tier
-        tier = "last" if tier != "certain" and grave(bodies[position]) else tier
+        tier = "weak" if tier == "cause" and signature.recoverable and probing(body) else tier
+        tier = "last" if tier != "certain" and grave(body) else tier
         yield ground.hit(position, signature, tier, what)
+
+
+def _dedented(bodies: Sequence[str]) -> dict[int, str]:
+    """The lines that Nextflow indents, which a process wrote, without the indent."""
+    found: dict[int, str] = {}
+    within = False
+    for position, body in enumerate(bodies):
+        within = (within and body.startswith(" ")) or _SHOWN_BELOW.match(body) is not None
+        if within and body.startswith(" "):
+            found[position] = body.lstrip()
+    return found
