@@ -21,9 +21,8 @@ from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.slurm.watcher import Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, Runner, Transport

@@ -21,7 +21,7 @@ from mcp import Client
 from tests.system.faces import Place, call
 
 from slurm_agent_tools.devcluster import lifecycle
-from slurm_agent_tools.slurm.watcher import offset
+from slurm_agent_tools.slurm.client import offset
 
 TICK = 10
 LOOP = (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 import anyio.to_thread
 
 from slurm_agent_tools.settings import ClusterSettings, Settings
-from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.watcher import Watcher
+from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Transport

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[3]
 UNUSED = {
     f"slurm_agent_tools.{name}" for name in (
         "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
-        "services.drift", "services.jobs", "services.run_estimates", "slurm.commands.sacct",
+        "services.drift", "services.jobs", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sdiag", "scripts.kept_nodes",
         "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options",
     )
 }  # fmt: skip

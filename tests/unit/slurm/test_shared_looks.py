@@ -20,10 +20,10 @@ from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
+from slurm_agent_tools.slurm.client import offset
 from slurm_agent_tools.slurm.command_runner import CommandRunner, ControllerAnswer
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.partition_backdrop import Backdrop, Equipment, KeptBackdrop, mark, tell
-from slurm_agent_tools.slurm.watcher import offset
 from slurm_agent_tools.units import JobId
 
 # --- answers that are shared --------------------------------------------------------------------------------------
