@@ -16,7 +16,8 @@ _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
 _GOT_OVER = re.compile(
     r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|execution is retried|falling back|will try again"
     r"|trying (?:again|another|next|\d)|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
-    r"|continuing (?:without|with|anyway)|using .{1,40} instead|going to /tmp instead|not a failure|optional)\b",
+    r"|continuing (?:without|with|anyway)|(?:using|running) .{1,40} instead|starting from scratch|going to /tmp instead"
+    r"|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -27,7 +28,7 @@ _USUAL = re.compile(
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
     r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
-    r"|Address family not supported by protocol|^-- |GPU will not be used"
+    r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)",
     re.ASCII,
 )

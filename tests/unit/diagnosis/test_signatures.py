@@ -141,6 +141,10 @@ def test_warnings_are_harmless_and_exceptions_are_not():
         "E external/xla/stream_executor/cuda/cuda_blas.cc:1407] Unable to register cuBLAS factory: already registered",
         "bash: warning: setlocale: LC_ALL: cannot change locale (en_GB.UTF-8)",
         "test_out_of_memory PASSED",
+        "solver exit codes: 1 out of memory, 2 file not found, 3 permission denied",
+        "Could not load library libcudnn_ops_infer.so.8, running on CPU instead",
+        "cannot open last.pt: No such file or directory, starting from scratch",
+        "NOTE: Process `A (5)` terminated with an error exit status (137) -- Execution is retried (1)",
     ],
 )
 def test_what_a_program_got_over_is_no_failure(text):
