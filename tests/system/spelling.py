@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from slurm_agent_tools.scripts.sbatch_options import SHORT, TABLE
+from slurm_agent_tools.models.sbatch_options import SHORT, TABLE
 
 VERSION = (22, 5)
 ROWS = {row.spelled: row for row in TABLE if row.since <= VERSION < row.until}

@@ -161,19 +161,22 @@ def _read_text(state: ReadingState, source: TextToRead) -> Generator[Need, Answe
         yield from _read_shell(state, source, content)
 
 
+_READERS = {"config": read_config, "settings": read_settings, "notebook": read_notebook}
+
+
 def _read_another(state: ReadingState, source: TextToRead) -> None:
     """What is neither shell nor Python."""
     match source.language:
-        case "config":
-            _collect(state, read_config(source.content), source, offset=source.line - 1)
-        case "settings":
-            _collect(state, read_settings(source.content), source, offset=source.line - 1)
-        case "notebook":
-            _collect(state, read_notebook(source.content), source, offset=source.line - 1)
+        case "config" | "settings" | "notebook":
+            _collect(state, _READERS[source.language](source.content), source, offset=source.line - 1)
+        case "tasks":
+            from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts run tasks
+
+            _collect(state, task_files.read_tasks(source.content, source.args or ("",), source.file), source, offset=0)
         case "make":
             _collect(state, read_makefile(source.content, source.args or ()), source, offset=source.line - 1)
         case "other":
-            _look(state, source, silent=("#",))
+            _look(state, source, silent=("#", "%", "//"))
         case _:
             _scan(state, source, f"it is written for {source.language}, which is not read")
 
@@ -286,7 +289,7 @@ def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
         name = file.path.rpartition("/")[2]
     if file.how == "import" and f"{name.rpartition('.')[2]}.py" in state.written:
         _run_written(state, f"{name.rpartition('.')[2]}.py", replace(file, how="python"), source)
-    if file.how in {"import", "settings"}:
+    if file.how in {"import", "settings", "tasks"}:
         yield from (_import if file.how == "import" else _settings)(state, file, source)
         return
     _run_made(state, name, file, source)
@@ -329,10 +332,10 @@ def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
 
 
 def _settings(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
-    """A file of settings that a program is given. Many and large ones are data, and none of them is a program."""
+    """A file of settings that a program is given, or of tasks. Many and large ones are read in part."""
     for path in reading_state.candidate_paths(file, state.bases()):
-        state.modules["settings"] += path not in state.answers
-        if state.modules["settings"] > MAX_SETTINGS:
+        state.modules[file.how] += path not in state.answers
+        if state.modules[file.how] > MAX_SETTINGS:
             return
         if path not in state.answers:
             data = yield NeedFile(path)
@@ -383,11 +386,12 @@ def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: Te
         return
     if file.how == "multi-prog":
         content, language = _programs(InnerText("other", content, 1)).text, "shell"
-    if source.depth >= MAX_DEPTH:
+    depth = source.depth + (file.how != "tasks" or source.language != "tasks")  # what a workflow includes is part of it
+    if depth > MAX_DEPTH:
         state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
         return
     known = _plain(file.args)
-    state.todo.append(TextToRead(language, content, path, 1, content.split("\n"), source.depth + 1, known))
+    state.todo.append(TextToRead(language, content, path, 1, content.split("\n"), depth, known))
 
 
 def _plain(args: tuple[str, ...]) -> tuple[str, ...] | None:

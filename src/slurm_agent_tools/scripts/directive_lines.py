@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, Pin, Source
-from slurm_agent_tools.scripts import sbatch_options
-from slurm_agent_tools.scripts.sbatch_options import OptionWord
+from slurm_agent_tools.models.sbatch_options import OptionWord
 
 MAX_BYTES = 4 * 2**20
 

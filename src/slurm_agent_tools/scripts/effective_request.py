@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
-from slurm_agent_tools.scripts import sbatch_options
 from slurm_agent_tools.scripts.geometry import Geometry, geometry, number
 from slurm_agent_tools.units import UNLIMITED, parse_array
 

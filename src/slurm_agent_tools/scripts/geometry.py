@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
-from slurm_agent_tools.scripts import sbatch_options
 
 UNBOUNDED = 10**9
 

@@ -296,7 +296,7 @@ def plain_folders(folders: Sequence[str]) -> list[str]:
 # --- Texts without a reader here: a look for the words themselves -----------------------------------------------------
 
 
-_SUBMITS = re.compile(r"(?<![\w.-])(sbatch|salloc)(?![\w-])")
+_SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w-])|\bparcluster\(\s*[\"'][^\"']*(?i:slurm)")
 
 _RETRIES = re.compile(r"\bscontrol\s+requeue")
 
@@ -316,4 +316,4 @@ def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str
         if _RETRIES.search(bare):
             yield "auto-retry", "it runs scontrol requeue", number
         elif (found := _SUBMITS.search(bare)) is not None:
-            yield "direct-submission", f"it names {found[1]}", number
+            yield "direct-submission", f"it names {found[0]}", number

@@ -334,6 +334,19 @@ def _keeps(call: Command) -> None:
     kept_nodes.keeps(call)
 
 
+def _tasks(call: Command) -> None:
+    """Programs that run tasks out of a file of the project."""
+    from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts call such a program
+
+    if call.name in {"snakemake", "nextflow"}:
+        workflow_files.workflows(call)
+    task_files.runs(call)
+
+
+_TASKS = """
+npm pnpm yarn bun just task pixi poe pdm hatch rye inv invoke fab doit dvc snakemake nextflow matlab octave octave-cli
+"""
+
 _KEEPING = """
 sleep tail ssh autossh jupyter jupyter-lab jupyter-notebook jupyter-server jupyterlab jupyterhub-singleuser marimo
 code-server openvscode-server code code-insiders cursor screen tmux zellij tmate ttyd gotty vncserver tigervncserver
@@ -346,7 +359,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(("source", "."), _source),
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
     **dict.fromkeys(
-        ("retry", "autorestart", "supervisord", "forever", "snakemake", "nextflow", "cromwell"),
+        ("retry", "autorestart", "supervisord", "forever", "cromwell"),
         workflow_files.workflows,
     ),
     **dict.fromkeys(("su", "runuser", "script", "flock", "sg", "emulate"), called_programs.dash_c),
@@ -358,6 +371,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     "hash": hashes,
     "papermill": called_programs.notebook,
     **dict.fromkeys(_KEEPING.split(), _keeps),
+    **dict.fromkeys(_TASKS.split(), _tasks),
     **dict.fromkeys(("cd", "pushd"), changes),
     **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
     **dict.fromkeys(("make", "gmake"), workflow_files.makes),

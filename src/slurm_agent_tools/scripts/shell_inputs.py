@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts import shell_expansions
 from slurm_agent_tools.scripts.program import NUMBERED, InnerText, Language, Program, RunFile
 from slurm_agent_tools.scripts.shell_tree import calls, inside, quotes
 from slurm_agent_tools.scripts.shell_words import (
@@ -21,6 +20,7 @@ from slurm_agent_tools.scripts.shell_words import (
 )
 from slurm_agent_tools.scripts.workflow_files import read_config
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, SSH, WRAPPERS, behind, name_of, starts
+from slurm_agent_tools.text import shell_expansions
 
 # General languages, where a text that is made at run time may do anything; the rest is for numbers and plots.
 GENERAL = frozenset({"perl", "ruby", "Rscript", "node", "julia", "lua", "php", "tclsh"})

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from slurm_agent_tools.scripts import (
     shell_commands,
-    shell_expansions,
     shell_inputs,
     shell_loops,
     shell_tree,
@@ -29,6 +28,7 @@ from slurm_agent_tools.scripts.shell_words import (
     variable,
 )
 from slurm_agent_tools.scripts.wrapped_command import JOB_ID_VARIABLES, SHELLS, Command, name_of
+from slurm_agent_tools.text import shell_expansions
 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurm_agent_tools.scripts import shell_expansions
 from slurm_agent_tools.scripts.program import spend
+from slurm_agent_tools.text import shell_expansions
 
 Node = dict[str, Any]
 

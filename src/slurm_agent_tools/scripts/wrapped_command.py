@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from slurm_agent_tools.models.sbatch_options import SHORT, TABLE
 from slurm_agent_tools.scripts.program import Program, spend
-from slurm_agent_tools.scripts.sbatch_options import SHORT, TABLE
 from slurm_agent_tools.scripts.shell_words import TAME, UNKNOWN, KnownVariables
 
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
@@ -88,6 +88,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "accelerate": Wrapper(tuple(_ACCELERATE.split()), words=("launch",)),
     "uv": Wrapper(("--with", "-p", "--python", "--project", "--directory", "--extra", "--group"), words=("run",)),
     **dict.fromkeys(("poetry", "pipenv", "pdm", "hatch", "rye"), Wrapper(words=("run",))),
+    "pixi": Wrapper(("-e", "--environment", "--manifest-path", "-m"), words=("run", "exec")),
     **dict.fromkeys(("conda", "mamba", "micromamba"), Wrapper(_NAMED, words=("run",))),
     **dict.fromkeys(("coverage", "kernprof"), Wrapper(words=("run",))),
     "flock": Wrapper(("-w", "-E"), before=1),
@@ -99,7 +100,21 @@ WRAPPERS: dict[str, Wrapper] = {
 
 # Wrappers that do something else without one of their subcommands (`uv pip install`, `conda activate`).
 _NEEDS_WORD = frozenset(
-    {"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba", "accelerate", "perf", "nsys"}
+    {
+        "uv",
+        "poetry",
+        "pipenv",
+        "pdm",
+        "hatch",
+        "rye",
+        "pixi",
+        "conda",
+        "mamba",
+        "micromamba",
+        "accelerate",
+        "perf",
+        "nsys",
+    }
 )
 
 RUNNING = frozenset({*WRAPPERS, *SHELLS, "eval", "ssh"}) - {"conda", "mamba", "micromamba"}

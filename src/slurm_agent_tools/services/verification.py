@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
@@ -106,6 +106,8 @@ def _spread(allowed: Sequence[Resources], now: Resources) -> float:
 def differences(context: ClusterContext, request: SubmissionRequest, granted: Job, script: bytes) -> list[str]:
     """Everything in which Slurm's resolved request is not what the policy allowed; empty when all is well."""
     differing = []
+    if request.effective.find("exclusive"):
+        granted = _with_all_gpus(request, granted)
     if script != request.data:
         differing.append("the script that Slurm holds is not the script that was checked")
     if granted.name != request.name:
@@ -116,6 +118,15 @@ def differences(context: ClusterContext, request: SubmissionRequest, granted: Jo
         differing += priority(request, granted)
     differing += [change.what for change in grown_since([request.resources], granted.resources, started=False)]
     return differing + _harsher(context, request, granted)
+
+
+def _with_all_gpus(request: SubmissionRequest, granted: Job) -> Job:
+    """Until a job has started, Slurm shows of the GPUs of whole nodes only those that were named: count them all."""
+    counted, shown = request.resources, granted.resources
+    if (shown.gpus or 0) >= (counted.gpus or 0):
+        return granted
+    share = None if shown.memory_bytes is None or not counted.gpus else -(-shown.memory_bytes // counted.gpus)
+    return replace(granted, resources=replace(shown, gpus=counted.gpus, memory_per_gpu_bytes=share))
 
 
 def priority(request: SubmissionRequest, granted: Job) -> list[str]:

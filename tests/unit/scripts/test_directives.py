@@ -1,6 +1,7 @@
 import pytest
 
 from slurm_agent_tools.models.request import Pin
+from slurm_agent_tools.models.sbatch_options import find_long, read
 from slurm_agent_tools.scripts.directive_lines import (
     MAX_BYTES,
     arguments_to_directives,
@@ -8,7 +9,6 @@ from slurm_agent_tools.scripts.directive_lines import (
     read_directives,
 )
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.sbatch_options import find_long, read
 
 GB = 2**30
 

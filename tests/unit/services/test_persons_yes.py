@@ -51,6 +51,21 @@ def at_the_terminal(scene: Scene, **changes) -> None:
 # --- at the client ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("memory", ["16G", "64G"])
+async def test_whole_nodes_are_submitted_with_a_persons_yes_and_counted_with_all_their_gpus(scene: Scene, memory: str):
+    scene.write(
+        "train.sh",
+        f"#!/bin/bash\n#SBATCH --partition=gpu --gpus=1 --exclusive --mem={memory} --time=1:00:00\npython train.py\n",
+    )
+    person = Person("yes")
+
+    tried = await scene.submit(dry_run=True)
+    reply = await scene.submit(consult=person)
+
+    assert [rule.id for rule in tried.decision.rules if rule.outcome == "approve"] == ["directives"]
+    assert (tried.requested.gpus, reply.status, len(person.asked)) == (4, "submitted", 1)
+
+
 async def test_a_yes_at_the_client_submits_at_once_and_names_who_gave_it(asking: Scene):
     person = Person("yes")
 

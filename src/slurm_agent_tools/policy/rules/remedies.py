@@ -14,8 +14,8 @@ import json
 import re
 from collections.abc import Sequence
 
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence
-from slurm_agent_tools.scripts import sbatch_options
 from slurm_agent_tools.scripts.directive_lines import split
 
 WHY_NEEDED = "<why this job needs it>"

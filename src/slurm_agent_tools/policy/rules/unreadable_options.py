@@ -7,11 +7,12 @@ import re
 import shlex
 from collections.abc import Callable, Container, Sequence
 
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
+from slurm_agent_tools.models.sbatch_options import OptionWord
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.scripts import directive_lines, sbatch_options
+from slurm_agent_tools.scripts import directive_lines
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.scripts.sbatch_options import OptionWord
 from slurm_agent_tools.units import format_duration, parse_span
 
 _SPELLING = "options are written like `#SBATCH --time=02:00:00`, one on a line."

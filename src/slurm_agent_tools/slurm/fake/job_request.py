@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.scripts import sbatch_options
+from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.units import format_duration, indices, parse_memory, parse_time_limit
 
 _MB = 2**20

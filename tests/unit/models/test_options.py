@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.scripts.sbatch_options import NAMES, find_long
+from slurm_agent_tools.models.sbatch_options import NAMES, find_long
 
 PREFIXES = {
     "mem": "mem", "mem-per-c": "mem-per-cpu", "mem-per-g": "mem-per-gpu", "gpus": "gpus", "gpus-per-n": "gpus-per-node",

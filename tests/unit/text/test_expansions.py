@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.scripts import shell_expansions
+from slurm_agent_tools.text import shell_expansions
 
 
 @pytest.mark.parametrize(

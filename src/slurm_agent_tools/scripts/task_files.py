@@ -1,0 +1,328 @@
+"""Files of tasks that a program runs: package.json, justfile, pixi, poe, invoke, doit, dvc, snakemake, Nextflow.
+
+Loaded by the scripts that call such a program. Read are the tasks that the command names and those that they need; the
+commands of one file become one text, each about where it stands. A large workflow is read in part.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import posixpath
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from slurm_agent_tools.scripts.program import How, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile
+from slurm_agent_tools.scripts.wrapped_command import Command
+
+MAX_TASKS = 200
+
+_TOML = ("pixi.toml", "pyproject.toml", "poe_tasks.toml")
+
+# The files in which each program looks for its tasks; the words behind its options name some of them.
+FILES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(("pixi", "poe", "pdm", "hatch", "rye"), _TOML),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    **dict.fromkeys(("inv", "invoke"), ("tasks.py",)),
+    "doit": ("dodo.py",),
+    "dvc": ("dvc.yaml",),
+    "snakemake": ("Snakefile", "workflow/Snakefile", "snakefile", "workflow/snakefile"),
+    "nextflow": ("main.nf",),
+}
+
+_FILE_OPTIONS = {
+    "just": ("-f", "--justfile"),
+    "task": ("-t", "--taskfile"),
+    "doit": ("-f", "--file"),
+    "snakemake": ("-s", "--snakefile"),
+}
+
+_OWN_WORDS = frozenset({"run", "run-script", "exec", "repro", "exp"})
+
+_INSTALLING = frozenset({"install", "ci", "add", "i", "create", "init", "build"})
+
+
+def runs(call: Command) -> None:
+    """The files of tasks that a command reads, and which of them it runs."""
+    if call.name not in FILES:
+        _matlab(call)
+        return
+    named, goals, rest = list[str](), list[str](), iter(call.rest)
+    for word in rest:
+        option, sign, value = word.partition("=")
+        if option in _FILE_OPTIONS.get(call.name, ()):
+            named.append(value if sign else next(rest, ""))
+        elif word.endswith(".nf") and call.name == "nextflow":
+            named.append(word)
+        elif not word.startswith("-") and not sign and word not in _OWN_WORDS:
+            goals.append(word)
+    if goals[:1] and goals[0] in _INSTALLING and call.name not in {"just", "task", "snakemake"}:
+        return
+    for path in named[-1:] or FILES[call.name]:
+        call.program.files.append(RunFile("tasks", path, call.line, (call.name, *goals[:20])))
+
+
+def _matlab(call: Command) -> None:
+    """`matlab -batch "train"`: the text, and the files that it names."""
+    given = ("-batch", "-r", "--eval")
+    for text in [call.rest[place + 1] for place, word in enumerate(call.rest[:-1]) if word in given]:
+        call.program.texts.append(InnerText("other", text, call.line))
+        call.program.folders += re.findall(r"\b(?:addpath|cd)\(?\s*[\"']([^\"']+)", text)[:4]
+        named = re.findall(r"\brun\(?\s*[\"']?([\w./-]+)", text)
+        named += re.findall(r"(?:^|[;,(]|\btry\b)\s*([A-Za-z]\w*)", text)
+        files = dict.fromkeys(name if name.endswith(".m") else f"{name}.m" for name in named[:20])
+        call.program.files += [RunFile("other", name, call.line) for name in files]
+    call.program.files += [RunFile("other", word, call.line) for word in call.rest if word.endswith(".m")][:1]
+
+
+def read_tasks(text: str, words: Sequence[str], path: str) -> Program:
+    """What the tasks of one file run. `words`: the program and its goals; `path` of the file."""
+    program, kind, goals = Program(), words[0], words[1:]
+    try:
+        if kind == "just":
+            return read_makefile(_as_makefile(text), goals)
+        if kind in {"inv", "invoke", "doit"}:
+            _python(program, text, kind, goals)
+        elif kind == "snakemake":
+            _snakefile(program, text, posixpath.dirname(path))
+        elif kind == "nextflow":
+            _nextflow(program, text, posixpath.dirname(path))
+        else:
+            _listed(program, text, kind, goals)
+    except (ValueError, RecursionError, SyntaxError, AttributeError, TypeError, yaml.YAMLError):
+        program.opaque(f"this file of tasks for {kind} cannot be read", 1)
+    return program
+
+
+def _shell(program: Program, commands: Iterable[tuple[int, str]]) -> None:
+    """Commands as one text, each at about its line."""
+    lines: list[str] = []
+    for line, text in sorted(commands)[:MAX_TASKS]:
+        lines += [""] * (line - 1 - len(lines))
+        lines += text.split("\n")
+    if lines:
+        program.texts.append(InnerText("shell", "\n".join(lines), 1))
+
+
+# --- tables of tasks: JSON, TOML, YAML --------------------------------------------------------------------------------
+
+
+_PARTS = ("cmd", "cmds", "shell", "do", "task", "sequence", "composite", "chain", "depends-on", "depends_on", "deps")
+
+
+def _listed(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
+    """The commands of the tasks that are wanted, of all where none is named, and of those that they need."""
+    if kind in {"dvc", "task"}:
+        tasks = (yaml.safe_load(text) or {}).get("tasks" if kind == "task" else "stages") or {}
+    else:
+        tasks = _tables(tomllib.loads(text)) if kind in {"pixi", "poe", "pdm", "hatch", "rye"} else _scripts(text)
+    wanted = goals if kind != "dvc" else ()  # what a stage needs are files
+    rest, seen, found = list(wanted) or list(tasks), set[str](), list[tuple[int, str]]()
+    while rest and len(seen) < MAX_TASKS:
+        name = rest.pop().rpartition(":")[2] if kind == "hatch" else rest.pop()
+        if name in seen or name not in tasks:
+            continue
+        seen.add(name)
+        rest += [f"{part}{name}" for part in ("pre", "post")] if kind not in {"dvc", "task"} else []
+        for command in _commands(tasks[name]):
+            rest += [command] if command in tasks else []
+            found += [(_line(text, name), _filled(command))] if command not in tasks else []
+    _shell(program, found)
+
+
+def _filled(command: str) -> str:
+    """The command without what the program itself puts in."""
+    return re.sub(r"\{\{.*?\}\}|\$\{\w+[.\[][^}]*\}", "${_}", command)
+
+
+def _commands(value: object, depth: int = 0) -> Iterator[str]:
+    """The commands, and the names of other tasks, in one task."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth < 4:
+        for item in value[:MAX_TASKS]:
+            yield from _commands(item, depth + 1)
+    elif isinstance(value, dict) and depth < 4:
+        for key in _PARTS:
+            yield from _commands(value.get(key), depth + 1)
+        if isinstance(value.get("script"), str):
+            yield f"python -m {value['script'].partition(':')[0]}"
+
+
+def _line(text: str, name: str) -> int:
+    found = re.search(rf"(?m)^[^\n\w]*(?:[\w.]+\.)?{re.escape(name)}\b.*[:=\]]", text)
+    return text.count("\n", 0, found.start()) + 1 if found is not None else 1
+
+
+def _scripts(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(text).get("scripts") or {}
+    return found
+
+
+def _tables(loaded: dict[str, Any]) -> dict[str, Any]:
+    """The tasks of pixi, poe, pdm, hatch and rye. A list of words behind `cmd` is one command."""
+    tool = loaded.get("tool") or {}
+    places = [loaded, tool.get("pixi", {})]
+    places += [part for one in places for key in ("feature", "target") for part in one.get(key, {}).values()]
+    found: dict[str, Any] = {name: task for one in places for name, task in one.get("tasks", {}).items()}
+    places = [tool.get(name, {}) for name in ("poe", "pdm", "rye")] + list(
+        tool.get("hatch", {}).get("envs", {}).values()
+    )
+    found |= {name: task for one in places for key in ("tasks", "scripts") for name, task in one.get(key, {}).items()}
+    for name, task in found.items():
+        if isinstance(task, dict) and isinstance(task.get("cmd"), list):
+            found[name] = {**task, "cmd": " ".join(map(str, task["cmd"]))}
+    return found
+
+
+# --- files that are programs ------------------------------------------------------------------------------------------
+
+
+def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
+    """tasks.py and dodo.py without the tasks that nobody asks for; the texts in `actions` are commands."""
+    tree, lines, shell = ast.parse(text), text.split("\n"), list[tuple[int, str]]()
+    asked = {part.replace("-", "_") for goal in goals for part in goal.split(".")}
+    for node in tree.body:
+        if asked and isinstance(node, ast.FunctionDef) and _left_out(node, kind, asked, tree):
+            first, end = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1, node.end_lineno or 1
+            lines[first:end] = [""] * (end - first)
+        else:
+            shell += _actions(node)
+    program.texts.append(InnerText("python", "\n".join(lines), 1))
+    _shell(program, shell)
+
+
+def _left_out(node: ast.FunctionDef, kind: str, asked: set[str], tree: ast.Module) -> bool:
+    """Whether a function is a task that is neither asked for nor named by anything else in the file."""
+    marked = any("task" in ast.unparse(one) for one in node.decorator_list)
+    if not (node.name.startswith("task_") if kind == "doit" else marked):
+        return False
+    others = [inner for other in tree.body if other is not node for inner in ast.walk(other)]
+    named = {str(getattr(one, "id", getattr(one, "value", ""))) for one in others}
+    return node.name.removeprefix("task_") not in asked | named
+
+
+def _actions(node: ast.AST) -> list[tuple[int, str]]:
+    """The constant texts behind the key `actions`."""
+    tables = [inner for inner in ast.walk(node) if isinstance(inner, ast.Dict)]
+    pairs = [pair for one in tables for pair in zip(one.keys, one.values, strict=True)]
+    values = [value for key, value in pairs if getattr(key, "value", "") == "actions"]
+    texts = [one for value in values for one in ast.walk(value) if isinstance(one, ast.Constant)]
+    return [(one.lineno, one.value) for one in texts if isinstance(one.value, str)]
+
+
+def _as_makefile(text: str) -> str:
+    """A justfile as a makefile, line by line: parameters go, `{{x}}` is a variable."""
+    made = []
+    for line in text.split("\n"):
+        if line[:1] in {" ", "\t"}:
+            plain = re.sub(r"\{\{(?!\s*\w+\s*\}\}).*?\}\}", "$${_}", line.strip().replace("$", "$$"))
+            made.append("\t" + re.sub(r"\{\{\s*(\w+)\s*\}\}", r"$(\1)", plain))
+            continue
+        header = re.match(r"@?([\w-]+)(?:\s[^:]*)?:(?!=)(.*)", line)
+        needs = re.sub(r"[()&]|\".*?\"|'.*?'", " ", header[2]) if header is not None else ""
+        made.append(
+            f"{header[1]}: {needs}" if header is not None else re.sub(r":=\s*[\"']?([^\"']*)[\"']?", r"= \1", line)
+        )
+    return "\n".join(made)
+
+
+_BLOCK = re.compile(r"(\s*)(shell|run|script|notebook|include)\s*:\s*(.*)")
+
+_KEYWORDS = (
+    "rule|checkpoint|use rule|module|onstart|onsuccess|onerror|localrules|include|configfile|workdir|container|report"
+    "|envvars|ruleorder|wildcard_constraints|pepfile|pepschema|storage|scattergather|singularity|conda"
+)
+
+_TOP = re.compile(rf"(\s*)(?:{_KEYWORDS})\b[^=(]*:")
+
+
+def _snakefile(program: Program, text: str, folder: str) -> None:
+    """Shell texts, Python blocks, scripts and included files of the rules, and the Python around them."""
+    lines, shell, plain = text.split("\n"), list[tuple[int, str]](), list[str]()
+    inside = -1
+    for number, line in enumerate(lines, start=1):
+        indent = len(line) - len(line.lstrip())
+        inside = -1 if line.strip() and indent <= inside else inside
+        inside = indent if inside < 0 and _TOP.match(line) else inside
+        plain.append("" if inside >= 0 else line)
+        if inside >= 0 and re.match(r"\s+retries\s*:\s*[1-9]", line):
+            program.find("auto-retry", "this setting starts failed work again", number)
+        block = _BLOCK.fullmatch(line)
+        if block is not None and inside >= 0:
+            behind = list(_block([block[3], *lines[number : number + MAX_TASKS]], indent))
+            _part(program, shell, block[2], behind, number, folder)
+    _shell(program, shell)
+    try:
+        ast.parse("\n".join(plain))
+    except (SyntaxError, ValueError):
+        program.texts.append(InnerText("other", "\n".join(plain), 1))
+    else:
+        program.texts.append(InnerText("python", "\n".join(plain), 1))
+
+
+def _block(lines: Sequence[str], indent: int) -> Iterator[str]:
+    """The first line and those that stand deeper; those in a string may stand anywhere."""
+    quoted = False
+    for number, line in enumerate(lines):
+        if number and line.strip() and len(line) - len(line.lstrip()) <= indent and not quoted:
+            return
+        quoted ^= (line.count('"""') + line.count("'''")) % 2 == 1
+        yield line
+
+
+def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: list[str], line: int, folder: str) -> None:
+    """One block of a rule."""
+    if kind == "run":
+        program.texts.append(InnerText("python", textwrap.dedent("\n".join(behind[1:])), line + 1))
+        return
+    value = ast.parse("(" + "\n".join(behind).strip() + "\n)", mode="eval")
+    words = "".join(str(one.value) for one in ast.walk(value) if isinstance(one, ast.Constant))
+    if kind == "shell":
+        own = {"{{": "{", "}}": "}"}
+        command = re.sub(r"\{\{|\}\}|\{[^{}]*\}", lambda found: own.get(found[0], "${_}"), words)
+        shell.append((line + (not behind[0].strip()), command))
+    elif kind == "include":
+        program.files.append(RunFile("tasks", posixpath.join(folder, words), line, ("snakemake",)))
+    elif words:
+        hows: dict[str, How] = {"py": "python", "ipynb": "notebook", "sh": "shell"}
+        how = hows.get(words.rpartition(".")[2], "other")
+        program.files.append(RunFile(how, posixpath.join(folder, words), line))
+
+
+_TRIPLE = re.compile(r"(\"\"\"|''')(.*?)\1", re.DOTALL)
+
+_INCLUDED = re.compile(r"\binclude\s*\{[^{}]*\}\s*from\s*[\"'](\.[^\"'$]+)[\"']")
+
+_STARTED = re.compile(r"[\"'][^\"'\n]*\b(sbatch|salloc)\b[^\"'\n]*[\"']\s*\.execute\(")
+
+
+def _nextflow(program: Program, text: str, folder: str) -> None:
+    """The scripts of the processes, the settings among them, and the files that are included."""
+    shell = []
+    for found in _TRIPLE.finditer(text):
+        before = f"\n{text[: found.start()]}"
+        process = before.rpartition("\nprocess ")[2] if "\nprocess " in before else ""
+        kind = re.findall(r"\b(script|shell|stub|exec|input|output|when)\s*:", process)[-1:]
+        if kind not in (["script"], ["shell"]) or re.search(r"[=(]\s*$|info\s*$", before):
+            continue
+        unknown = r"(?<!\\)\$(?:\{[^}]*\}|\w+(?:\.\w+)*)" if found[1] == '"""' else r"!\{[^}]*\}"
+        command = re.sub(unknown, "${_}", textwrap.dedent(found[2])).replace("\\$", "$").replace("\\\\", "\\")
+        shell.append((before.count("\n"), command))
+    _shell(program, shell)
+    for rule, what, level, number in read_config(text).findings:
+        program.find(rule, what, number, level)
+    for found in _STARTED.finditer(text):
+        program.find("direct-submission", f"it runs {found[1]}", text.count("\n", 0, found.start()) + 1)
+    for found in _INCLUDED.finditer(text):
+        for tail in ("", ".nf", "/main.nf"):
+            path = posixpath.normpath(posixpath.join(folder, found[1] + tail))
+            program.files.append(RunFile("tasks", path, text.count("\n", 0, found.start()) + 1, ("nextflow",)))
