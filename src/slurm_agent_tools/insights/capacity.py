@@ -98,11 +98,16 @@ class RecentWaits:
 
 
 def queue(
-    states: Mapping[str, int], nodes: Sequence[Node], mine: SlurmSection, lately: RecentWaits | None = None
+    states: Mapping[str, int],
+    nodes: Sequence[Node],
+    mine: SlurmSection,
+    lately: RecentWaits | None = None,
+    partitions: Mapping[str, Partition] | None = None,
 ) -> QueueSection:
     """How busy it is, by the number of jobs in each state, and what that and the waits measured lately advise.
 
-    A wait is told where it is none, and where it was measured; it is never guessed.
+    A wait is told where it is none, and where it was measured; it is never guessed. `partitions` None: not known, so
+    that only the cluster as a whole is judged.
     """
     depth = states.get("PENDING", 0)
     lately = lately or RecentWaits()
@@ -111,7 +116,9 @@ def queue(
         "cpu": _share([(node.cpus_used, node.cpus) for node in good]),
         "gpu": _share([(node.gpus_used, node.gpus) for node in good if node.gpus]),
     }
-    recommendation, why = _advice(depth, mine, share, lately, has_nodes=bool(good))
+    full = full_partitions(partitions or {}, nodes)
+    crowd = _crowd(share) if partitions is None else _crowd_of(partitions, full, lately.waits)
+    recommendation, why = _barred(mine, lately, has_nodes=bool(good)) or _advice(depth, crowd, lately)
     idle = depth == 0 and any((value or 0) < 1 for value in share.values() if value is not None)
     return QueueSection(
         depth=depth,
@@ -122,7 +129,28 @@ def queue(
         why=why,
         grounds=_grounds(depth, mine, share, len(good), lately),
         waits=lately.waits,
+        full_partitions=full,
     )
+
+
+def full_partitions(partitions: Mapping[str, Partition], nodes: Sequence[Node]) -> dict[str, str]:
+    """The partitions where no job starts now, each with the reason in a few words."""
+    found = {name: _full(one, [node for node in nodes if name in node.partitions]) for name, one in partitions.items()}
+    return {name: why for name, why in found.items() if why is not None}
+
+
+def _full(partition: Partition, nodes: Sequence[Node]) -> str | None:
+    good = [node for node in nodes if usable(node)]
+    if partition.state != "UP":
+        return f"it is {partition.state}"
+    if not good:
+        return "none of its nodes is usable"
+    share = {
+        "CPU": _share([(node.cpus_used, node.cpus) for node in good]),
+        "GPU": _share([(node.gpus_used, node.gpus) for node in good if node.gpus]),
+    }
+    taken = [what for what, value in share.items() if value is not None and value >= 1]
+    return f"every {' and '.join(taken)} is in use" if taken else None
 
 
 def busy(nodes: Sequence[Node]) -> float | None:
@@ -137,39 +165,55 @@ def _share(pairs: Sequence[tuple[int | None, int]]) -> float | None:
     return round(sum(used or 0 for used, _ in pairs) / total, 3)
 
 
-def _advice(
-    depth: int, mine: SlurmSection, share: Mapping[str, float | None], lately: RecentWaits, *, has_nodes: bool
-) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """Whether a job that is submitted now has to wait: where all is taken, where not, and what was measured there."""
+
+    full: str | None = None
+    except_for: str = ""
+    instead: str = "a smaller or shorter request starts sooner"
+    measured: WaitMeasured | None = None
+
+
+def _advice(depth: int, crowd: _Crowd, lately: RecentWaits) -> tuple[str, str]:
     """What to do, and the one ground that decided it."""
-    barred = _barred(mine, lately, has_nodes=has_nodes)
-    if barred is not None:
-        return "WAIT", barred
     if lately.maintenance is not None and lately.now is not None and lately.maintenance - lately.now < _SOON:
         return "ADJUST", f"{_maintenance(lately.maintenance)}: only a shorter time limit starts before it"
-    crowded = _crowded(depth, share)
-    measured = lately.waits.measured if lately.waits is not None else None
+    crowded = f"{depth} jobs are waiting" if depth > _DEEP else crowd.full
+    measured = crowd.measured or (lately.waits.measured if lately.waits is not None else None)
     if crowded is None:
-        return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free"
+        return "SUBMIT_NOW", f"{depth} jobs are waiting and resources are free{crowd.except_for}"
     if measured is not None and measured.median <= _SHORT:
         return "SUBMIT_NOW", f"{crowded}, but {_waited(measured)}"
-    return "ADJUST", f"{crowded}: a smaller or shorter request starts sooner"
+    return "ADJUST", f"{crowded}: {crowd.instead}"
 
 
-def _barred(mine: SlurmSection, lately: RecentWaits, *, has_nodes: bool) -> str | None:
-    """Why a job that is submitted now would not be taken, or have nowhere to run."""
+def _barred(mine: SlurmSection, lately: RecentWaits, *, has_nodes: bool) -> tuple[str, str] | None:
+    """To wait, and why a job that is submitted now would not be taken, or have nowhere to run."""
     if lately.closed:
-        return "a person has switched all submissions off in the policy"
+        return "WAIT", "a person has switched all submissions off in the policy"
     if not has_nodes:
-        return "no node is usable now"
-    return f"all {mine.max_concurrent} of your slots are taken" if mine.slots_left == 0 else None
+        return "WAIT", "no node is usable now"
+    return ("WAIT", f"all {mine.max_concurrent} of your slots are taken") if mine.slots_left == 0 else None
 
 
-def _crowded(depth: int, share: Mapping[str, float | None]) -> str | None:
-    """Why a job that is submitted now will have to wait; None where nothing says so."""
-    if depth > _DEEP:
-        return f"{depth} jobs are waiting"
+def _crowd(share: Mapping[str, float | None]) -> _Crowd:
+    """Judged by the cluster as a whole: its partitions are not known."""
     busy = [name for name, value in share.items() if value is not None and value >= 1]
-    return f"every {' and '.join(busy)} is in use" if busy else None
+    return _Crowd(f"every {' and '.join(busy)} is in use" if busy else None)
+
+
+def _crowd_of(partitions: Mapping[str, Partition], full: Mapping[str, str], waits: QueueWaits | None) -> _Crowd:
+    """Judged by the partition that a job goes to where it names none, or by all of them where there is no such one."""
+    told = "; ".join(f"partition {name}: {why}" for name, why in full.items())
+    goes_to = [name for name, partition in partitions.items() if partition.default] or list(partitions)
+    if any(name not in full for name in goes_to):
+        return _Crowd(except_for=f", but not everywhere ({told})" if full else "")
+    room = ", ".join(name for name in partitions if name not in full)
+    measured = waits.partitions.get(goes_to[0]) if waits is not None and len(goes_to) == 1 else None
+    return (
+        _Crowd(told, instead=f"there is room in {room}", measured=measured) if room else _Crowd(told, measured=measured)
+    )
 
 
 def _estimated(waits: QueueWaits | None) -> str | None:

@@ -53,7 +53,8 @@ class GpuSection(Shape):
 class QueueSection(Shape):
     """How busy the cluster is. `utilization` is the share of CPUs and GPUs in use, 0..1.
 
-    `why` is what decided the recommendation, `grounds` all that was looked at.
+    `why` is what decided the recommendation, `grounds` all that was looked at. `full_partitions`: where no job starts
+    now, each with the reason.
     """
 
     depth: int
@@ -64,6 +65,7 @@ class QueueSection(Shape):
     why: str
     grounds: list[str] = Field(default_factory=list)
     waits: QueueWaits | None = None
+    full_partitions: dict[str, str] = Field(default_factory=dict)
 
 
 class PartitionShown(Shape):

@@ -18,15 +18,19 @@ _PATIENCE = 3.0  # seconds
 
 
 async def recent_waits(
-    context: ClusterContext, *, ask: bool = True, otherwise: str = "ask for the section queue by its name"
+    context: ClusterContext,
+    *,
+    ask: bool = True,
+    fresh: bool = False,
+    otherwise: str = "ask for the section queue by its name",
 ) -> PastWaits:
     """What ran here lately; empty with a note where it was not asked or the accounting does not answer in time.
 
-    `otherwise`: who asks it, for the note.
+    `fresh`: not from what is kept. `otherwise`: who asks it, for the note.
     """
     with anyio.move_on_after(_PATIENCE):
         try:
-            found = await context.slurm.past(ask=ask)
+            found = await context.slurm.past(ask=ask, fresh=fresh)
         except SlurmError as error:
             return PastWaits(note=f"the accounting could not be asked: {error.message}")
         if found is not None:
@@ -58,12 +62,23 @@ def period(hours: int) -> str:
     return f"{days} days" if days > 1 and not hours % 24 else f"{hours} hours"
 
 
-def of_queue(past: PastWaits) -> QueueWaits:
-    """What all jobs waited, whatever their size."""
+def of_queue(past: PastWaits, age: float | None = None) -> QueueWaits:
+    """What all jobs waited, whatever their size. `age`: seconds since the accounting was asked."""
     every = measured_waits.measure_waits(past.waits)
     found = {name: shown(one) for name, one in measured_waits.by_partition(past.waits).items()}
-    whose = " of your own" if past.own else ""
-    note = past.note or f"{every.jobs} jobs{whose} ran in the last {period(past.hours)}"
+    note = past.note or f"{_ran(every.jobs, own=past.own)} in the last {period(past.hours)}{_old(age)}"
     return QueueWaits(
         measured=shown(every), partitions={name: one for name, one in found.items() if one is not None}, note=note
     )
+
+
+def _ran(jobs: int, *, own: bool) -> str:
+    """How many ran. Where there was none, nobody's can be told from anybody's."""
+    if jobs == 0:
+        return "the accounting shows no job that ran"
+    return f"{jobs} {'job' if jobs == 1 else 'jobs'}{' of your own' if own else ''} ran"
+
+
+def _old(age: float | None) -> str:
+    minutes = 0 if age is None else int(age // 60)
+    return f", asked {minutes} min ago (refresh asks again)" if minutes else ""

@@ -70,7 +70,7 @@ class Answers:
 
     def __init__(self, context: ClusterContext, ask: GetStatus) -> None:
         self.context = context
-        self.named = "queue" in (ask.sections or ())
+        self.named, self.fresh = "queue" in (ask.sections or ()), ask.refresh
         self.broken_off: list[Alert] = []
         self.queue: ConcurrentQuestion[Queue] = ConcurrentQuestion(partial(context.slurm.queue, fresh=ask.refresh))
         self.nodes: ConcurrentQuestion[tuple[Node, ...]] = ConcurrentQuestion(
@@ -108,7 +108,7 @@ class Answers:
             self.managed = await jobs.managed(self.context)
         await ask_all(self.jobs)
         if "queue" in wanted and self.queue.error is None:
-            self.lately = await _lately(self.context, self.queue.value(), named=self.named)
+            self.lately = await _lately(self.context, self.queue.value(), named=self.named, fresh=self.fresh)
         self.verdict = await self.context.slurm.diagnose()
 
     async def _mine(self) -> SlurmSection:
@@ -118,7 +118,7 @@ class Answers:
         return await my_jobs.jobs_section(self.context, active, rows.going(on=False), self.managed)
 
 
-async def _lately(context: ClusterContext, queue: Queue, *, named: bool) -> capacity.RecentWaits:
+async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: bool) -> capacity.RecentWaits:
     """What the accounting and the reservations add, asked where somebody waits and it is cheap, or by name.
 
     Over a long queue and on an idle cluster only what is kept from the last 10 minutes is told.
@@ -128,9 +128,9 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool) -> capa
         return capacity.RecentWaits()
     from slurm_agent_tools.services import queue_history  # noqa: PLC0415 - not needed on an idle cluster
 
-    past = await queue_history.recent_waits(context, ask=named or waiting)
+    past = await queue_history.recent_waits(context, ask=named or waiting or fresh, fresh=fresh)
     begins = await queue_history.maintenance(context) if named else None
-    return capacity.RecentWaits(queue_history.of_queue(past), begins, context.clock.now())
+    return capacity.RecentWaits(queue_history.of_queue(past, context.slurm.lookback.age), begins, context.clock.now())
 
 
 async def _results(context: ClusterContext) -> list[ResultBrief]:
@@ -194,6 +194,7 @@ def _makers(context: ClusterContext, answers: Answers) -> dict[str, Callable[[],
             answers.nodes.value(),
             answers.jobs.value(),
             replace(answers.lately, closed=answers.closed),
+            answers.partitions.answer,
         ),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],

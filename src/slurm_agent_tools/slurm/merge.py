@@ -242,8 +242,18 @@ def _whole(wanted: JobId, parts: Sequence[Job]) -> Job:
         job_id=wanted,
         started=min(started, default=None),
         ended=None if active else max(ended, default=None),
+        elapsed_seconds=_ran(parts),
         steps=tuple(step for job in parts for step in job.steps),
     )
+
+
+def _ran(parts: Sequence[Job]) -> int | None:
+    """Seconds from the first start to the last end, or to this look at a part that runs; None where none began."""
+    begun = [(job.started, job.elapsed_seconds or 0) for job in parts if job.started is not None]
+    if not begun:
+        return None
+    first = min(start for start, _ in begun)
+    return max(round((start - first).total_seconds()) + seconds for start, seconds in begun)
 
 
 def _rank(job: Job) -> int:

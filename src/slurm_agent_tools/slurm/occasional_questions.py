@@ -237,17 +237,23 @@ class WaitHistory:
         """Whether there is an answer that is at most 10 minutes old."""
         return self._kept.age is not None and self._kept.age <= AGE
 
-    async def past(self, *, ask: bool = True) -> PastWaits | None:
+    @property
+    def age(self) -> float | None:
+        """Seconds since the kept answer was asked for; None where there is none."""
+        return self._kept.age
+
+    async def past(self, *, ask: bool = True, fresh: bool = False) -> PastWaits | None:
         """What jobs that ran lately waited, as far as this user may see them. Raises SlurmError.
 
         None where nothing is kept and it may not be asked: `ask` is False, the controller is slow, or there was no
-        answer a moment ago.
+        answer a moment ago. `fresh`: what is kept does where it may not be asked, only.
         """
-        if not (self.kept or (ask and self._may() and not self._paused)):
+        may = ask and self._may() and not self._paused
+        if not (self.kept or may):
             return None
         answered = False
         try:
-            found = await self._kept.get(AGE)
+            found = await self._kept.get(0 if fresh and may else AGE)
             answered = True
         finally:  # an error, or nobody waited for it any longer
             self._failed = None if answered else self._clock.now()

@@ -177,9 +177,9 @@ class SlurmQuestions(JobActions):
         accounting = kind not in {"(null)", "accounting_storage/none"}
         return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
 
-    async def past(self, *, ask: bool = True) -> PastWaits | None:
-        """What jobs of all users that ran lately waited; see Lookback.past. Raises SlurmError."""
-        return await self.lookback.past(ask=ask)
+    async def past(self, *, ask: bool = True, fresh: bool = False) -> PastWaits | None:
+        """What jobs of all users that ran lately waited; see WaitHistory.past. Raises SlurmError."""
+        return await self.lookback.past(ask=ask, fresh=fresh)
 
     async def _accounting(self) -> bool:
         return (await self.info()).accounting

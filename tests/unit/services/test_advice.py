@@ -35,7 +35,7 @@ class Told:
     def __init__(self, answer: PastWaits | SlurmUnreachable | None = None, *, hangs: bool = False) -> None:
         self.answer, self.hangs = answer, hangs
 
-    async def past(self, *, ask: bool = True) -> PastWaits | None:
+    async def past(self, *, ask: bool = True, fresh: bool = False) -> PastWaits | None:
         if self.hangs:
             await anyio.sleep_forever()
         if isinstance(self.answer, SlurmUnreachable):

@@ -216,7 +216,7 @@ def test_the_queue_tells_what_was_measured_and_on_what_it_rests():
     assert told.partitions == {"cpu": told.measured}
     assert told.note == "20 jobs ran in the last 24 hours"
     own = queue_history.of_queue(waits(1, own=True))
-    assert (own.measured, own.partitions, own.note) == (None, {}, "1 jobs of your own ran in the last 24 hours")
+    assert (own.measured, own.partitions, own.note) == (None, {}, "1 job of your own ran in the last 24 hours")
     assert queue_history.of_queue(PastWaits(note="not asked")).note == "not asked"
 
 
