@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
+from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import decisions, job_outcome, jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -72,18 +73,26 @@ async def _refusal(context: ClusterContext, view: JobView, run: Submission | Non
         return RuleDecision(
             id="direct-submission",
             outcome="approve",
-            message=f"Job {job_id} was not submitted by submit_job from this project.",
+            message=f"Job {job_id} was not submitted by submit_job from this project{_whose(context, view.job)}.",
             remedy="A person decides whether it may be cancelled.",
         )
-    read = await context.db(context.store.last_read, context.owner, f"job:{job_id.base}")
-    if read is None or read < run.created:
+    if not await jobs.seen_since(context, run):
         return RuleDecision(
             id="status-first",
             outcome="deny",
-            message=f"Nobody has looked at job {job_id} yet.",
-            remedy=f"Call wait_for_job or analyze_log for job {job_id}, then cancel_job again.",
+            message=f"No answer has shown how job {job_id} stands since it was submitted.",
+            remedy=f"Call wait_for_job, get_status or analyze_log and read of job {job_id}, then cancel_job again.",
         )
     return None
+
+
+def _whose(context: ClusterContext, job: Job) -> str:
+    """Whom to ask: whose job it is, as far as Slurm tells, and of the same user's where it was begun."""
+    if job.user is None:
+        return ""
+    if job.user != context.owner.user:
+        return f": it is a job of {line(job.user)}"
+    return f": it is a job of your user {line(job.user)}" + (f", begun in {line(job.work_dir)}" if job.work_dir else "")
 
 
 def _blocked(context: ClusterContext, view: JobView, refusal: RuleDecision) -> CancelReply:

@@ -151,6 +151,21 @@ async def cancel(context: ClusterContext, job_id: JobId) -> None:
     raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
 
 
+async def mark_shown(context: ClusterContext, bases: Collection[int]) -> None:
+    """Note that this caller was shown the state of these jobs of the guard, among others."""
+    for base in sorted(bases):
+        await context.db(context.store.mark_read, context.owner, f"shown:{base}", context.clock.now())
+
+
+async def seen_since(context: ClusterContext, run: Submission) -> bool:
+    """Whether this caller was shown the job's state or log since it was submitted."""
+    for what in ("job", "shown"):
+        read = await context.db(context.store.last_read, context.owner, f"{what}:{run.job_id}")
+        if read is not None and read >= run.created:
+            return True
+    return False
+
+
 async def remember(context: ClusterContext, view: JobView) -> Submission | None:
     """Note that this caller read the job's state, and so knows of it, and how it ended.
 

@@ -24,7 +24,7 @@ from slurm_agent_tools.slurm import command_runner
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.questions import ClusterInfo
 from slurm_agent_tools.slurm.queue import Queue
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.units import human_memory, parse_job_id
 
 _NUMBERS = re.compile(r"\s(?P<total>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s")  # POSIX `df -P -k`
 
@@ -151,6 +151,7 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
     sections = {name: _section(makers[name]) for name in makers if name in wanted}
     if "jobs" in sections:
         sections["slurm"] = sections.pop("jobs")
+        await _mark_shown(context, sections["slurm"], answers.managed)
     broken = [name for name, section in sections.items() if isinstance(section, SectionError)]
     return StatusReply(
         status="partial" if broken else "ok",
@@ -162,6 +163,13 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
         age_seconds=_ages(context, wanted),
         **sections,
     )
+
+
+async def _mark_shown(context: ClusterContext, section: SlurmSection | SectionError, managed: frozenset[int]) -> None:
+    """Note which of the guard's jobs this caller has now seen."""
+    if isinstance(section, SlurmSection):
+        shown = {parse_job_id(job.job_id).base for job in (*section.jobs, *section.finished_recently)}
+        await jobs.mark_shown(context, shown & managed)
 
 
 async def _drifted(context: ClusterContext, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:

@@ -32,7 +32,7 @@ STEP = re.compile(
 WAY = re.compile(r"Or [^`]*:$")
 FILLED = {
     "<why this job needs it>": "the 30B model needs it, measured",
-    "<what changed outside the script: a package, the data, a node>": "the data was mended by hand",
+    "<what changed outside the script: the code, a package, the data, a node>": "the data was mended by hand",
     "<why the same work twice>": "measures the noise between runs",
     "<id of a job that get_status shows>": "11",
 }

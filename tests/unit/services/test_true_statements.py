@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.services.scenes import Scene, sent
+from tests.unit.services.scenes import HEAD, Scene, failed, sent
 
 from slurm_agent_tools.slurm.fake.endings import Ending
 
@@ -91,3 +91,85 @@ async def test_an_array_that_runs_says_how_long_it_has_run_so_far(scene: Scene):
     job = (await scene.wait(number)).job
 
     assert (job.state, 50 <= job.run_seconds <= 60) == ("RUNNING", True)
+
+
+# --- who has looked, and whose job it is --------------------------------------------------------------------------------
+
+
+async def test_a_job_that_get_status_has_shown_may_be_cancelled(scene: Scene):
+    number = await sent(scene)
+    await scene.status()
+
+    assert (await scene.cancel(number)).status == "cancelled"
+
+
+async def test_a_job_that_no_answer_has_shown_may_not_and_the_refusal_names_who_shows_it(scene: Scene):
+    number = await sent(scene)
+    await scene.status(["gpu"])
+
+    reply = await scene.cancel(number)
+
+    assert (reply.status, reply.blocker) == ("blocked", "policy")
+    assert reply.reason == f"No answer has shown how job {number} stands since it was submitted."
+    assert "wait_for_job, get_status or analyze_log" in reply.summary
+
+
+async def test_a_refusal_to_cancel_says_whose_job_it_is(scene: Scene):
+    of_bob = scene.slurm.submit(user="bob")
+    of_alice = scene.slurm.submit(cwd="/home/alice/elsewhere")
+
+    told = (await scene.cancel(of_bob)).reason
+    own = (await scene.cancel(of_alice)).reason
+
+    assert told == f"Job {of_bob} was not submitted by submit_job from this project: it is a job of bob."
+    assert own.endswith(": it is a job of your user alice, begun in /home/alice/elsewhere.")
+
+
+# --- refusals -----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_unchanged_script_after_a_failure_is_not_said_to_fail_again(scene: Scene):
+    number = await failed(scene)
+    await scene.analyse(job_id=number)
+    scene.write("train.py", "import math\n")
+
+    reply = await scene.submit()
+
+    assert "what made it fail is still there" not in reply.reason
+    assert "The script's own text has not changed since; what changed outside it is not known here." in reply.reason
+    assert "the code, a package" in reply.reason
+
+
+async def four_jobs(scene: Scene, *minutes: str) -> list[str]:
+    """As many as may be active at once, each with its own script and time limit."""
+    numbers = []
+    for limit in minutes or ("50", "40", "20", "30"):
+        scene.write(f"t{limit}.sh", f"{HEAD}sleep {limit}\n")
+        scene.slurm.next_job(after=None)
+        numbers.append(await sent(scene, script=f"t{limit}.sh", time_limit=limit))
+    return numbers
+
+
+async def test_at_the_cap_the_job_to_wait_for_is_the_one_that_ends_first(scene: Scene):
+    a, b, c, d = await four_jobs(scene)
+
+    reply = await scene.submit()
+
+    assert reply.status == "blocked"
+    assert f'wait_for_job with job_id="{c}"' in reply.reason
+    assert reply.reason.count("wait_for_job") == 1
+    assert f"your active jobs are {c}, {d}, {b}, {a}, in the order in which their time limits end." in reply.reason
+    assert "--array=0-9%4 takes 4 slots" in reply.reason
+    assert f'With dependency="afterany:{c}" it takes over the slot of job {c}.' in reply.reason
+
+
+async def test_at_the_cap_a_job_may_follow_another_as_the_refusal_says(scene: Scene):
+    _, _, first_to_end, next_to_end = await four_jobs(scene)
+
+    follows = await scene.submit(dependency=f"afterany:{first_to_end}")
+    scene.write("more.sh", f"{HEAD}sleep 9\n")
+    refused = await scene.submit(script="more.sh")
+
+    assert follows.status == "submitted", follows.summary
+    assert f"afterany:{first_to_end}" not in refused.reason, "its slot is taken over already"
+    assert f'With dependency="afterany:{next_to_end}"' in refused.reason

@@ -238,8 +238,8 @@ def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) ->
         return None
     found = f" ({run.category})" if run.category else ""
     message = (
-        f"Job {run.job_id} ran this very script and ended {ended}. It was analysed{found}, and the script has not"
-        " changed since: what made it fail is still there."
+        f"Job {run.job_id} ran this very script, ended {ended} and was analysed{found}. The script's own text has"
+        " not changed since; what changed outside it is not known here."
     )
     return Judgement("justify", message, ended, None, _change("", run, reading_of(plan).path))
 

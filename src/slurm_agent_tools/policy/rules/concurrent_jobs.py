@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+from math import inf
+
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.examples import asks, live
@@ -18,7 +23,11 @@ from slurm_agent_tools.policy.rules.rule import (
     proof,
     request_of,
 )
-from slurm_agent_tools.units import ArraySpec, JobId, parse_array
+from slurm_agent_tools.units import UNLIMITED, ArraySpec, JobId, parse_array
+
+_LAST = 10**11  # above every id that Slurm can give
+
+_SEVERAL = "Runs of one script can be one array: --array=0-9%4 takes 4 slots, --array=0-9%1 takes 1."
 
 _WHY = "The cluster is shared, and a runaway agent must stop here."
 
@@ -41,7 +50,7 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
         return passed(f"{after} of {most} slots are taken with this job.", after, most)
     free = most - (after - width)
     message = f"{after} concurrent jobs with this one, at most {most} are allowed. {_WHY}"
-    return Judgement("deny", message, after, most, _remedy(plan, width, free), proof(request.find("array")))
+    return Judgement("deny", message, after, most, _remedy(plan, width, free, most), proof(request.find("array")))
 
 
 def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:
@@ -51,19 +60,46 @@ def _throttled(array: ArraySpec | None, at_once: int) -> list[str]:
     return [f"#SBATCH --array={indices}%{at_once}"]
 
 
-def _remedy(plan: PlannedRequest, width: int, free: int) -> str:
+def _remedy(plan: PlannedRequest, width: int, free: int, most: int) -> str:
     request = request_of(plan)
     active = plan.live.active if plan.live is not None else ()
-    ids = list(dict.fromkeys(str(job.job_id.whole) for job in active))
+    ids = list(dict.fromkeys(str(job.job_id.whole) for job in sorted(active, key=_ends)))
     over = max(1, width - free)
     until = "until it has ended, then submit again."
     wait = "\n".join(f'wait_for_job with job_id="{job_id}" {until}' for job_id in ids[:over])
     if not ids:
         wait = "Call get_status until enough of your jobs have ended, then submit again."
-    wait += f"\n{note('your active jobs are ' + ', '.join(ids) + '.')}" if ids else ""
+    others = [_listed(ids), *_followed(plan, ids, width, most), *([_SEVERAL] if width == 1 else [])]
+    wait += f"\n{note(' '.join(others))}" if ids else ""
     if request.array is None or free < 1:
         return wait
     return ways(replace(request.find("array"), *_throttled(request.array, free)), ("wait for a job to end", wait))
+
+
+def _ends(job: Job) -> tuple[bool, float, int]:
+    """Sorts those that run first, by when their time is over at the latest; then those that wait, as they came."""
+    limit = job.resources.time_limit_seconds
+    if job.started is None or job.state == "PENDING":
+        return True, 0.0, job.job_id.base
+    over = job.started.timestamp() + limit if limit is not None and limit != UNLIMITED else inf
+    return False, over, job.job_id.base
+
+
+def _listed(ids: Sequence[str]) -> str:
+    order = ", in the order in which their time limits end" if len(ids) > 1 else ""
+    return f"your active jobs are {', '.join(ids)}{order}."
+
+
+def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -> list[str]:
+    """A sentence on the first job whose slot this one can take over; none where that frees too little."""
+    if plan.live is None or request_of(plan).dependency is not None:
+        return []
+    now = slots.claims(plan.live.active)
+    others = plan.live.active_jobs - slots.count(now)  # submissions that the queue does not show yet
+    links = (slots.Claim(_LAST, width, frozenset({int(job_id)})) for job_id in ids)
+    fits = (link for link in links if others + slots.count((*now, link)) <= most)
+    chosen = [job_id for link in islice(fits, 1) for job_id in link.after]
+    return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.' for job_id in chosen]
 
 
 def _active(*ids: int) -> tuple[Job, ...]:

@@ -20,7 +20,7 @@ from slurm_agent_tools.scripts.directive_lines import split
 
 WHY_NEEDED = "<why this job needs it>"
 
-WHAT_CHANGED = "<what changed outside the script: a package, the data, a node>"
+WHAT_CHANGED = "<what changed outside the script: the code, a package, the data, a node>"
 
 WHY_TWICE = "<why the same work twice>"
 
