@@ -185,7 +185,7 @@ async def test_git_runs_no_program_that_the_repository_names(box, tmp_path):
                 ["config", "core.hooksPath", str(project)]]  # fmt: skip
     (project / "link.json").unlink()
     (project / "link.json").write_text("{}")
-    from slurm_agent_tools.services import results  # noqa: PLC0415
+    from slurm_agent_tools.transport import local  # noqa: PLC0415
     from slurm_agent_tools.transport import process  # noqa: PLC0415
 
     for words in commands:
@@ -195,6 +195,6 @@ async def test_git_runs_no_program_that_the_repository_names(box, tmp_path):
         assert done.exit_code == 0, done
     (project / ".gitattributes").write_text("* filter=evil\n")
     (project / "link.json").write_text("[]")  # as long as before: git has to compare it, through the filter
-    found = await results.state(str(project))
+    found = await local.git_state(str(project))
     assert not proof.exists()
     assert (found.commit is not None, found.dirty) == (True, None)
