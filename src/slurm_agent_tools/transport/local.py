@@ -12,16 +12,18 @@ import stat as modes
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import anyio.to_thread
 
 from slurm_agent_tools.errors import SlurmMissing, StorageError
-from slurm_agent_tools.models.result import GitState
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import process, safe_open
 from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.models.result import GitState
 
 _log = log_events.get_logger()
 
@@ -272,6 +274,8 @@ _FILTERS = ("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.
 
 async def git_state(project: str) -> GitState:
     """Commit, branch and whether tracked files differ; all None outside a repository or without git."""
+    from slurm_agent_tools.models.result import GitState  # noqa: PLC0415 - for a saved result only
+
     commit = await _git(project, "rev-parse", "HEAD")
     if not commit:
         return GitState()

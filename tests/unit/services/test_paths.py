@@ -185,8 +185,7 @@ async def test_git_runs_no_program_that_the_repository_names(box, tmp_path):
                 ["config", "core.hooksPath", str(project)]]  # fmt: skip
     (project / "link.json").unlink()
     (project / "link.json").write_text("{}")
-    from slurm_agent_tools.transport import local  # noqa: PLC0415
-    from slurm_agent_tools.transport import process  # noqa: PLC0415
+    from slurm_agent_tools.transport import local, process  # noqa: PLC0415
 
     for words in commands:
         done = await process.run(
