@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.unit.policy.applying import Request, apply, steps, ways
@@ -40,6 +40,7 @@ VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s;&)"'])*"""
 NUMBERED = re.compile(r"(?i)\b(?:cuda|hip|xpu|gpu):\d+|^--?[\w-]*(?:gpu|device|include)[\w-]*|^\W*\d+(?:,\d+)*\W*$")
 OPTIONS = re.compile(r"^--(?:retries|restart-times|max[-_]restarts?)|^-process\.|^\d+$|^--pty")
 WRAPPERS = {"nohup", "env", "timeout", "exec", "time", "nice", "xargs", "find", "sudo", "command"}
+LEAVES = {"call", "declaration", "test", "arithmetic"}
 OUTER = {"for", "while", "until", "if", "case", "function", "subshell"}
 
 
@@ -194,7 +195,7 @@ class Signature:
     """The words of a command, without what stands in `$(...)` of theirs, and the loops and branches around it."""
 
     words: tuple[str, ...]
-    outer: tuple[tuple[str, str, int], ...]  # kind, name, line
+    outer: tuple[tuple[str, str, int, bool], ...]  # kind, name, line, whether it may be gone
 
     def like(self, other: Signature, rules: set[str]) -> bool:
         """The same command, but for what chooses devices, opens a terminal or asks for another try."""
@@ -204,14 +205,14 @@ class Signature:
 
     def placed(self, other: Signature, lines: Mapping[int, set[str]]) -> bool:
         """Whether `other` stands in the same loops and branches; a loop of tries, with its branches, may be gone."""
-        left = [(kind, name) for kind, name, _ in other.outer]
+        left = [(kind, name) for kind, name, _, gone in other.outer if not gone]
         tried = False
-        for kind, name, line in self.outer:
+        for kind, name, line, goes in self.outer:
             if left and left[0] == (kind, name):
                 left.pop(0)
             elif "auto-retry" in lines.get(line, ()) and kind in {"for", "while", "until"}:
                 tried = True
-            elif not (tried and kind == "if"):
+            elif not goes and not (tried and kind in {"if", "right of"}):
                 return False
         return not left
 
@@ -222,10 +223,11 @@ def missing(old: Text, new: Text, reading: ScriptReading) -> list[str]:
     for finding in reading.findings:
         if finding.evidence.file == reading.path:
             lines.setdefault(finding.evidence.line, set()).add(finding.rule)
-    left = [one for one in map(new.signature, new.leaves()) if one.words != (":",)]
+    empty = lambda one: [word.text for word in one.words] == [":"]  # noqa: E731 - one line
+    left = [one for one in (new.signature(leaf, empty) for leaf in new.leaves()) if one.words != (":",)]
     at, lost = 0, list[str]()
     for one in old.leaves():
-        wanted = old.signature(one)
+        wanted = old.signature(one, lambda leaf: empty(leaf) or _may_go(old.layout, leaf, lines))
         if wanted.words == (":",):
             continue
         rules = _rules(old.layout, one, lines)
@@ -247,13 +249,25 @@ class Text:
     layout: ScriptLayout
 
     def leaves(self) -> list[ShellCommand]:
-        return [one for one in self.layout.commands if one.kind in {"call", "declaration", "test", "arithmetic"}]
+        return [one for one in self.layout.commands if one.kind in LEAVES]
 
-    def signature(self, one: ShellCommand) -> Signature:
+    def signature(self, one: ShellCommand, goes: Callable[[ShellCommand], bool]) -> Signature:
+        """How a command stands there; what hangs on a command that `goes` hangs on nothing."""
         inner = [child for child in self.layout.children(one) if child.role == "inside"]
         words = [self._outside(word, inner) for word in (*one.assigns, *one.words)]
-        outer = [out for out in self.layout.around(one) if out.kind in OUTER]
-        return Signature(tuple(words) or (one.kind,), tuple((o.kind, o.name, o.line) for o in reversed(outer)))
+        outer, child = list[tuple[str, str, int, bool]](), one
+        for around in self.layout.around(one):
+            if around.kind in OUTER:
+                outer.append((around.kind, around.name, around.line, False))
+            elif around.kind in {"and", "or"} and child.role == "right":
+                outer.append(("right of", around.kind, around.line, self._gone(around, goes)))
+            child = around
+        return Signature(tuple(words) or (one.kind,), tuple(reversed(outer)))
+
+    def _gone(self, joined: ShellCommand, goes: Callable[[ShellCommand], bool]) -> bool:
+        """Whether nothing is left of the first of two joined commands."""
+        left = self.layout.children(joined)[0]
+        return all(goes(leaf) for leaf in (left, *self.layout.within(left)) if leaf.kind in LEAVES)
 
     def _outside(self, word: ShellWord, inner: Sequence[ShellCommand]) -> str:
         text, at = "", word.start
@@ -261,7 +275,7 @@ class Text:
             if word.start <= child.start < word.end:
                 text += self.text[at : child.start]
                 at = child.stop
-        return text + self.text[at : word.end]
+        return re.sub(r"\s+(?=[`)])", "", text + self.text[at : word.end])
 
 
 def _rules(of: ScriptLayout, one: ShellCommand, lines: Mapping[int, set[str]]) -> set[str]:

@@ -69,6 +69,7 @@ LOST = {
     "work beside it": ("srun python a.py && sbatch b.sh", ""),
     "a condition": ("if sbatch b.sh; then python a.py; fi", "python a.py"),
     "a loop": ("for f in a b; do python a.py $f; sbatch $f; done", "python a.py $f"),
+    "what it hangs on": ("./b || { sbatch c.sh; python a.py; }", "./b\npython a.py"),
     "an order": ("sbatch b.sh\npython a.py\npython c.py", "python c.py\npython a.py"),
     "an argument": ("sbatch b.sh\npython a.py --lr 1", "python a.py"),
     "something new": ("sbatch b.sh\npython a.py", "python a.py\npython c.py"),

@@ -75,6 +75,8 @@ async def test_a_submission_is_taken_out_and_the_commands_around_it_stay(text: s
         ("for n in 1 2 3; do python a.py && break; sleep 9; done", "python a.py"),
         ("for n in 1 2 3; do python a.py | tee log && break; sleep 9; done", "python a.py | tee log"),
         ("for n in 1 2 3; do\n  ./prepare\n  python a.py && break\ndone", "./prepare\npython a.py"),
+        ("./b || for n in 1 2 3; do ./prepare; python a.py && break; done", "./b || { ./prepare; python a.py; }"),
+        ("for n in 1 2 3; do ./prepare; python a.py && break; done &\nwait", "{ ./prepare; python a.py; } &\nwait"),
         ("for n in 1 2 3; do python a.py --try $n && break; done",
          "for n in 1 2 3; do python a.py --try $n && break; done"),
         ("for n in 1 2 3; do python a.py && exit 0; done\nexit 1", "python a.py"),

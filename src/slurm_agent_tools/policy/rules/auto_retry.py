@@ -182,10 +182,18 @@ def _without_loop(place: Place, loop: ShellCommand) -> Change | None:
     used = set(re.findall(r"\$\{?(\w+)", "\n".join(sources)))
     if used & set_here or any(unit.heredocs for unit in units if unit is not None):
         return None
+    return Change(behind, ((loop.start, loop.end, _in_turn(place, loop, sources)),))
+
+
+def _in_turn(place: Place, loop: ShellCommand, sources: Sequence[str]) -> str:
+    """Several commands in the place of one: each in its line, or held together where something hangs on the whole."""
+    if len(sources) == 1:
+        return sources[0]
+    if loop.role != "body" or loop.background or loop.negated:
+        return "{ " + "; ".join(sources) + "; }"
     begin = place.reading.text.rfind("\n", 0, loop.start) + 1
     blank = re.match(r"[ \t]*", place.reading.text[begin:])
-    between = f"\n{blank[0] if blank else ''}" if len(sources) > 1 else ""
-    return Change(behind, ((loop.start, loop.end, between.join(sources)),))
+    return f"\n{blank[0] if blank else ''}".join(sources)
 
 
 def _behind(layout: ScriptLayout, loop: ShellCommand) -> frozenset[int] | None:

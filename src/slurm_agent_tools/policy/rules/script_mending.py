@@ -95,7 +95,7 @@ def without_words(place: Place, first: ShellWord, last: ShellWord) -> tuple[int,
     start, text = first.start, place.reading.text
     while start > 0 and text[start - 1] in " \t":
         start -= 1
-    if start == 0 or text[start - 1] in "\n(":  # the first word of its line
+    if start == 0 or text[start - 1] in "\n(`":  # the first word of its line
         return (first.start, _past_blanks(text, last.end), "")
     return (start, last.end, "")
 
@@ -228,7 +228,7 @@ class _Edits:
     def _with_blanks(self, start: int, end: int, new: str) -> tuple[int, int, str]:
         """A cut with the blanks behind it, where there are some, or nothing, before it."""
         text = self.reading.text
-        before = start == 0 or text[start - 1] in " \t\n("
+        before = start == 0 or text[start - 1] in " \t\n(`"
         return (start, end if new or not before else _past_blanks(text, end), new)
 
     def _work_left(self, layout: ScriptLayout) -> bool:
