@@ -261,18 +261,13 @@ async def recent_failures(context: ClusterContext, since: datetime) -> tuple[lis
     found = {job.job_id: job for job in ended_jobs}
     if why is not None:
         queue = context.slurm.mine(await context.slurm.queue())
-        found |= {job.job_id: job for job in await _failed_here(context, since)}
+        runs = await context.db(context.store.accepted, context.owner)
+        here = [job_outcome.kept(context, run) for run in runs if run.failed and (run.ended or run.created) >= since]
+        found |= {job.job_id: job for job in here}
         found |= {job.job_id: job for job in queue.going(on=False)}
         why += " Jobs that the controller has forgotten and that did not come from here are missing."
-    bad_ones = [job for job in found.values() if bad(job)]
     now = context.clock.now()
-    return sorted(bad_ones, key=lambda job: job.ended or now, reverse=True), why
-
-
-async def _failed_here(context: ClusterContext, since: datetime) -> list[Job]:
-    """Of this project's own jobs, as the ledger has them."""
-    runs = await context.db(context.store.accepted, context.owner)
-    return [job_outcome.kept(context, run) for run in runs if run.failed and (run.ended or run.created) >= since]
+    return sorted(filter(bad, found.values()), key=lambda job: job.ended or now, reverse=True), why
 
 
 async def settle_all(context: ClusterContext, runs: Sequence[Submission]) -> set[int]:

@@ -177,6 +177,8 @@ def _parts(wanted: JobId, *lists: Iterable[Job]) -> list[Job]:
     keys = sorted({key for table in tables for key in table})
     joined = [join(*(table.get(key) for table in tables)) for key in keys]
     parts = [job for job in joined if job is not None]
+    if wanted.task is not None:  # a range of an earlier moment may hold a task that has a record of its own by now
+        parts = [job for job in parts if job.job_id == wanted] or parts
     if any(job.job_id.task is not None or job.job_id.component is not None for job in parts):
         # The accounting keeps a line for the array's rest that the controller has dropped, the controller a record for
         # the rest that was cancelled.

@@ -184,7 +184,8 @@ class Database:
         """The file that has the name now. Raises StorageError."""
         now = _identity(self.path)
         if now != self._file or self._full is not None:
-            _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
+            if now != self._file:
+                _log.warning("the ledger was moved or replaced and is opened anew", path=str(self.path))
             before = self._db
             self._db, self._file = self._opened()
             self.lost = self.lost or (now == _NOWHERE and self._full is None)

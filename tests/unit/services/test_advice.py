@@ -17,6 +17,7 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.shapes import WaitMeasured
 from slurm_agent_tools.services import present, queue_history, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
@@ -344,3 +345,14 @@ def test_a_request_is_told_in_a_few_words():
     assert (
         present.brief(Resources(nodes=2, gpus=4, cpus=8, array_tasks=10)) == ": 10 array tasks, 2 nodes, 4 GPUs, 8 CPUs"
     )
+
+
+def test_an_estimate_far_beyond_what_jobs_waited_is_told_as_the_most_that_it_can_be():
+    lately = WaitMeasured(median=1, p95=4, jobs=30)
+    told = submission_advice.starts(ExpectedWait(from_slurm_seconds=52 * 86400, from_history_seconds=lately, jobs=30))
+    assert told == (
+        " Jobs like it waited 00:00:01 here lately, 95 % of them at most 00:00:04; by the time limits of the jobs that run"
+        " now it starts within 52-00:00:00."
+    )
+    near = submission_advice.starts(ExpectedWait(from_slurm_seconds=600, from_history_seconds=lately, jobs=30))
+    assert near == " Slurm expects it to start in 00:10:00."

@@ -60,6 +60,9 @@ async def test_tasks_that_were_cancelled_while_they_waited_are_counted(scene: Sc
     reply = await scene.wait(number)
     assert reply.tasks_by_state == {"FAILED": 1, "COMPLETED": 2, "CANCELLED": 17}
     assert "1 of 20 tasks FAILED" in reply.summary
+    scene.slurm.clock.move(30)
+    assert (await scene.wait(f"{number}_2")).job.state == "COMPLETED"
+    assert (await scene.wait(f"{number}_9")).job.state == "CANCELLED"
 
 
 async def test_tasks_that_were_cancelled_one_by_one_leave_no_record_and_are_told_by_the_request(scene: Scene):

@@ -125,6 +125,14 @@ def test_a_range_that_slurm_has_cut_short_may_hold_the_task():
 # --- why it ended as it did ---------------------------------------------------------------------------------------
 
 
+def test_a_task_with_a_record_of_its_own_is_not_one_of_a_range_that_was_cancelled():
+    rest, ran = job("9_[2-5%3]", "CANCELLED"), job("9_2", "COMPLETED", nodes="a1")
+    assert view("9_2", [ran], past=[rest]).job.state == "COMPLETED"
+    assert view("9_4", [ran], past=[rest]).job.state == "CANCELLED"
+    whole = view("9", [ran], past=[rest])
+    assert [str(task.job_id) for task in whole.tasks] == ["9_2", "9_[3-5]"]
+
+
 STOPPED = Step("0", "a", "CANCELLED", cancelled_by="0", tres_usage_in_tot={"mem": 900})
 SMALL = Resources(memory_bytes=1000)
 
