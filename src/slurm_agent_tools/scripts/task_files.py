@@ -134,7 +134,7 @@ def _listed(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
         rest += [f"{part}{name}" for part in ("pre", "post")] if kind not in {"dvc", "task"} else []
         for command in _commands(tasks[name]):
             rest += [command] if command in tasks else []
-            found += [(_line(text, name), _filled(command))] if command not in tasks else []
+            found += [(_line(text, name, command), _filled(command))] if command not in tasks else []
     _shell(program, found)
 
 
@@ -157,9 +157,12 @@ def _commands(value: object, depth: int = 0) -> Iterator[str]:
             yield f"python -m {value['script'].partition(':')[0]}"
 
 
-def _line(text: str, name: str) -> int:
+def _line(text: str, name: str, command: str) -> int:
+    """Where a command stands: behind the name of its task, or at that name."""
     found = re.search(rf"(?m)^[^\n\w]*(?:[\w.]+\.)?{re.escape(name)}\b.*[:=\]]", text)
-    return text.count("\n", 0, found.start()) + 1 if found is not None else 1
+    start = found.start() if found is not None else 0
+    place = text.find(command.split("\n", maxsplit=1)[0][:40], start)
+    return text.count("\n", 0, max(place, start)) + 1
 
 
 def _scripts(text: str) -> Mapping[str, Any]:

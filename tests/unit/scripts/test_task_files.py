@@ -194,6 +194,8 @@ async def test_what_a_task_does_is_found(expected: set[str], text: str, texts: d
         ("npm run train", "package.json", PACKAGE, 4),
         ("just send", "justfile", JUST, 11),
         ("pixi run send", "pixi.toml", PIXI, 5),
+        ("dvc repro", "dvc.yaml", DVC, 7),
+        ("task send", "Taskfile.yml", TASKFILE, 7),
         ("inv send", "tasks.py", INVOKE, 9),
         ("snakemake", "Snakefile", SNAKEFILE.replace("./fit -t", "sbatch -t"), 11),
         ("nextflow run main.nf", "main.nf", NEXTFLOW.replace("./fit $args", "sbatch $args"), 13),

@@ -96,6 +96,7 @@ def _refused(refused: list[Directive], by_person: Sequence[str]) -> Judgement:
     asked = ", ".join(f"--{name}" for name in names)
     remedy = f"{replace(refused)}\n{remedies.note(f'{told}.')}"
     if set(names) <= set(by_person):
+        remedy = f"{replace(refused)}\n{remedies.note(f'{told}; a person may also agree to it as it is.')}"
         message = f"This policy wants a person's word for {asked}. {_WHY}"
         return Judgement("approve", message, ", ".join(names), "options_by_person", remedy, proof(refused))
     message = f"This policy does not let an agent use {asked}. {_WHY}"
