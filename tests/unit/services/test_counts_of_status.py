@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
 
-from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.services import completion_report, queue_history
+from slurm_agent_tools.errors import InputError, SlurmRefused
+from slurm_agent_tools.services import completion_report, failures, jobs, queue_history
 from slurm_agent_tools.units import JobId
 
 SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
@@ -220,3 +220,25 @@ async def test_a_report_tells_the_wait_that_slurm_expected_at_the_submission(sce
     scene.context.store.update(run, estimated_start=start)
     report = (await completion_report.of_job(scene.context, number)).report
     assert report.queue.estimated_wait_seconds == seconds
+
+
+# --- small numbers --------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancelled_job_is_looked_at_for_ten_seconds(scene: Scene):
+    scene.slurm.next_job(after=None)
+    number = await sent(scene)
+    scene.slurm.fail("scancel", "", code=0)
+    before, began = scene.slurm.counts["squeue"], scene.slurm.clock.now()
+    with pytest.raises(SlurmRefused, match="still RUNNING"):
+        await jobs.cancel(scene.context, JobId(int(number)))
+    assert scene.slurm.counts["squeue"] - before == 20
+    assert (scene.slurm.clock.now() - began).total_seconds() >= 10
+
+
+async def test_a_file_that_is_there_is_only_added_to_where_that_is_said(scene: Scene):
+    scene.write("results/a.json", "{}")
+    plan, decision = await failures.judged(scene.context, "results/a.json", 10)
+    assert (plan.path_exists, plan.adds, decision.verdict) == (True, False, "deny")
+    plan, decision = await failures.judged(scene.context, "results/a.json", 10, adds=True)
+    assert (plan.adds, plan.size, decision.verdict) == (True, 10, "allow")

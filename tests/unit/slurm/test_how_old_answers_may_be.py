@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -168,3 +169,11 @@ async def test_what_was_waited_lately_is_kept_for_ten_minutes(asking: Asking, pa
     assert asking.client.calls["sacct"] == before
     await asking.client.past()
     assert (asking.client.calls["sacct"] > before) == bool(asked)
+
+
+@pytest.mark.parametrize("question", ["recent", "recent_all", "ran"])
+async def test_the_accounting_is_asked_from_a_little_before_the_time_on(asking: Asking, question: str):
+    await getattr(asking.client, question)(asking.clock.now() - timedelta(minutes=60))
+    (since,) = [word for argv in asking.slurm.asked for word in argv if re.search(r"now-\d+minutes", word)]
+    minutes = int(re.search(r"now-(\d+)minutes", since)[1])
+    assert 60 <= minutes <= 75
