@@ -232,7 +232,7 @@ _BEGINS = re.compile(
     r"(?=.*\b\d\d:\d\d:\d\d\b)(?!.*\b(?:INFO|DEBUG|WARN|WARNING|ERROR)\b).*(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b|(?i:\b(?:start|begin|launch|job)))"
 )
 
-_ENDED = re.compile(
+_RUN_ENDED = re.compile(
     r"(?:srun|slurmstepd)\S{0,80}: error: |\S*/slurm_script: line \d+: |Execution halted"
     r"|[A-Za-z_][\w.]*(?:Error|Exception)\b"
 )
@@ -280,7 +280,7 @@ def _again(text: LogText) -> int:
     lines = [line.text for line in text.lines]
     if not lines or split_rank(lines[0])[0] or _NO_HEAD.match(lines[0]):
         return 0
-    ended = [index for index, line in enumerate(lines) if _ENDED.match(line)]
+    ended = [index for index, line in enumerate(lines) if _RUN_ENDED.match(line)]
     if not ended:
         return 0
     head = _alike(lines[0])

@@ -24,7 +24,11 @@ from slurm_agent_tools.diagnosis.signatures import Signature, signatures
 LENGTH = 2000  # what a line of a log is cut to
 LOG = 256 * 1024  # bytes
 KINDS = ("certain", "causes", "patterns", "weak", "last", "unless")
-ANCHORED = {"_EXCEPTION", "_FRAME", "_RAISED", "_LOOKING"}  # these are only asked at a line's beginning
+# These are only asked at a line's beginning.
+ANCHORED = {
+    "_EXCEPTION", "_FRAME", "_FRAME_ALONE", "_RAISED", "_LOOKING", "_SMALL", "_OUTER", "_OF_SLURM", "_BEGINS", "_RUN_ENDED",
+    "_NO_HEAD",
+}  # fmt: skip
 CLASSES = {"CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "w", "CATEGORY_NOT_WORD": " "}
 MODULES = (
     excerpt,
