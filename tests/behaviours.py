@@ -4,6 +4,7 @@ from __future__ import annotations
 
 BEHAVIOURS = {
     "truth-of-fates": "Every tool tells the truth about jobs of every fate, over MCP and over the CLI.",
+    "missing-sources-are-named": "With slurmdbd or slurmctld away each tool answers from what is there and names what is not.",
     "unknown-is-said-by-slurm": "A job is called unknown only when Slurm says so; a silent Slurm is an error.",
     "wait-is-bounded": "wait_for_job answers within the asked time plus 2 s, with progress, and can be called again.",
     "stuck-jobs-say-who-acts": "Of a job that no waiting starts wait_for_job says who has to act, and asks for no further call.",

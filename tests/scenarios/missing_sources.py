@@ -12,6 +12,7 @@ from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import (
     AnalyzeLog,
     CancelJob,
+    CompareResults,
     GenerateScript,
     GetStatus,
     SaveResult,
@@ -135,6 +136,7 @@ class Missing:
             "`cancel_job`: it runs": ("cancel_job", CancelJob(job_id=jobs["runs.sh"], reason="not needed")),
             "`save_result`: it ended just now": (
                 "save_result", SaveResult(name="one", status="failed", job_id=jobs["ended.sh"])),
+            "`compare_results`": ("compare_results", CompareResults(baseline="one", target="one")),
             "`generate_script`": ("generate_script", GenerateScript(name="made", command="python train.py")),
             "`validate_config`": ("validate_config", ValidateConfig(config_path="new.sh")),
         }  # fmt: skip

@@ -92,6 +92,7 @@ def real() -> Iterator[dict[str, Answers]]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.proves("missing-sources-are-named")
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_tool_answers_as_over_the_fake_slurm(real: dict[str, Answers], source: str, tmp_path: Path):
     assert real[source] == anyio.run(answers, source, tmp_path)

@@ -200,6 +200,8 @@ def _lock(held: ExitStack, folder: Path) -> bool:
         code = error.sqlite_errorcode & 0xFF
         if code == sqlite3.SQLITE_BUSY:
             return False
+        if code == sqlite3.SQLITE_FULL:
+            raise StorageError(f"cannot use {folder}: the disk is full", hint=_FULL_DISK_HINT) from error
         hint = f"Remove {path}: nothing is kept in it." if code == sqlite3.SQLITE_NOTADB else _FULL_DISK_HINT
         raise StorageError(f"cannot lock {folder}: {error}", hint=hint) from error
     return True

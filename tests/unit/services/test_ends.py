@@ -91,6 +91,16 @@ async def test_a_new_process_tells_the_exit_code_that_the_ledger_has(scene: Scen
     assert (await later.analyse(job_id=number)).diagnosis.category == "unknown"
 
 
+async def test_a_new_process_tells_the_exit_codes_of_tasks_that_the_ledger_has(scene: Scene, tmp_path: Path):
+    scene.write("tasks.sh", f"{HEAD}[ $SLURM_ARRAY_TASK_ID != 2 ] || exit 254\n")
+    number = await sent(scene, script="tasks.sh", array="1-3", seconds=60)
+    await scene.wait(number)
+    scene.slurm.forget(int(number))
+    reply = await anew(scene, tmp_path).wait(number)
+    assert {task.job_id: task.exit_code for task in reply.tasks}[f"{number}_2"] == 254
+    assert reply.job.exit_code == 254
+
+
 async def test_a_code_that_may_have_been_cut_names_no_missing_command(scene: Scene):
     scene.write("fails.sh", f"{HEAD}exit 255\n")
     number = await sent(scene, script="fails.sh", seconds=30)

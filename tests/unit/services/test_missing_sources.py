@@ -44,6 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answers]:
     return {source: anyio.run(answers, source, tmp_path_factory.mktemp(source)) for source in SOURCES}
 
 
+@pytest.mark.proves("missing-sources-are-named")
 def test_the_committed_page_is_what_the_tools_answer(table: dict[str, Answers]):
     made = page(table)
     if os.environ.get("UPDATE_REFERENCE") == "1":
