@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -290,3 +291,27 @@ async def test_the_newest_failures_are_told_with_their_file_and_how_many_there_a
         "missing-module",
         "FAILED",
     )
+
+
+async def test_a_job_that_ended_well_failed_in_nothing(scene: Scene):
+    scene.slurm.next_job(after=10, output="done\n")
+    number = await sent(scene, seconds=60)
+    assert (await scene.analyse(job_id=number)).summary == f"Job {number} (COMPLETED): nothing failed."
+    broken = await failed(scene, args=["other"])
+    summary = (await scene.analyse(job_id=broken)).summary
+    assert re.fullmatch(
+        rf"Job {broken} \(FAILED\): missing-module \(confidence 0\.\d\d\), see logs/x\.out line \d+\.", summary
+    )
+
+
+async def test_of_many_parts_that_failed_the_first_eight_are_read(scene: Scene):
+    parts = []
+    for number in range(10):
+        scene.write(f"p{number}.out", "x\n")
+        path = str(scene.project / f"p{number}.out")
+        parts.append(
+            Job(parse_job_id(f"5_{number}"), "n", "FAILED", ("sacct",), ended=at(number), stdout=path, stderr=path)
+        )
+    whole = replace(parts[0], job_id=parse_job_id("5"), ended=at(99), stdout=None, stderr=None)
+    logs = await log_analysis.read_logs(scene.context, JobView(whole, tuple(parts)))
+    assert [log.file.path for log in logs] == [f"p{number}.out" for number in range(8)]
