@@ -179,3 +179,16 @@ async def test_the_tasks_of_an_array_tell_only_what_is_their_own(cleared):
         assert {"job_id", "name", "state", "reason", "exit_code", "signal", "started", "ended"} <= set(task)
         assert {"user", "partition", "submitted"}.isdisjoint(task)
     assert len(json.dumps(reply)) < 8000
+
+
+@pytest.mark.proves("wait-is-bounded")
+async def test_a_wait_for_any_of_several_jobs_ends_with_the_first(place, sleeper):
+    words = ("-pcpu", "--time=5", "-J", "short", "-o", "/dev/null")
+    short = place.slurm("sbatch", "--parsable", *words, stdin=b"#!/bin/sh\nsleep 4\n")
+    async with place.client() as client:
+        reply = await call(client, "wait_for_job", job_ids=[sleeper, short], timeout_seconds=60)
+        assert (reply["status"], reply["job"]["job_id"], reply["job"]["state"]) == ("finished", short, "COMPLETED")
+        assert {job["job_id"]: job["state"] for job in reply["jobs"]}[sleeper] in {"RUNNING", "PENDING"}
+        both = await call(client, "wait_for_job", job_ids=[sleeper, short], until="all", timeout_seconds=3)
+        assert both["status"] in {"running", "pending"}
+        assert 45 <= both["suggested_timeout_seconds"] <= 300

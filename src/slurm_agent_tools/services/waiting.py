@@ -23,6 +23,7 @@ from slurm_agent_tools.services import alert_wait, completion_report, job_alerts
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.drift import DriftWatch
 from slurm_agent_tools.services.job_alerts import ObservedJob
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
@@ -41,7 +42,7 @@ async def wait_for_job(
     """
     ids = _asked(ask)
     views = await _ended_or_late(context, ids, ask, progress)
-    seen = [await _look(context, views[job_id]) for job_id in ids]
+    seen = await _look_at_all(context, [views[job_id] for job_id in ids])
     decides = _decides(seen, ask.until)
     view = decides.view
     managed = await jobs.managed(context)
@@ -114,6 +115,22 @@ async def _ended_or_late(
         raise failed[0]
     views |= {job_id: await jobs.remembered(context, job_id, error) for job_id, error in unheard.items()}
     return {job_id: views.get(job_id) or await context.watcher.wait(job_id, 0) for job_id in ids}
+
+
+_AT_ONCE = 8
+
+
+async def _look_at_all(context: ClusterContext, views: Sequence[JobView]) -> list[_Seen]:
+    """What there is to see of each, a few at once."""
+    room = anyio.Semaphore(_AT_ONCE)
+
+    async def look(view: JobView) -> _Seen:
+        async with room:
+            return await _look(context, view)
+
+    questions = [ConcurrentQuestion(partial(look, view)) for view in views]
+    await ask_all(*questions)
+    return [question.value() for question in questions]
 
 
 async def _look(context: ClusterContext, view: JobView) -> _Seen:

@@ -148,3 +148,14 @@ async def test_of_several_the_shortest_or_the_longest_wait_is_suggested(scene: S
 async def test_nothing_is_suggested_where_nothing_goes_on(scene: Scene):
     (job_id,) = await begun(scene, 10)
     assert (await wait(scene, job_id=job_id, timeout_seconds=600)).suggested_timeout_seconds is None
+
+
+async def test_very_many_jobs_are_looked_at_without_asking_for_each(scene: Scene):
+    scene.limits(max_concurrent_jobs=40)
+    ids = await begun(scene, *[60 + number for number in range(20)])
+    scene.slurm.asked.clear()
+
+    reply = await wait(scene, job_ids=ids, until="all", timeout_seconds=600)
+
+    assert [job.state for job in reply.jobs] == ["COMPLETED"] * 20
+    assert len([argv for argv in scene.slurm.asked if argv[0] == "squeue"]) < 20
