@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from statistics import median
+from typing import Literal
 
 from slurm_agent_tools.insights.sizing import ENOUGH, percentile
-from slurm_agent_tools.models.job import PastWait
+from slurm_agent_tools.models.job import Job, PastWait
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _GPUS, _OTHERS = 2, 4
@@ -120,3 +123,39 @@ def _said(what: str, seconds: int | None, words: str) -> str:
     if seconds is None:
         return f"{what.removesuffix(' up to')} not known ({words})"
     return f"{what} {format_duration(seconds)} ({words})"
+
+
+# --- How long the next wait for jobs that go on should be -------------------------------------------------------------
+
+_LEAST_WAIT, _MOST_WAIT = 45, 1800
+"""Seconds: as long as a wait takes by default, and half an hour."""
+
+_RUNS = 5
+
+
+def usual_seconds(took: Iterable[int | None]) -> float | None:
+    """How long completed runs of a script took, newest first; of the last few the one in the middle."""
+    known = [seconds for seconds in took if seconds is not None][:_RUNS]
+    return median(known) if known else None
+
+
+def seconds_left(
+    now: datetime, job: Job, running: RunningShown | None, start: datetime | None, usual: float | None
+) -> float:
+    """Until a job is expected to end, by its own progress, its `usual` time, else its limit; or to start."""
+    if running is None:
+        return _MOST_WAIT if start is None else (start - now).total_seconds() + _LEAST_WAIT
+    if running.estimated_from == "progress" and running.estimated_end is not None:
+        return (running.estimated_end - now).total_seconds()
+    if usual is not None and job.elapsed_seconds is not None and usual > job.elapsed_seconds:
+        return usual - job.elapsed_seconds
+    return _MOST_WAIT if running.time_left_seconds is None else running.time_left_seconds
+
+
+def suggested_wait(left: Sequence[float | None], until: Literal["any", "all"]) -> int | None:
+    """Until one of the jobs is expected to end, or all; None where there is none to wait for. None in `left`: ended."""
+    known = [seconds for seconds in left if seconds is not None]
+    if not known or (until == "any" and len(known) < len(left)):
+        return None
+    wait = min(known) if until == "any" else max(known)
+    return int(min(max(wait, _LEAST_WAIT), _MOST_WAIT))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median
 from typing import Literal
 
 import anyio
@@ -15,6 +14,7 @@ from slurm_agent_tools.diagnosis import job_parts, phrases
 from slurm_agent_tools.diagnosis.alert_types import named, span
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
 from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
+from slurm_agent_tools.insights import measured_waits
 from slurm_agent_tools.models.arguments import WaitForJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.report import WaitReply
@@ -48,11 +48,12 @@ async def wait_for_job(
     managed = await jobs.managed(context)
     drifted = await DriftWatch(context, caller, "wait_for_job").all_of_mine(view, managed)
     reply = _answer(context, decides, managed=view.job.job_id.base in managed)
-    reply = reply.model_copy(update=await _hurry(context, seen, ask.until))
     ended = jobs.status(view) == "finished"
     report = await completion_report.report(context, view, decides.run) if ended else None
     alerts = [alert for one in seen for alert in (*jobs.missing(one.view), *one.facts.alerts)]
-    reply = reply.model_copy(update={"alerts": [*alerts, *drifted], "report": report})
+    wait = await _suggested(context, seen, ask.until)
+    more = {"alerts": [*alerts, *drifted], "report": report, "suggested_timeout_seconds": wait}
+    reply = reply.model_copy(update=more)
     return reply if len(seen) == 1 else _together(reply, seen, managed)
 
 
@@ -162,48 +163,23 @@ def _together(reply: WaitReply, seen: Sequence[_Seen], managed: frozenset[int]) 
 
 _AGAIN = " Call wait_for_job again to go on waiting."
 
-_LEAST_WAIT, _MOST_WAIT = 45, 1800
-"""Seconds of a wait that is suggested: as long as it takes by default, and half an hour."""
 
-_RUNS = 5
-
-
-async def _hurry(context: ClusterContext, seen: Sequence[_Seen], until: Literal["any", "all"]) -> dict[str, int | None]:
-    """The timeout of the next call: until one of them is expected to end, or all; None where nothing goes on."""
-    left = [seconds for one in seen if (seconds := await _left(context, one)) is not None]
-    if not left or (until == "any" and len(left) < len(seen)):
-        return {"suggested_timeout_seconds": None}
-    wait = min(left) if until == "any" else max(left)
-    return {"suggested_timeout_seconds": int(min(max(wait, _LEAST_WAIT), _MOST_WAIT))}
-
-
-async def _left(context: ClusterContext, one: _Seen) -> float | None:
-    """Seconds until it is expected to end, or to start where that comes first; None for one that does not go on."""
-    job, running, now = one.view.job, one.facts.running, context.clock.now()
-    if jobs.status(one.view) == "finished" or _stuck(one.view, one.run):
-        return None
-    if running is None:
-        start = one.facts.estimated_start
-        return _MOST_WAIT if start is None else (start - now).total_seconds() + _LEAST_WAIT
-    if running.estimated_from == "progress" and running.estimated_end is not None:
-        return (running.estimated_end - now).total_seconds()
-    usual = await _usual(context, one.run)
-    if usual is not None and job.elapsed_seconds is not None and usual > job.elapsed_seconds:
-        return usual - job.elapsed_seconds
-    return _MOST_WAIT if running.time_left_seconds is None else running.time_left_seconds
-
-
-async def _usual(context: ClusterContext, run: Submission | None) -> float | None:
-    """How long the last completed runs of the same script took, in the middle; None where there are none."""
-    if run is None:
-        return None
-    known = await context.db(context.store.accepted, context.owner)
-    took = [
-        past.run_seconds
-        for past in known
-        if past.run_seconds is not None and past.outcome == "COMPLETED" and past.script_path == run.script_path
-    ]
-    return median(took[:_RUNS]) if took else None
+async def _suggested(context: ClusterContext, seen: Sequence[_Seen], until: Literal["any", "all"]) -> int | None:
+    """The timeout of the next call; None where nothing goes on that it could wait for."""
+    known = await context.db(context.store.accepted, context.owner) if any(one.run for one in seen) else []
+    left: list[float | None] = []
+    for one in seen:
+        goes_on = jobs.status(one.view) != "finished" and not _stuck(one.view, one.run)
+        of_it = [past for past in known if one.run is not None and past.script_path == one.run.script_path]
+        usual = measured_waits.usual_seconds([past.run_seconds for past in of_it if past.outcome == "COMPLETED"])
+        facts, now = one.facts, context.clock.now()
+        seconds = (
+            measured_waits.seconds_left(now, one.view.job, facts.running, facts.estimated_start, usual)
+            if goes_on
+            else None
+        )
+        left.append(seconds)
+    return measured_waits.suggested_wait(left, until)
 
 
 def _answer(context: ClusterContext, decides: _Seen, *, managed: bool) -> WaitReply:
