@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
+from tests.unit.services.test_broken_submissions import Killed, kill_at
 
 from slurm_agent_tools.errors import InputError, SlurmRefused
 from slurm_agent_tools.services import completion_report, failures, jobs, queue_history
@@ -242,3 +243,13 @@ async def test_a_file_that_is_there_is_only_added_to_where_that_is_said(scene: S
     assert (plan.path_exists, plan.adds, decision.verdict) == (True, False, "deny")
     plan, decision = await failures.judged(scene.context, "results/a.json", 10, adds=True)
     assert (plan.adds, plan.size, decision.verdict) == (True, 10, "allow")
+
+
+async def test_a_job_left_held_is_told_with_the_time_at_which_it_is_cancelled(scene: Scene):
+    kill_at(scene, "scontrol release")
+    with pytest.raises(Killed):
+        await scene.submit(idempotency_key="k")
+    created = scene.context.store.by_key(scene.context.owner, "k").created
+    scene.slurm.clock.move(60)
+    (alert,) = [one for one in (await scene.status(refresh=True)).alerts if one.code == "submission-broke-off"]
+    assert f"after {created + timedelta(minutes=10):%H:%M:%S} UTC cancels it" in alert.message
