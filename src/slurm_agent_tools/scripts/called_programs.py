@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from slurm_agent_tools.scripts.job_work import is_work
-from slurm_agent_tools.scripts.program import DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.program import DEVICES, IdleCommand, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, unreadable
 from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind, name_of
 
@@ -14,6 +14,8 @@ from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind,
 _REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
 
 _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
+
+_SLEEPS = re.compile(r"\bsleep\(\s*(?:\d{5,}|[4-9]\d{3}|3[6-9]\d\d|\d+(?:\.\d+)?e\d+|float\(\W*inf|math\.inf)")
 
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
@@ -112,6 +114,8 @@ def python(call: Command) -> None:
                 call.program.opaque("it runs a computed text", call.line)
             else:
                 call.program.texts.append(InnerText("python", text, call.line))
+                if _SLEEPS.search(text):
+                    call.program.idles.append(IdleCommand("long", "`time.sleep` of an hour or more", call.line))
             return
         if word == "-m" and position + 1 < len(rest):
             module = rest[position + 1]

@@ -24,6 +24,8 @@ KEPT = [
     "until false; do sleep 1; done",
     "idle() { while true; do sleep 9; done; }\nidle",
     "bash -c 'sleep infinity'",
+    "python -c 'import time; time.sleep(86400)'",
+    "srun python3 -c 'from time import sleep; sleep(1e9)'",
     "jupyter lab --no-browser",
     "jupyter-notebook --ip=0.0.0.0",
     "python -m jupyterlab",
@@ -49,6 +51,8 @@ KEPT = [
 FREE = [
     "sleep 600",
     "sleep $WAIT",
+    "python -c 'import time; time.sleep(60)'",
+    "python -c 'import time; time.sleep(86400)' &\npython train.py",
     "(sleep 23h; touch stop) &\npython train.py",
     "sleep 8h &\npython train.py",
     "(while true; do nvidia-smi >> gpu.log; sleep 60; done) &\npython train.py",
