@@ -53,6 +53,8 @@ _MODULES = {
     "history": "slurm_agent_tools.cli.commands.history_command",
 }
 
+COMMANDS = tuple(_MODULES)
+
 _TOOLS = "slurm_agent_tools.cli.commands.tool_command"
 
 

@@ -17,7 +17,15 @@ from slurm_agent_tools.diagnosis.phrases import percent
 from slurm_agent_tools.diagnosis.program_progress import Progress, progress
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.insights import usage
-from slurm_agent_tools.insights.sizing import CPUS, MEBIBYTE, MEMORY, TIME_AFTER_ONE_RUN, TIME_FORETOLD, size
+from slurm_agent_tools.insights.sizing import (
+    CPUS,
+    LEAST_PER_GPU,
+    MEBIBYTE,
+    MEMORY,
+    TIME_AFTER_ONE_RUN,
+    TIME_FORETOLD,
+    size,
+)
 from slurm_agent_tools.insights.usage import at_once
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, Usage
@@ -138,13 +146,14 @@ def _memory(parts: Sequence[Job], used: Usage, *, needed: bool) -> RequestChange
     if not has:
         return None
     asks, why = has // nodes, "as much as before, whatever the number of CPUs"
-    enough = size(MEMORY, SizingFigure(used=used.memory_node_bytes), least=_LEAST_MEMORY).recommended
+    gpus = (usage.amount(part, usage.GPUS) or 0) // nodes
+    least = max(_LEAST_MEMORY, gpus * LEAST_PER_GPU)
+    enough = size(MEMORY, SizingFigure(used=used.memory_node_bytes), least=least).recommended
     if enough is not None and enough < asks and used.memory_node_bytes is not None:
         asks, why = enough, f"the peak on a node, {human_memory(used.memory_node_bytes)}, and 20 %"
     saved = has - asks * nodes
     if saved <= 0 and not needed:
         return None
-    gpus = (usage.amount(part, usage.GPUS) or 0) // nodes
     amount = format_memory(whole_memory(asks / max(1, gpus)))
     line = f"--mem-per-gpu={amount}" if gpus else f"--mem={amount}"
     saves = f"{human_memory(saved)} of {human_memory(has)}" if saved > 0 else None

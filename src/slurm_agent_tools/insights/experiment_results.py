@@ -20,7 +20,7 @@ _STAMP = "%Y-%m-%d_%H-%M-%S"
 
 _FILE = re.compile(r"(?P<stamp>\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(?P<name>.+)\.json", re.ASCII)
 
-_DEPTH, _NAME = 50, 100
+_DEPTH, _NAME, _NAMED = 50, 100, 5
 
 # --- building ------------------------------------------------------------------------------------------------
 
@@ -196,6 +196,30 @@ def compare_metrics(
     if metrics_only or baseline.config is None or target.config is None:
         return changes, None
     return changes, diff(baseline.config, target.config)
+
+
+def told(changes: Mapping[str, MetricChange], baseline: str, target: str) -> str:
+    """How much of two results could be compared, as a sentence."""
+    both = [name for name, change in changes.items() if change.baseline is not None and change.target is not None]
+    alone = ", ".join(sorted(changes.keys() - set(both))[:_NAMED])
+    single = f" In one of them only: {alone}." if alone else ""
+    if both:
+        count = "1 metric" if len(both) == 1 else f"{len(both)} metrics"
+        return f"{count} compared: {target} against {baseline}.{single}"
+    if not changes:
+        return f"Nothing to compare: neither {target} nor {baseline} has metrics."
+    return f"Nothing to compare: no metric is in both {target} and {baseline}.{single}"
+
+
+def from_log(found: Mapping[str, Mapping[str, float]], files: str) -> tuple[dict[str, object], str]:
+    """Metrics of a job's log for a result, and where they come from. `found`: by array task, or all under `""`."""
+    parts = {part: dict(figures) for part, figures in found.items() if figures}
+    if not parts:
+        return {}, f" No metrics were given, and the log ({files}) tells none."
+    note = f" No metrics were given: these are the last figures in the log ({files}), as analyze_log finds them."
+    if "" in parts:
+        return dict(parts[""]), note
+    return {f"task_{part}": parts[part] for part in sorted(parts, key=int)}, note
 
 
 def _change(before: object, after: object) -> MetricChange:

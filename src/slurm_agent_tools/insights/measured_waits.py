@@ -9,9 +9,9 @@ from statistics import median
 from typing import Literal
 
 from slurm_agent_tools.insights.sizing import ENOUGH, percentile
-from slurm_agent_tools.models.job import Job, PastWait
+from slurm_agent_tools.models.job import Job, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.models.shapes import RunningShown
+from slurm_agent_tools.models.shapes import QueueWaits, RunningShown, WaitMeasured
 from slurm_agent_tools.units import UNLIMITED, format_duration
 
 _GPUS, _OTHERS = 2, 4
@@ -159,3 +159,41 @@ def suggested_wait(left: Sequence[float | None], until: Literal["any", "all"]) -
         return None
     wait = min(known) if until == "any" else max(known)
     return int(min(max(wait, _LEAST_WAIT), _MOST_WAIT))
+
+
+# --- as they are shown ---------------------------------------------------------------------------------------------
+
+
+def shown(measured: MeasuredWaits) -> WaitMeasured | None:
+    """None where too few jobs were seen."""
+    if measured.median is None or measured.p95 is None:
+        return None
+    return WaitMeasured(median=measured.median, p95=measured.p95, jobs=measured.jobs)
+
+
+def period(hours: int) -> str:
+    """7 days, 24 hours."""
+    days = hours // 24
+    return f"{days} days" if days > 1 and not hours % 24 else f"{hours} hours"
+
+
+def of_queue(past: PastWaits, age: float | None = None) -> QueueWaits:
+    """What all jobs waited, whatever their size. `age`: seconds since the accounting was asked."""
+    every = measure_waits(past.waits)
+    found = {name: shown(one) for name, one in by_partition(past.waits).items()}
+    note = past.note or f"{_ran(every.jobs, own=past.own)} in the last {period(past.hours)}{_old(age)}"
+    return QueueWaits(
+        measured=shown(every), partitions={name: one for name, one in found.items() if one is not None}, note=note
+    )
+
+
+def _ran(jobs: int, *, own: bool) -> str:
+    """How many ran. Where there was none, nobody's can be told from anybody's."""
+    if jobs == 0:
+        return "the accounting shows no job that ran"
+    return f"{jobs} {'job' if jobs == 1 else 'jobs'}{' of your own' if own else ''} ran"
+
+
+def _old(age: float | None) -> str:
+    minutes = 0 if age is None else int(age // 60)
+    return f", asked {minutes} min ago (refresh asks again)" if minutes else ""

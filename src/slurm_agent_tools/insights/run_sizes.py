@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, MEMORY, TIME, per_share, percentile, size
+from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, LEAST_PER_GPU, MEMORY, TIME, per_share, percentile, size
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.request import Resources
@@ -74,10 +74,11 @@ def _figures(
 
     limit = requested.time_limit_seconds if (requested.time_limit_seconds or -1) > 0 else None
     memory, time, cpus = known(_peak, requested.memory_bytes), known(_elapsed, limit), known(_busy, requested.cpus)
+    least = min((requested.gpus or 0) * LEAST_PER_GPU, requested.memory_bytes or 0) if memory.used else 0
     short = [_had(record) or 0 for record in measured if _short_of_memory(record)]
     over = [max(0, _limit(record) or 0) for record in measured if record.state == "TIMEOUT"]
     return {
-        "memory": size(MEMORY, replace(memory, failed=max(short, default=None)), enough=enough),
+        "memory": size(MEMORY, replace(memory, failed=max(short, default=None)), enough=enough, least=least),
         "time": size(TIME, replace(time, failed=max(over, default=None)), enough=enough),
         "cpus": size(CPUS, cpus, enough=enough, least=max(1, requested.nodes or 1), limit=requested.cpus),
     }

@@ -21,6 +21,9 @@ PERCENTILE = 0.95
 
 MEBIBYTE, GIBIBYTE = 2**20, 2**30
 
+LEAST_PER_GPU = 2 * GIBIBYTE
+"""Host memory that a program needs to load its libraries and open one GPU: a short run may end before that."""
+
 _HOUR, _DAY = 3600, 24 * 3600
 
 _Steps = Sequence[tuple[float, int]]  # up to so many seconds, rounded up to so many

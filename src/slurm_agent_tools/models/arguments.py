@@ -106,6 +106,7 @@ class CompareResults(ToolArguments):
 
     baseline: str = Field(description="Result file or experiment name")
     target: str = Field(description="Result file or experiment name")
+    others: list[str] | None = Field(None, max_length=50, description="More targets")
     metrics_only: bool = False
 
 

@@ -71,13 +71,22 @@ class MetricChange(Shape):
     percent: float | None
 
 
+class ComparedRun(Shape):
+    """One of several results beside the baseline."""
+
+    target: ResultBrief
+    metrics: dict[str, MetricChange]
+    config_diff: dict[str, dict[str, object]] | None = None
+
+
 class CompareReply(Reply):
     """Answer of compare_results."""
 
-    written_by_others: ClassVar = ("baseline", "target", "metrics", "config_diff")
+    written_by_others: ClassVar = ("baseline", "target", "metrics", "config_diff", "others")
 
     status: Literal["ok"]
     baseline: ResultBrief
     target: ResultBrief
     metrics: dict[str, MetricChange]
     config_diff: dict[str, dict[str, object]] | None = None
+    others: list[ComparedRun] = Field(default_factory=list)

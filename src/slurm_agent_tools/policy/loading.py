@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
@@ -261,8 +262,22 @@ def _validate(name: str, data: Mapping[str, object], lines: Mapping[KeyPath, int
         where = name if line is None else f"{name}, line {line}"
         unknown = first["type"] == "extra_forbidden"
         problem = "is not a field of a policy" if unknown else first["msg"].removeprefix("Value error, ")
-        hint = f"Correct `{field_name}` in {where}."
+        alike = get_close_matches(str(place[-1]), _fields_at(place[:-1]), n=1) if unknown else []
+        hint = f"Did you mean `{alike[0]}`? " if alike else ""
+        hint += f"Correct `{field_name}` in {where}."
         raise ConfigError(field_name, first.get("input"), f"{problem} ({where})", hint=hint) from error
+
+
+def _fields_at(place: tuple[int | str, ...]) -> list[str]:
+    """The fields of the part of a policy that lies there; none where it is a mapping of free names."""
+    part: type[BaseModel] = Policy
+    for step in place:
+        field = part.model_fields.get(str(step))
+        kind = None if field is None else field.annotation
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return []
+        part = kind
+    return list(part.model_fields)
 
 
 def _digest(contents: Sequence[bytes]) -> str:

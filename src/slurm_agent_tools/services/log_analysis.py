@@ -76,6 +76,8 @@ _SHOWN = 20
 
 _PARTS = 8
 
+_FIGURES = 100  # array tasks whose logs are read for their figures
+
 _SAVE = 'Keep this as a failure record: save_result with status="failed" and job_id="{}".'
 
 _NO_LOG = " No output file could be read; files says why. Name one with path if it is elsewhere."
@@ -137,6 +139,17 @@ async def read_logs(
             if path not in found:
                 found[path] = await log_files.read(context, path, kind, whole=whole, tail=tail)
     return list(found.values())
+
+
+async def figures(context: ClusterContext, view: JobView) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """The last figures in the log of each array task by its number, else under an empty text; the files read."""
+    found, files = dict[str, dict[str, float]](), list[str]()
+    for part in [task for task in view.tasks if task.job_id.task is not None][:_FIGURES] or [view.job]:
+        of_part = [await log_files.read(context, path, kind) for path, kind in await log_paths.paths_of(context, part)]
+        texts = [log.text for log in of_part if log.text is not None]
+        files += [log.file.path for log in of_part if log.text is not None]
+        found["" if part.job_id.task is None else str(part.job_id.task)] = metrics(texts)
+    return found, files
 
 
 async def _nodes(context: ClusterContext, view: JobView) -> tuple[Node, ...]:

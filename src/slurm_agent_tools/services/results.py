@@ -12,10 +12,17 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
 from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.models.decision import Decision, decision_shown
-from slurm_agent_tools.models.result import CompareReply, Environment, ResultRecord, SaveReply, SlurmJobRecord
+from slurm_agent_tools.models.result import (
+    ComparedRun,
+    CompareReply,
+    Environment,
+    ResultRecord,
+    SaveReply,
+    SlurmJobRecord,
+)
 from slurm_agent_tools.models.shapes import ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
-from slurm_agent_tools.services import decisions, failures, jobs, present, project_paths
+from slurm_agent_tools.services import decisions, failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.transport.local import git_state
@@ -28,13 +35,14 @@ _LIMIT = 20 * 2**20
 async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) -> SaveReply:
     """Write one result, never over another. Raises InputError, StorageError, UnknownJob and SlurmUnreachable."""
     view = await jobs.look(context, jobs.parse(ask.job_id), fresh=True) if ask.job_id is not None else None
+    ask, note = await _with_metrics(context, ask, view)
     record = await _record(context, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()
     if ask.dry_run:
         plan, decision = await failures.judged(context, _path(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(context, decision)
-        summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{_told(record)}"
+        summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{note}{_told(record)}"
         return SaveReply(
             status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision_shown(decision)
         )
@@ -47,8 +55,18 @@ async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) 
         if decision.verdict != "allow":
             return _blocked(context, decision)
         if await context.files.write_new(plan.path or path, data, mode=0o600):
-            return await _saved(context, caller, ask, record, path, view, decision)
+            saved = await _saved(context, caller, ask, record, path, view, decision)
+            return saved.model_copy(update={"summary": f"{saved.summary}{note}"})
     raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")
+
+
+async def _with_metrics(context: ClusterContext, ask: SaveResult, view: JobView | None) -> tuple[SaveResult, str]:
+    """The same, with the figures that the job's log ends with where none were given; and a sentence on that."""
+    if view is None or ask.metrics is not None:
+        return ask, ""
+    found, files = await log_analysis.figures(context, view)
+    metrics, note = experiment_results.from_log(found, ", ".join(files[:3]) or "no output file could be read")
+    return ask.model_copy(update={"metrics": metrics}), note
 
 
 def _path(ask: SaveResult, now: datetime, attempt: int) -> str:
@@ -177,17 +195,17 @@ async def load(context: ClusterContext, field: str, wanted: str) -> tuple[str, R
 async def compare_results(context: ClusterContext, ask: CompareResults) -> CompareReply:
     """Metric changes and config differences. Raises InputError and StorageError."""
     base_path, base = await load(context, "baseline", ask.baseline)
-    target_path, target = await load(context, "target", ask.target)
-    changes, config_diff = experiment_results.compare_metrics(base, target, metrics_only=ask.metrics_only)
+    named = [("target", ask.target), *((f"others[{index}]", one) for index, one in enumerate(ask.others or ()))]
+    runs, told = [], []
+    for field, wanted in named:
+        path, target = await load(context, field, wanted)
+        changes, config_diff = experiment_results.compare_metrics(base, target, metrics_only=ask.metrics_only)
+        runs.append(ComparedRun(target=_brief(path, target), metrics=changes, config_diff=config_diff))
+        told.append(experiment_results.told(changes, base.experiment_name, target.experiment_name))
     return CompareReply(
-        status="ok",
-        summary=f"{len(changes)} metrics compared: {target.experiment_name} against {base.experiment_name}.",
-        as_of=context.clock.now(),
-        baseline=_brief(base_path, base),
-        target=_brief(target_path, target),
-        metrics=changes,
-        config_diff=config_diff,
-    )
+        status="ok", summary=" ".join(told), as_of=context.clock.now(), baseline=_brief(base_path, base),
+        **dict(runs[0]), others=runs[1:],
+    )  # fmt: skip
 
 
 async def brief(context: ClusterContext, limit: int = 10) -> list[ResultBrief]:

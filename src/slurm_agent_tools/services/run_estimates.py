@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slurm_agent_tools.insights import measured_waits
-from slurm_agent_tools.insights.measured_waits import MeasuredWaits
+from slurm_agent_tools.insights.measured_waits import MeasuredWaits, period, shown
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
@@ -16,7 +16,6 @@ from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, Siz
 from slurm_agent_tools.models.job import JobRecord, PastWaits
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.services import present
-from slurm_agent_tools.services.queue_history import period, shown
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 
 

@@ -126,11 +126,12 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
     waiting = queue.states()["PENDING"] > 0 and len(queue) <= _SHORT_QUEUE
     if not (named or waiting or context.slurm.lookback.kept):
         return capacity.RecentWaits()
-    from slurm_agent_tools.services import queue_history  # noqa: PLC0415 - not needed on an idle cluster
+    from slurm_agent_tools.insights import measured_waits  # noqa: PLC0415 - not needed on an idle cluster
+    from slurm_agent_tools.services import queue_history  # noqa: PLC0415 - as above
 
     past = await queue_history.recent_waits(context, ask=named or waiting or fresh, fresh=fresh)
     begins = await queue_history.maintenance(context) if named else None
-    return capacity.RecentWaits(queue_history.of_queue(past, context.slurm.lookback.age), begins, context.clock.now())
+    return capacity.RecentWaits(measured_waits.of_queue(past, context.slurm.lookback.age), begins, context.clock.now())
 
 
 async def _results(context: ClusterContext) -> list[ResultBrief]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +22,7 @@ from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import decisions, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
-from slurm_agent_tools.units import parse_array, parse_time_limit
+from slurm_agent_tools.units import format_duration, parse_array, parse_span, parse_time_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,9 @@ def _sbatch_options(arguments: SubmitJob) -> dict[str, str]:
         value: str | None = getattr(arguments, field)
         if value is not None:
             options[option] = project_paths.check_text(field, value, limit=200)
+    if re.search(r"\d\s*[A-Za-z]", options.get("time", "")):
+        with contextlib.suppress(ValueError):  # what is no duration is refused as no time limit
+            options["time"] = format_duration(parse_span(options["time"]))
     for field, option, parse in (("time_limit", "time", parse_time_limit), ("array", "array", parse_array)):
         try:
             parse(options[option]) if option in options else None

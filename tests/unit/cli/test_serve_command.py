@@ -36,6 +36,33 @@ def test_without_options_it_speaks_on_standard_input(served):
     assert [how for how, _ in served] == ["stdio"]
 
 
+def test_on_a_terminal_it_says_what_it_waits_for(served, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert main.main(["serve"]) == 0
+    told = capsys.readouterr()
+    assert "waits for an MCP client to speak on standard input" in told.err
+    assert told.out == ""
+
+
+def test_to_a_client_it_says_nothing_of_its_own(served, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    assert main.main(["serve"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("serv", "serve"), ("wait-for-jobs", "wait_for_job"), ("doctr", "doctor")]
+)
+def test_a_misspelt_command_is_told_what_was_meant(typed, meant, capsys):
+    assert main.main([typed]) == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_a_word_that_is_like_no_command_gets_no_guess(capsys):
+    assert main.main(["xyzzy"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
+
+
 def test_the_options_come_before_the_settings(served, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_HTTP__LISTEN", "127.0.0.1:1")
     words = ["--listen", "127.0.0.1:8642", "--public-host", "a.example", "--public-host", "b.example"]

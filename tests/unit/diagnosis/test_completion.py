@@ -270,6 +270,13 @@ def test_memory_of_a_job_with_gpus_is_asked_for_by_gpu():
     assert directives(told(job(step(cpu=390.0, mem=20 * GIB), allocated=given)))[0] == "#SBATCH --mem-per-gpu=12G"
 
 
+def test_no_gpu_is_left_without_the_memory_that_opening_it_takes():
+    given = {"cpu": 4, "mem": 64 * GIB, "node": 1, "gres/gpu": 2}
+    assert directives(told(job(step(cpu=390.0, mem=30 * MIB), allocated=given)))[0] == "#SBATCH --mem-per-gpu=2G"
+    little = given | {"mem": 2 * GIB}
+    assert "mem-per-gpu" not in str(directives(told(job(step(cpu=390.0, mem=30 * MIB), allocated=little))))
+
+
 def test_a_small_job_keeps_room_for_its_interpreter():
     assert directives(told(job(step(cpu=390.0, mem=3 * MIB))))[0] == "#SBATCH --mem=128M"
 

@@ -205,3 +205,17 @@ def test_a_sites_file_that_cannot_be_looked_at_is_an_error(home: Path, monkeypat
     assert (caught.value.field, caught.value.value) == ("policy", str(policy_files.SITE))
     assert "cannot be read: Permission denied" in caught.value.message
     assert "administrator" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("limits: {max_concurent_jobs: 2}", "Did you mean `max_concurrent_jobs`?"),
+        ("limitz: {max_concurrent_jobs: 2}", "Did you mean `limits`?"),
+        ("zebra: 1", "Correct `zebra`"),
+    ],
+)
+def test_a_misspelt_field_is_told_what_was_meant(text: str, hint: str):
+    with pytest.raises(ConfigError) as caught:
+        load(shipped(), base=Base("site", "/etc/p.yaml", text.encode()))
+    assert caught.value.hint.startswith(hint)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from tests.unit.services.scenes import HEAD, Scene, failed, sent
 
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.slurm.fake.endings import Ending
 
 # --- whether to submit now ----------------------------------------------------------------------------------------------
@@ -173,3 +178,93 @@ async def test_at_the_cap_a_job_may_follow_another_as_the_refusal_says(scene: Sc
     assert follows.status == "submitted", follows.summary
     assert f"afterany:{first_to_end}" not in refused.reason, "its slot is taken over already"
     assert f'With dependency="afterany:{next_to_end}"' in refused.reason
+
+
+# --- results ------------------------------------------------------------------------------------------------------------
+
+
+async def save(scene: Scene, name: str, **more: object) -> Any:
+    return await scene.box.call("save_result", SaveResult(name=name, status="success", **more))
+
+
+async def test_a_result_of_a_job_without_metrics_takes_those_of_its_log_and_says_so(scene: Scene):
+    scene.slurm.next_job(after=10, output="loss: 0.9\nloss: 0.25\naccuracy=0.81\n")
+    number = await sent(scene, seconds=60)
+
+    reply = await save(scene, "run", job_id=number)
+
+    assert reply.result.metrics == {"loss": 0.25, "accuracy": 0.81}
+    assert "No metrics were given: these are the last figures in the log (logs/x.out)" in reply.summary
+
+
+async def test_metrics_that_are_given_are_kept_as_they_are(scene: Scene):
+    scene.slurm.next_job(after=10, output="loss: 0.9\n")
+    number = await sent(scene, seconds=60)
+
+    reply = await save(scene, "run", job_id=number, metrics={"loss": 0.1})
+
+    assert (reply.result.metrics, "in the log" in reply.summary) == ({"loss": 0.1}, False)
+
+
+async def test_a_result_of_a_job_whose_log_tells_no_figure_says_that(scene: Scene):
+    number = await sent(scene, seconds=120)
+
+    reply = await save(scene, "run", job_id=number)
+
+    assert reply.result.metrics == {}
+    assert "No metrics were given, and the log" in reply.summary
+
+
+async def test_a_result_of_an_array_holds_the_metrics_of_each_task(scene: Scene):
+    scene.write("array.sh", HEAD.replace("x.out", "%a.out") + "sleep 60\n")
+    tasks = {index: Ending(after=5, output=f"loss: 0.{index}\n") for index in (1, 2)}
+    scene.slurm.next_job(tasks=tasks)
+    number = await sent(scene, script="array.sh", array="1-2", seconds=60)
+
+    reply = await save(scene, "sweep", job_id=number)
+
+    assert reply.result.metrics == {"task_1": {"loss": 0.1}, "task_2": {"loss": 0.2}}
+
+
+async def test_results_without_a_common_metric_are_not_said_to_be_compared(scene: Scene):
+    await save(scene, "bare")
+    await save(scene, "other", metrics={"loss": 1})
+
+    one = await scene.box.call("compare_results", CompareResults(baseline="bare", target="other"))
+    none = await scene.box.call("compare_results", CompareResults(baseline="bare", target="bare"))
+
+    assert one.summary.startswith("Nothing to compare: no metric is in both other and bare.")
+    assert none.summary == "Nothing to compare: neither bare nor bare has metrics."
+
+
+async def test_several_results_are_compared_with_one_baseline_in_one_answer(scene: Scene):
+    for name, loss in (("a", 1.0), ("b", 0.5), ("c", 2.0)):
+        await save(scene, name, metrics={"loss": loss})
+
+    reply = await scene.box.call("compare_results", CompareResults(baseline="a", target="b", others=["c"]))
+
+    assert (reply.target.experiment_name, reply.metrics["loss"].change) == ("b", -0.5)
+    assert [(run.target.experiment_name, run.metrics["loss"].change) for run in reply.others] == [("c", 1.0)]
+    assert reply.summary == "1 metric compared: b against a. 1 metric compared: c against a."
+
+
+# --- what was meant -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_misspelt_partition_is_replaced_by_the_one_that_it_is_like(scene: Scene):
+    scene.write("train.sh", HEAD.replace("=cpu", "=specail") + "sleep 60\n")
+
+    reply = await scene.submit()
+
+    assert "#SBATCH --partition=special" in reply.reason
+
+
+async def test_a_time_limit_may_be_written_as_people_write_it(scene: Scene):
+    reply = await scene.submit(time_limit="2h", dry_run=True)
+
+    assert reply.requested.time_limit_seconds == 2 * 3600
+
+
+async def test_what_is_no_time_limit_is_refused_by_its_field(scene: Scene):
+    with pytest.raises(InputError, match="time_limit"):
+        await scene.submit(time_limit="2 fortnights", dry_run=True)

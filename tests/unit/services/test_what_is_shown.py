@@ -10,12 +10,13 @@ from tests.unit.services.clusters import submitted
 from tests.unit.services.test_script_writing import DECISION, NOW, draft
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.insights import measured_waits
 from slurm_agent_tools.models.decision import ExpectedWait, Pin, RuleDecision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasured
-from slurm_agent_tools.services import job_outcome, jobs, present, queue_history, submission_advice
+from slurm_agent_tools.services import job_outcome, jobs, present, submission_advice
 from slurm_agent_tools.services.script_writing import fallback
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
@@ -207,17 +208,17 @@ def waits(*seconds: int, partition: str = "cpu", **facts: object) -> PastWaits:
     ("hours", "words"), [(24, "24 hours"), (48, "2 days"), (168, "7 days"), (50, "50 hours"), (6, "6 hours")]
 )
 def test_a_window_is_told_in_days_where_it_is_several_whole_ones(hours, words):
-    assert queue_history.period(hours) == words
+    assert measured_waits.period(hours) == words
 
 
 def test_the_queue_tells_what_was_measured_and_on_what_it_rests():
-    told = queue_history.of_queue(waits(*[10] * 18, 40, 80))
+    told = measured_waits.of_queue(waits(*[10] * 18, 40, 80))
     assert told.measured == WaitMeasured(median=10, p95=40, jobs=20)
     assert told.partitions == {"cpu": told.measured}
     assert told.note == "20 jobs ran in the last 24 hours"
-    own = queue_history.of_queue(waits(1, own=True))
+    own = measured_waits.of_queue(waits(1, own=True))
     assert (own.measured, own.partitions, own.note) == (None, {}, "1 job of your own ran in the last 24 hours")
-    assert queue_history.of_queue(PastWaits(note="not asked")).note == "not asked"
+    assert measured_waits.of_queue(PastWaits(note="not asked")).note == "not asked"
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ async def test_results_are_compared_by_their_names(scene: Scene):
 
     assert (reply.metrics["loss"].change, reply.metrics["loss"].percent) == (-0.25, -50.0)
     assert reply.config_diff == {"lr": {"baseline": 0.1, "target": 0.2}}
-    assert reply.summary == "1 metrics compared: after against before."
+    assert reply.summary == "1 metric compared: after against before."
     with pytest.raises(InputError, match="no such result"):
         await scene.box.call("compare_results", CompareResults(baseline="before", target="nothing"))
 

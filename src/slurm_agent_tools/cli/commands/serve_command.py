@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import anyio
 from pydantic import ValidationError
@@ -18,6 +19,12 @@ _OPTIONS = {
     "tls_cert": "--tls-cert",
     "tls_key": "--tls-key",
 }
+
+
+_WAITS = (
+    "slurm-agent-tools serve waits for an MCP client to speak on standard input. A client starts it by itself:"
+    " `slurm-agent-tools init` writes its configuration. Control-C ends it.\n"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("arguments", option, "is only for --http", hint=f"Write: serve --http {option} ...")
     settings = load()
     if not args.http:
+        if sys.stdin.isatty():
+            sys.stderr.write(_WAITS)
         anyio.run(serve, settings)
         return 0
     from slurm_agent_tools.server.http import app  # noqa: PLC0415 - its server is not loaded for standard input

@@ -7,6 +7,7 @@ import json
 import sys
 import types
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -17,7 +18,7 @@ from pydantic.fields import FieldInfo
 from slurm_agent_tools.api import brief, printing, serialize
 from slurm_agent_tools.api.catalogue import Tool
 from slurm_agent_tools.api.toolbox import Toolbox
-from slurm_agent_tools.cli.main import Parser
+from slurm_agent_tools.cli.main import COMMANDS, Parser
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
@@ -300,7 +301,9 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
     """Call the tool and print its answer; returns the exit code. Raises AgentToolsError."""
     tool = serialize.BY_NAME.get(name)
     if tool is None:
-        raise InputError("command", name, "is not a command", hint="slurm-agent-tools --help lists them.")
+        alike = get_close_matches(name, [*COMMANDS, *serialize.BY_NAME], n=1)
+        meant = f"Did you mean {alike[0]}? " if alike else ""
+        raise InputError("command", name, "is not a command", hint=f"{meant}slurm-agent-tools --help lists them.")
     if {"-h", "--help"} & {*parted(words)[0]}:
         printing.lines([usage(tool, f"slurm-agent-tools {name}")])
         return DONE

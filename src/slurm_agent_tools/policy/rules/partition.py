@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Resources
@@ -52,10 +53,18 @@ def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
 def _refused(plan: PlannedRequest, partitions: Mapping[str, Partition], what: str, name: str | None) -> Judgement:
     stated = request_of(plan).find("partition")
     up = [partition for partition in partitions.values() if partition.state == "UP"]
-    best = _best(up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds)
+    best = _meant(up, name) or _best(
+        up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds
+    )
     remedy = _PATIENCE if best is None else replace(stated, f"#SBATCH --partition={best}")
     remedy += f"\n{note(f'partitions that are up: {_listed(partitions)}.')}"
     return Judgement("deny", f"{what}. {_WHY}", name, _listed(partitions), remedy, proof(stated))
+
+
+def _meant(up: list[Partition], name: str | None) -> str | None:
+    """The partition that a misspelt name is like; None where none is."""
+    alike = get_close_matches((name or "").lower(), [partition.name for partition in up], n=1)
+    return alike[0] if alike else None
 
 
 def _best(up: list[Partition], *, gpus: bool, seconds: int | None) -> str | None:
