@@ -115,6 +115,8 @@ def _priority_pin(request: JobRequest, policy: Policy, priority: str | None) -> 
         return Pin(f"--nice={nice}", "priority low under this policy")
     if priority == "high":
         offered(priority, policy)
+        if request.qos in policy.priority.high.qos:
+            return None  # the script says the same
         return Pin(f"--qos={policy.priority.high.qos[0]}", "priority high under this policy")
     return None
 

@@ -173,6 +173,11 @@ def test_a_high_priority_is_the_first_qos_of_the_policy_and_an_error_without_one
     assert "priority.high.qos" in caught.value.hint
 
 
+def test_a_script_that_names_a_qos_of_high_priority_keeps_it_and_any_other_is_replaced():
+    assert asked("high", replace(PLAIN, qos="high"), qos=("urgent", "high")) == []
+    assert asked("high", replace(PLAIN, qos="normal"), qos=("urgent", "high")) == ["--qos=urgent"]
+
+
 def test_a_layer_makes_low_lower_and_lists_no_qos_of_its_own():
     layer = b"priority: {low: {nice: 300}, high: {qos: [urgent]}}"
     looser = b"priority: {low: {nice: 10}}"

@@ -268,3 +268,16 @@ async def test_a_time_limit_may_be_written_as_people_write_it(scene: Scene):
 async def test_what_is_no_time_limit_is_refused_by_its_field(scene: Scene):
     with pytest.raises(InputError, match="time_limit"):
         await scene.submit(time_limit="2 fortnights", dry_run=True)
+
+
+async def test_a_qos_of_the_name_high_is_offered_where_the_priority_high_is_and_else_not(scene: Scene):
+    scene.write("high.sh", HEAD.replace("--mem=1G", "--qos=high --mem=1G") + "sleep 60\n")
+
+    refused = await scene.submit(script="high.sh", dry_run=True)
+    offered = scene.context.policy.policy.priority
+    high = offered.high.model_copy(update={"qos": ("high",)})
+    scene.policy(priority=offered.model_copy(update={"high": high}))
+    allowed = await scene.submit(script="high.sh", dry_run=True)
+
+    assert "--qos=high asks for the priority high, which this policy does not offer." in refused.reason
+    assert allowed.status == "dry_run", allowed.summary

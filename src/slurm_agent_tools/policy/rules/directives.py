@@ -54,7 +54,7 @@ def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     request = request_of(plan)
     spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
-    spoken += _disallowed(request, policy)
+    spoken += [*_disallowed(request, policy), *_raised(request, policy)]
     if not spoken:
         return passed("Every option of the script is understood and allowed.", len(request.directives))
     if len(spoken) == 1:
@@ -74,6 +74,18 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
     return [_refused(refused, policy.options_by_person)] if refused else []
+
+
+def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
+    """A QOS of the name high says what priority high says: where the policy does not offer that, neither passes."""
+    stated = [made for made in request.find("qos") if made.source != "pinned" and (made.value or "").lower() == "high"]
+    if not stated or "qos" not in policy.allowed_options or stated[-1].value in policy.priority.high.qos:
+        return []
+    message = f"--qos={stated[-1].value} asks for the priority high, which this policy does not offer. {_WHY}"
+    hint = remedies.note("an administrator may list this QOS under priority.high.qos in the site's policy.")
+    return [
+        Judgement("deny", message, stated[-1].value, "priority.high.qos", f"{replace(stated)}\n{hint}", proof(stated))
+    ]
 
 
 def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judgement:
@@ -136,6 +148,9 @@ RULE = Rule(
         Example("whole nodes", asks("#SBATCH --exclusive", "python train.py"), "approve"),
         Example("an option that brings in another file", asks("#SBATCH --bbf=buffer.txt", "python train.py"), "deny"),
         Example("two components", _two(), "deny"),
+        Example(
+            "a high priority that is not offered", asks("#SBATCH --qos=high", "python train.py", qos="high"), "deny"
+        ),
         Example(
             "a misspelt option",
             asks("#SBATCH --memm=16G", "python train.py", problems=(Evidence(FILE, 2, "unknown option --memm"),)),
