@@ -220,7 +220,7 @@ async def test_results_are_compared_and_the_newest_are_told(scene: Scene):
     scene.slurm.clock.move(5)
     await save(scene, "two", metrics={"loss": 1.0})
     reply = await scene.box.call("compare_results", CompareResults(baseline="one", target="two"))
-    assert reply.summary == "1 metrics compared: two against one."
+    assert reply.summary == "1 metric compared: two against one."
     assert (reply.baseline.experiment_name, reply.target.experiment_name) == ("one", "two")
     assert (reply.metrics["loss"].baseline, reply.metrics["loss"].target) == (2.0, 1.0)
     told = await results.brief(scene.context)
