@@ -282,14 +282,19 @@ def _rules(of: ScriptLayout, one: ShellCommand, lines: Mapping[int, set[str]]) -
     found = set[str]()
     for line in (one.line, *(around.line for around in of.around(one))):
         found |= lines.get(line, set())
-    return found | {rule for number, rules in lines.items() if one.line <= number <= one.line + 40 for rule in rules}
+    everywhere = {"cuda-visible-devices"} & set().union(*lines.values())  # a setting counts for what follows it
+    return (
+        found
+        | everywhere
+        | {rule for number, rules in lines.items() if one.line <= number <= one.line + 40 for rule in rules}
+    )
 
 
 def _bare(words: Sequence[str], rules: set[str]) -> list[str]:
     text = " ".join(words)
     if "cuda-visible-devices" in rules:
         text = re.sub(rf"(?:(?:-x|-e|--env) |--env=|-e|export |,)?(?:{DEVICES.pattern})={VALUE}[;&\s]*", " ", text)
-        text = re.sub(r"[\"'=(){}]|(?<=\$)\s+", " ", text.removeprefix(SHARED))
+        text = re.sub(r"[\"'=(){}]|(?<=\$)\s+", " ", text.replace(SHARED, ""))
     if "device-index" in rules:
         text = re.sub(r"\b(cuda|hip|xpu|gpu):\d+", r"\1", text)
         text = re.sub(r"(device\(.cuda.), \d+", r"\1", text)
