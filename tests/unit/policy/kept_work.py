@@ -58,6 +58,11 @@ class Followed:
     text: str = ""
     first: str = ""
 
+    @property
+    def told(self) -> bool:
+        """Allowed, or told in words what to do, or sent to a person: never a literal edit that does not help."""
+        return self.rounds is not None or bool(self.words or self.person)
+
 
 async def judge(
     files: Mapping[str, str], script: str, loaded: LoadedPolicy, justification: str | None = None

@@ -1,19 +1,17 @@
-"""Whoever follows the advice about a script still has the script: on all that is in `policies/tests`, and by chance."""
+"""Whoever follows the advice about a script still has the script: on all that is in `policies/tests`."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from tests.unit.policy.kept_work import LOADED, Followed, broken, follow, judge, parses, spoken
+from tests.unit.policy.kept_work import LOADED, broken, follow, judge, parses, spoken
 from tests.unit.policy.script_maker import made
 
 from slurm_agent_tools.cli.commands import policy_cases
 
 FOLDER = Path(__file__).parents[3] / "policies" / "tests"
 SUITES = sorted(path for path in FOLDER.glob("*.yaml") if path.name != "requests.yaml")
-NUMBER = 2000 if os.environ.get("SOAK") else 150
 
 
 def listed() -> list[object]:
@@ -33,26 +31,12 @@ def text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "surrogateescape")
 
 
-def told(done: Followed) -> bool:
-    """Allowed, or told in words what to do, or sent to a person: never a literal edit that does not help."""
-    return done.rounds is not None or bool(done.words or done.person)
-
-
 @pytest.mark.parametrize("script", listed())
 async def test_advice_about_a_case_keeps_the_work(script: Path):
     done = await follow(text(script), beside(script), f"scripts/{script.name}")
 
     assert done.broken == [], done.text
-    assert told(done), done.left
-
-
-@pytest.mark.parametrize("part", range(10))
-async def test_advice_about_a_script_made_by_chance_keeps_the_work(part: int):
-    for seed in range(part, NUMBER, 10):
-        done = await follow(made(seed))
-
-        assert done.broken == [], (seed, done.first, done.text)
-        assert told(done), (seed, done.first, done.left)
+    assert done.told, done.left
 
 
 def test_scripts_made_by_chance_are_bash_and_are_refused_for_many_reasons():

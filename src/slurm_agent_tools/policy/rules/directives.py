@@ -15,6 +15,8 @@ from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rul
 
 _WHY = "An option that was not understood or not allowed can change what the job takes."
 
+_MOST_LINES, _LONG = 8, 4_000  # unreadable lines that are told at once, and signs of all options together
+
 _ELSEWHERE = frozenset({"requeue"})  # auto-retry speaks about it
 
 # What is wrong with options that scripts really use, and what to do instead. Any other one is refused by its name.
@@ -52,6 +54,8 @@ _ADVICE = {
 def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
     """All that is against the options at once, so that one correction is enough."""
     request = request_of(plan)
+    if request.problems:
+        request = _read_on(reading_of(plan), request)
     spoken = [_unreadable(reading_of(plan), request.problems)] if request.problems else []
     spoken += [_components(request.find("hetjob"), request.components)] if request.components > 1 else []
     spoken += [*_disallowed(request, policy), *_raised(request, policy)]
@@ -86,6 +90,32 @@ def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
     return [
         Judgement("deny", message, stated[-1].value, "priority.high.qos", f"{replace(stated)}\n{hint}", proof(stated))
     ]
+
+
+def _read_on(reading: ScriptReading, request: JobRequest) -> JobRequest:
+    """The request with what stands behind the first line that sbatch cannot read, where it would stop."""
+    from slurm_agent_tools.scripts.directive_lines import read_directives  # noqa: PLC0415 - for a refusal only
+    from slurm_agent_tools.scripts.effective_request import effective  # noqa: PLC0415
+
+    problems, directives = dict.fromkeys(request.problems), request.directives
+    if len(problems) > _MOST_LINES or _size(reading) > _LONG:
+        return request
+    for _ in range(_MOST_LINES):
+        wrong = {problem.line for problem in problems}
+        if wrong & {0, 1}:  # the file as a whole
+            break
+        lines = ["#" if number in wrong else line for number, line in enumerate(reading.text.split("\n"), 1)]
+        header = read_directives("\n".join(lines).encode("utf-8", "replace"), reading.path)
+        directives = (*(d for d in request.directives if d.source != "script"), *header.directives)
+        more = [one for one in (*header.problems, *effective(header.directives).problems) if one.line not in wrong]
+        if not more:
+            break
+        problems |= dict.fromkeys(more)
+    return replaced(request, problems=tuple(problems), directives=directives)
+
+
+def _size(reading: ScriptReading) -> int:
+    return sum(len(line) for line in reading.text.split("\n") if line.startswith("#S"))
 
 
 def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judgement:
