@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from mcp import Client
@@ -38,6 +39,7 @@ class Slurm:
 
     known: dict[int, Job] = field(default_factory=dict)
     away: Exception | None = None
+    accounting: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(absent=False, missing=None))
 
     def _or_away(self) -> None:
         if self.away is not None:

@@ -148,7 +148,7 @@ async def test_a_config_that_does_what_its_answer_says_is_valid(tmp_path: Path, 
         ('[slurm]\ngpus = 1\nmem = "64G"\n', "toml", "slurm.mem", 3, '  mem-per-gpu = "16G"'),
         ("slurm:\n  off: false\n  exclusive: true\n", "yaml", "slurm.exclusive", 3, "Delete slurm.exclusive (line 3)."),
         ("slurm:\n  memm: 4G\n", "yaml", "slurm.memm", 2, "  mem: 4G"),
-        ("slurm:\n  partition: gpuu\n", "yaml", "slurm.partition", 2, "  partition: cpu"),
+        ("slurm:\n  partition: gpuu\n", "yaml", "slurm.partition", 2, "  partition: gpu"),
     ],
 )
 async def test_a_remedy_is_written_as_the_file_is(

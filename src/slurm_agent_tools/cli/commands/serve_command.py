@@ -23,7 +23,7 @@ _OPTIONS = {
 
 _WAITS = (
     "slurm-agent-tools serve waits for an MCP client to speak on standard input. A client starts it by itself:"
-    " `slurm-agent-tools init` writes its configuration. Control-C ends it.\n"
+    " `slurm-agent-tools init` writes its configuration. Control-C ends it."
 )
 
 
@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     settings = load()
     if not args.http:
         if sys.stdin.isatty():
-            sys.stderr.write(_WAITS)
+            from slurm_agent_tools.api import printing  # noqa: PLC0415 - a client's server prints nothing
+
+            printing.note(_WAITS)
         anyio.run(serve, settings)
         return 0
     from slurm_agent_tools.server.http import app  # noqa: PLC0415 - its server is not loaded for standard input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,9 +28,25 @@ SUBMIT = arguments.SubmitJob(script="a.sh")
 pytestmark = pytest.mark.proves("http-ends-well")
 
 
+@dataclass
+class NoLedger:
+    """What is not written down."""
+
+    lost: bool = False
+    unwritten: None = None
+
+    def for_reading(self) -> NoLedger:
+        return self
+
+
+@dataclass
+class NoContext:
+    store: NoLedger = field(default_factory=NoLedger)
+
+
 class NoDesks:
     async def at(self, cluster: str | None) -> Any:
-        return None
+        return NoContext()
 
     async def close(self) -> None: ...
 
