@@ -20,7 +20,7 @@ from slurm_agent_tools.diagnosis.job_facts import (
     told_by_code,
 )
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
-from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, stderr_first
+from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, quiet, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
@@ -55,7 +55,8 @@ def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
         return f"{end}; Slurm does not say why, and no log was read."
     if error is not None:
         return f"{end}, for a reason of no kind that is known here.{last}"
-    return f"{end}; {'the log is empty' if _silent(texts) else 'neither Slurm nor the log says why'}."
+    unseen = "nothing in the log shows a failure" if part.state == "UNKNOWN" else "neither Slurm nor the log says why"
+    return f"{end}; {'the log is empty' if _silent(texts) else unseen}."
 
 
 def advice(part: Job | None, texts: Sequence[LogText]) -> list[str]:
@@ -77,9 +78,6 @@ def _end(part: Job) -> str:
     return f"exit code {part.code_text}" if part.exit_code else ""
 
 
-# --- Why a job ended as it did: Slurm's records and the log's lines, joined. Where they do not decide: unknown --------
-
-
 NONE, UNKNOWN = "none", "unknown"
 
 _SHOWN = 8
@@ -93,6 +91,8 @@ _STOPPED = " A step was cancelled (scancel, or Ctrl-C of srun) while the job wen
 _OWN = "Nothing is wrong with the script as far as Slurm knows."
 
 _QUOTES = "'\"`\u2018\u2019.,;"
+
+_QUIET = 0.3  # a log alone without a line that tells of an error: how the job ended is Slurm's to say
 
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
 
@@ -212,6 +212,8 @@ def _from_log(case: _Case, best: RootCause) -> Diagnosis:
         confidence = min(confidence, 0.35)
     rivals = {rival.signature.id: rival for rival in best.rivals}
     case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}." for rival in rivals.values()))
+    if case.part is None and hit.survived:
+        confidence = min(confidence, 0.5)
     begun = root_cause.first_rank(case.texts)
     if begun is not None:
         case = replace(case, more=f" {begun.text}{case.more}")
@@ -303,6 +305,8 @@ def _several(parts: Sequence[Job]) -> str:
 
 def _unknown(case: _Case) -> Diagnosis:
     bad, error = errors_and_last(case.texts)
+    if case.part is None and quiet(case.texts):
+        return _nothing_shown(case.texts)
     part, lines = case.part, [*case.proof, *bad]
     last = [line for text in case.texts for line in text.lines[-3:]]
     text = told(part, case.texts, error)
@@ -323,6 +327,19 @@ def _unknown(case: _Case) -> Diagnosis:
         explanation=text + case.more,
         evidence=_unique([*lines[: _SHOWN - len(last[:3])], *last]),
         suggestions=advice(part, case.texts),
+    )
+
+
+def _nothing_shown(texts: Sequence[LogText]) -> Diagnosis:
+    """A log alone, none of whose lines is an error."""
+    return Diagnosis(
+        category=NONE,
+        confidence=_QUIET,
+        escalation="none",
+        explanation="Nothing in the log shows a failure. Slurm's records were not asked, and a job that was"
+        " ended from outside may leave no line.",
+        evidence=_unique([line for text in texts for line in text.lines[-3:]]),
+        suggestions=["Give the job's number to learn from Slurm how it ended."],
     )
 
 

@@ -239,6 +239,7 @@ _RUN_ENDED = re.compile(
 
 _NO_HEAD = re.compile(
     r"Traceback|[\s\[]|[-=*#_+.]{3}|(?i:\W{0,3}(?:epoch|step|iter|batch|cycle)|error|warn|info|debug)|\d+%|.{0,3}$"
+    r"|\S{1,300}:\d+: \w*Warning\b"
 )
 
 _RUNS = 200  # of one log; what is repeated oftener is no head of a run

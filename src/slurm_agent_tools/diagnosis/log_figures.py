@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Collection, Sequence
 
-from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
-from slurm_agent_tools.diagnosis.harmless_lines import harmless
+from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap, split_rank
+from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing
 from slurm_agent_tools.diagnosis.signatures import matching
 from slurm_agent_tools.models.shapes import EvidenceLine
 
@@ -27,7 +27,8 @@ _ERROR = re.compile(
 _NO_ERROR = re.compile(
     r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:errors?|failures?|failed)\b"
     r"|\b(?:errors?|failures?|failed)\s{0,4}[=:]\s{0,4}(?:0\b|none\b|false\b|[\d.]+(?:e-?\d+)?%?\s*$)"
-    r"|\berror (?:rate|bars?|checking|handling|bound|margin)\b",
+    r"|\berror (?:rate|bars?|checking|handling|bound|margin)\b|\b(?:become|into|as) errors\b"
+    r"|\b(?:relative|absolute|squared|standard|rounding|residual|percentage) errors?\b",
     re.IGNORECASE,
 )
 
@@ -72,6 +73,15 @@ _SPLITS = frozenset(
         "final",
         "total",
     }
+)
+
+# Words of an end that are no error by themselves, and yet none of a run that went well.
+_BROKEN_OFF = re.compile(
+    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b"
+    r"|\b(?:cancell?ed|interrupted|preempted|aborting|abort|segfault|core dump|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
+    r"|\bsubmission failed\b"
+    r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
+    re.IGNORECASE,
 )
 
 # What launchers and shells say of a process that failed, without why.
@@ -132,6 +142,18 @@ def error_behind(text: LogText, positions: Collection[int]) -> bool:
 
 def _tells(body: str) -> bool:
     return _ERROR.search(body) is not None and not _NO_ERROR.search(body) and not harmless(body)
+
+
+def quiet(texts: Sequence[LogText]) -> bool:
+    """True where something was written and no line tells of an error, nor of an end that nobody wanted.
+
+    False for a log of which parts were left out: errors of no known kind may be there.
+    """
+    if any(is_gap(line) for text in texts for line in text.lines):
+        return False
+    lines = [split_rank(line.text)[1] for text in texts for line in text.lines]
+    broken_off = any(_BROKEN_OFF.search(line) and not passing(line) for line in lines)
+    return any(line.strip() for line in lines) and not broken_off and not errors(texts)
 
 
 def _error_lines(lines: Sequence[str]) -> set[int]:

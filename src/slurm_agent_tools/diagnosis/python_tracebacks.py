@@ -38,6 +38,13 @@ _IGNORED = re.compile(
     r"^(?:Exception ignored (?:in|on|while)|--- Logging error ---|Error in atexit)|^Error in sys\.excepthook"
 )
 
+# A library that tells of something that it could not load, and shows the traceback of it; programs go on behind it.
+_NOT_LOADED = re.compile(r"(?i)\b(?:could not|cannot|failed to|unable to) (?:load|import|initiali[sz]e|find)\b")
+
+_SAID = 12  # characters of a message that is recognized in another line
+
+_SOCKET = re.compile(r"\b_?sock(?:et)?\b|\.(?:getpeername|connect|recv\w*|send|sendall|shutdown)\(")
+
 _LOGGED = re.compile(r"^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b")
 
 _BEHIND = 4  # lines that a message may take
@@ -108,6 +115,12 @@ class Raised:
         return self.name == "FileNotFoundError" and inner == "_execute_child" and "/" not in self.message
 
     @property
+    def of_a_socket(self) -> bool:
+        """True where it was raised in the use of a connection, not of a file."""
+        inner = self.frames[-1].file if self.frames else ""
+        return inner.endswith(("/socket.py", "/ssl.py")) or _SOCKET.search(self.source) is not None
+
+    @property
     def effect(self) -> bool:
         """True for what a process dies of when another one died first."""
         return self.name in EFFECTS | LAUNCHERS or (
@@ -133,6 +146,7 @@ class _Open:
     indent: int
     caught: bool = False
     ignored: bool = False
+    announced: str = ""  # the line before it
     inner: bool = False  # the one that a worker process sent along: it replaces the one before it
     source: str = ""
     frames: list[Frame] = field(default_factory=list)
@@ -149,12 +163,14 @@ def tracebacks(text: LogText) -> tuple[tuple[Raised, ...], frozenset[int]]:
     handled: set[int] = set()
     quoted: set[int] = set()
     last: dict[str, int] = {}
+    noted: dict[str, int] = {}  # handled only where the log shows the next one: it may be cut off before that
     for prefix, item in _read(text, quoted):
         if isinstance(item, Raised):
+            handled.update({noted.pop(prefix)} if prefix in noted else ())
             last[prefix] = len(found)
             found.append(item)
         elif prefix in last:
-            handled.add(last[prefix])
+            noted[prefix] = last[prefix]
     whole = (_with_message(replace(raised, handled=index in handled), text) for index, raised in enumerate(found))
     return tuple(whole), frozenset(quoted)
 
@@ -212,6 +228,7 @@ def _opened(lead: str, before: str) -> _Open:
         caught=bool(_LOGGED.search(lead) or _LOGGED.search(before[:200])),
         ignored=bool(_IGNORED.search(before)),
         inner=lead.strip() == "Original",
+        announced=before,
     )
 
 
@@ -228,4 +245,7 @@ def _next(state: _Open, body: str, line: EvidenceLine, position: int) -> Raised 
         state.source = own.strip() if own.strip(" ~^") else state.source
         return None
     frames, message = tuple(state.frames), (end["message"] or "").strip()
-    return Raised(end["kind"], message, position, line, frames, caught=state.caught, source=state.source)
+    caught = state.caught or (
+        len(message) >= _SAID and message in state.announced and _NOT_LOADED.search(state.announced) is not None
+    )
+    return Raised(end["kind"], message, position, line, frames, caught=caught, source=state.source)

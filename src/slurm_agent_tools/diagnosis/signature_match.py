@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, split_rank
-from slurm_agent_tools.diagnosis.harmless_lines import grave, probing
+from slurm_agent_tools.diagnosis.harmless_lines import grave, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import among
 from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, tracebacks
 from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
@@ -58,6 +58,13 @@ class Hit:
     def level(self) -> int:
         """The place of its tier among all of them: the smaller the more it tells."""
         return level(self.tier)
+
+    @property
+    def survived(self) -> bool:
+        """True for what the shell and the set-up of an environment say: a script goes on behind it."""
+        if self.raised is not None or not self.signature.recoverable:
+            return False
+        return self.signature.id == "module-load" or of_the_shell(split_rank(self.line.text)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +145,11 @@ def _got_over(hit: Hit, raised: dict[int, Raised]) -> bool:
 
 
 def _raised(hit: Hit, item: Raised | None) -> Hit:
-    """With the exception that the line ends; a file that is missing is a command where it was to be started."""
+    """With the exception that the line ends, which tells a missing command from a file, and a connection from one."""
     if item is not None and item.no_program and hit.signature.id == "missing-file":
         return replace(hit, raised=item, signature=by_id()["command-not-found"], what=item.message.rpartition(": ")[2])
+    if item is not None and item.of_a_socket and hit.signature.id == "storage-fault" and hit.tier == "weak":
+        return replace(hit, raised=item, signature=by_id()["network"])
     return hit if item is None else replace(hit, raised=item)
 
 

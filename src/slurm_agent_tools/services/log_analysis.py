@@ -68,6 +68,8 @@ def ran_out_before(records: list[JobRecord], job: Job) -> str | None:
 # --- analyze_log: a job's real output files and Slurm's records, joined to a diagnosis. Writes no file ----------------
 
 
+_HINT = 0.5
+
 _RECENT = timedelta(days=7)
 
 _LATELY = timedelta(hours=1)  # after that a node's state tells little about why a job failed
@@ -200,7 +202,8 @@ def _reply(
 def _named(diagnosis: Diagnosis) -> str:
     """The category, how sure, and where it was seen: the explanation says the rest, once."""
     if diagnosis.category == NONE:
-        return "nothing failed"
+        sure = diagnosis.confidence > _HINT
+        return "nothing failed" if sure else f"nothing in the log shows a failure (confidence {diagnosis.confidence})"
     seen = next((line for line in diagnosis.evidence[:1] if line.line), None)
     where = "" if seen is None else f", see {seen.file} line {seen.line}"
     return f"{diagnosis.category} (confidence {diagnosis.confidence:.2f}){where}"

@@ -235,7 +235,7 @@ def test_a_time_limit_tells_also_what_the_log_shows():
 def test_a_log_alone_is_diagnosed_with_less_confidence():
     assert diagnose(None, (), [log("ModuleNotFoundError: No module named 'x'")]).confidence <= 0.7
     quiet = diagnose(None, (), [log("all is well")])
-    assert (quiet.category, quiet.escalation) == ("unknown", "none")
+    assert (quiet.category, quiet.confidence, quiet.escalation) == ("none", 0.3, "none")
 
 
 def test_a_log_that_repeats_its_error_is_judged_at_once_and_by_its_first_line():

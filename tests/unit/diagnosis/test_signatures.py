@@ -149,7 +149,7 @@ def test_warnings_are_harmless_and_exceptions_are_not():
 )
 def test_what_a_program_got_over_is_no_failure(text):
     assert passing(text)
-    assert diagnose(None, (), [log(text)]).category == "unknown"
+    assert diagnose(None, (), [log(text)]).category == "none"
 
 
 def test_the_last_of_several_attempts_is_not_got_over():
