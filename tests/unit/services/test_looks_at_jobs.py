@@ -293,6 +293,14 @@ async def test_the_newest_failures_are_told_with_their_file_and_how_many_there_a
     )
 
 
+async def test_a_log_alone_that_shows_no_failure_is_told_as_a_hint(scene: Scene):
+    scene.write("quiet.log", "reading input\nresults written\n")
+    reply = await scene.analyse(path="quiet.log")
+    assert reply.summary == "quiet.log: nothing in the log shows a failure (confidence 0.3)."
+    scene.write("loud.log", "reading input\nERROR: the mesh is bad\n")
+    assert (await scene.analyse(path="loud.log")).diagnosis.category == "unknown"
+
+
 async def test_a_job_that_ended_well_failed_in_nothing(scene: Scene):
     scene.slurm.next_job(after=10, output="done\n")
     number = await sent(scene, seconds=60)
