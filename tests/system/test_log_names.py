@@ -40,5 +40,5 @@ def test_slurm_s_record_of_the_output_leads_to_the_file_whatever_its_pattern(pla
         _, reply = place.cli("analyze_log", f"--job-id={job}")
         if reply["diagnosis"]["category"] != "gpu-out-of-memory":
             wrong[way] = reply["files"]
-        assert f'save_result with status="failed" and job_id="{job}"' in reply["summary"]
+        assert f'save_result with status="failed" and job_id="{job}"' in reply["diagnosis"]["suggestions"][-1]
     assert wrong == {}
