@@ -66,7 +66,7 @@ def test_a_plain_script_runs_with_pins_and_slurm_holds_its_bytes(fresh):
         ("direct-submission", ["#SBATCH -p cpu", "sbatch other.sh"], "submit_job"),
         ("partition", ["#SBATCH -p nowhere", "true"], "#SBATCH --partition=cpu"),
         ("concurrent-jobs", ["#SBATCH -p cpu --array=0-9", "true"], "#SBATCH --array=0-9%4"),
-        ("directives", ["#SBATCH -p cpu --oversubscribe", "true"], "--oversubscribe"),
+        ("directives", ["#SBATCH -p cpu --reboot", "true"], "--reboot"),
         ("time-limit", ["#SBATCH -p cpu --time=2-00:00:00", "true"], "#SBATCH --time=1-00:00:00"),
         ("interactive", ["#SBATCH -p cpu", "srun --pty bash"], "srun"),
     ],
