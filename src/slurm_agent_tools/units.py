@@ -225,6 +225,15 @@ class JobId:
         return JobId(self.base)
 
 
+NO_TASK = str(2**32 - 2)
+"""What Slurm writes for the number of a task where there is none: for an array as a whole, or a job that is no array."""
+
+
+def by_task(path: str | None) -> str | None:
+    """The path of an array's output, with `%a` where each task puts its own number."""
+    return path and path.replace(NO_TASK, "%a")
+
+
 _JOB_ID = re.compile(r"([1-9][0-9]{0,9})(?:_([0-9]{1,9})|\+([0-9]{1,4})|_\[([0-9,:%.-]+)\])?", re.ASCII)
 
 

@@ -19,7 +19,7 @@ from slurm_agent_tools.models.shapes import Alert, JobShown, Reply, ResourcesSho
 
 
 class LogPaths(Shape):
-    """Where the job writes; None where Slurm does not tell."""
+    """Where the job writes; None where Slurm does not tell. `%a` stands for the number of an array's task."""
 
     stdout: str | None
     stderr: str | None

@@ -16,7 +16,7 @@ from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.store.submissions import Decided, Submission
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, by_task
 
 
 def options(request: SubmissionRequest) -> list[str]:
@@ -162,7 +162,10 @@ async def _released(
     await log_decision(context, request, "submitted", token=submission.token, job_id=submission.job_id)
     known: dict[str, object] = {"phase": "released", "released": context.clock.now()}
     if granted is not None:
-        known |= {"granted": granted.resources, "stdout": granted.stdout, "stderr": granted.stderr}
+        paths = {"stdout": granted.stdout, "stderr": granted.stderr}
+        if request.resources.array_tasks is not None:
+            paths = {which: by_task(path) for which, path in paths.items()}
+        known |= {"granted": granted.resources, **paths}
     submission = await context.db(context.store.update, submission, **known)
     return answer(submission, Decided(request.verdict, request.advised))
 

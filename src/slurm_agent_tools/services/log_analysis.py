@@ -133,7 +133,10 @@ async def read_logs(
     context: ClusterContext, view: JobView, *, whole: bool = False, tail: int | None = None
 ) -> list[OutputFile]:
     """Output files of the parts that failed, or of the first part; each file once. See files.read."""
-    parts = [part for part in (*view.tasks, view.job) if not part.active and part.state != "COMPLETED"] or [view.job]
+    known = view.tasks or (view.job,)
+    parts = [part for part in known if not part.active and part.state != "COMPLETED"]
+    parts = [part for part in parts if part.job_id.tasks is None] or parts  # tasks that never ran wrote nothing
+    parts = parts or [next((part for part in known if part.active and part.state != "PENDING"), known[0])]
     parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
     found: dict[str, OutputFile] = {}
     for part in parts[:_PARTS]:

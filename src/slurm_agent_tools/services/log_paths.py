@@ -11,6 +11,8 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.slurm import log_patterns
+from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.units import by_task
 
 Kind = Literal["stdout", "stderr"]
 
@@ -21,8 +23,6 @@ _OUT: Kind = "stdout"
 _ERR: Kind = "stderr"
 
 _FOLDER = "logs/slurm"
-
-_NO_TASK = "4294967294"  # how Slurm spells an array's task while it has none
 
 _NOWHERE = ("/dev/null", "/dev/zero", "")
 
@@ -35,12 +35,20 @@ async def paths_of(context: ClusterContext, job: Job) -> Found:
     """A job's output files, absolute, whether they are there or not.
 
     Slurm's own record first; where it has none any more the ledger, which knows an array's files by their pattern only;
-    then names that end in the job's id under logs/slurm, in the project folder and in that of the job.
+    then names that end in the job's id under logs/slurm, in the project folder and in that of the job. An array as a
+    whole has no file: `%a` stays where the number of a task is put in.
     """
+    run = await context.db(context.store.by_job, context.owner, job.job_id.base)
+    asked = run.requested.array_tasks if run is not None else job.resources.array_tasks
+    many = job.job_id.task is None and (asked is not None or job.job_id.tasks is not None)
+    return [((by_task(path) if many else None) or path, kind) for path, kind in await _found(context, job, run)]
+
+
+async def _found(context: ClusterContext, job: Job, run: Submission | None) -> Found:
     told = await _told(context, job.stdout, job.stderr, job)
     if told:
         return told
-    remembered = await _remembered(context, job)
+    remembered = [] if run is None else await _told(context, run.stdout, run.stderr, job)
     if any([await _is_there(context, path) for path, _ in remembered]):
         return remembered
     return await _by_name(context, job) or remembered
@@ -51,15 +59,10 @@ async def _told(context: ClusterContext, stdout: str | None, stderr: str | None,
     found: dict[str, Kind] = {}
     for pattern, kind in ((stdout, _OUT), (stderr, _ERR)):
         if pattern and pattern not in _NOWHERE:
-            path = await _there(context, log_patterns.spellings(_of_task(pattern, job), job))
+            path = await _there(context, log_patterns.spellings(log_patterns.of_task(pattern, job), job))
             if posixpath.isabs(path):
                 found.setdefault(path, kind)
     return list(found.items())
-
-
-def _of_task(pattern: str, job: Job) -> str:
-    task = job.job_id.task
-    return pattern if task is None else pattern.replace(_NO_TASK, str(task))
 
 
 async def _there(context: ClusterContext, spelled: Sequence[str]) -> str:
@@ -75,11 +78,6 @@ async def _is_there(context: ClusterContext, path: str) -> bool:
         return posixpath.isabs(path) and await context.there.files.stat(path) is not None
     except StorageError:  # reading it will tell why
         return True
-
-
-async def _remembered(context: ClusterContext, job: Job) -> Found:
-    run = await context.db(context.store.by_job, context.owner, job.job_id.base)
-    return [] if run is None else await _told(context, run.stdout, run.stderr, job)
 
 
 async def _by_name(context: ClusterContext, job: Job) -> Found:

@@ -6,8 +6,7 @@ import posixpath
 import re
 
 from slurm_agent_tools.models.job import Job
-
-_NONE = 2**32 - 2  # what Slurm writes for the task of a job that is no array (measured on 22.05)
+from slurm_agent_tools.units import NO_TASK
 
 _WIDEST = 10  # a larger width counts as this one
 
@@ -36,6 +35,11 @@ def expand(pattern: str, job: Job) -> str:
     return _PATTERN.sub(value, pattern)
 
 
+def of_task(pattern: str, job: Job) -> str:
+    """The pattern with the number of the job's task, where Slurm had put in that there is none."""
+    return pattern if job.job_id.task is None else pattern.replace(NO_TASK, str(job.job_id.task))
+
+
 def spellings(pattern: str, job: Job) -> list[str]:
     """Where the file may be, the likeliest first; below the folder that the job started in where no folder is named.
 
@@ -50,12 +54,12 @@ def spellings(pattern: str, job: Job) -> list[str]:
 
 
 def _numbers(job: Job) -> dict[str, int]:
-    task = job.job_id.task
+    task = int(NO_TASK) if job.job_id.task is None else job.job_id.task  # measured on 22.05
     raw = job.raw_id or job.job_id.base
     return {
         "A": job.job_id.base,
-        "a": _NONE if task is None else task,
-        "b": (_NONE if task is None else task) % 10,
+        "a": task,
+        "b": task % 10,
         "j": raw,
         "J": raw,
         "n": 0,

@@ -76,6 +76,35 @@ async def test_tasks_that_were_cancelled_one_by_one_leave_no_record_and_are_told
     )
 
 
+async def test_the_output_of_an_array_is_named_by_its_pattern_and_that_of_a_task_by_its_number(scene: Scene):
+    body = "[ $SLURM_ARRAY_TASK_ID != 2 ] || exit 3\n"
+    scene.write("tasks.sh", HEAD.replace("x.out", "%A-%a.out") + body)
+    await scene.status()
+    sent_off = await scene.submit("tasks.sh", array="1-3")
+    number = sent_off.job_id
+
+    assert sent_off.log_paths.stdout.endswith(f"/logs/{number}-%a.out")
+    assert [file.path for file in (await scene.analyse(job_id=number)).files] == [f"logs/{number}-%a.out"]
+    scene.slurm.clock.move(60)
+    assert [file.path for file in (await scene.analyse(job_id=number)).files] == [f"logs/{number}-2.out"]
+    scene.slurm.forget(int(number))
+    assert [file.path for file in (await scene.analyse(job_id=number)).files] == [f"logs/{number}-2.out"]
+
+
+async def test_of_an_array_that_goes_on_the_log_of_a_task_that_runs_is_read(scene: Scene):
+    scene.write("tasks.sh", HEAD.replace("x.out", "%a.out") + "echo here\nsleep 300\n")
+    number = await sent(scene, script="tasks.sh", array="1-6%1", seconds=400)
+
+    assert [file.path for file in (await scene.analyse(job_id=number)).files] == ["logs/2.out"]
+
+
+async def test_a_job_that_is_no_array_has_the_number_in_its_path_that_slurm_writes_there(scene: Scene):
+    scene.write("one.sh", HEAD.replace("x.out", "%a.out") + "exit 3\n")
+    reply = await scene.submit("one.sh")
+
+    assert reply.log_paths.stdout.endswith("/logs/4294967294.out")
+
+
 # --- exit codes ------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import (
+    NO_TASK,
     JobId,
     parse_array,
     parse_elapsed,
@@ -153,14 +154,12 @@ def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
     return [(found[1], text[found.end() : end].strip()) for found, end in zip(marks, ends, strict=True)]
 
 
-# An array whose waiting tasks were cancelled keeps a record of its own, with this number for a task (measured).
-_NO_TASK = "4294967294"
 
 
 def _id(cell: dict[str, str]) -> JobId:
     if "ArrayJobId" in cell:
         base, tasks = cell["ArrayJobId"], cell["ArrayTaskId"]
-        if tasks == _NO_TASK:
+        if tasks == NO_TASK:  # the own record of an array whose waiting tasks were cancelled (measured)
             return JobId(int(base))
         return parse_job_id(f"{base}_{tasks}" if tasks.isdigit() else f"{base}_[{tasks}]")
     if "HetJobId" in cell:
@@ -179,7 +178,7 @@ def _resources(cell: dict[str, str]) -> Resources:
     gpus = int(tres["gres/gpu"]) if "gres/gpu" in tres else _gres(cell, nodes or 1)
     placed = [(int(size) * 2**20, sum(map(int, _PLACED.findall(gres)))) for size, gres in _ALLOCATED.findall(cell[""])]
     memory = _memory_of(cell, tres, nodes or 1, cpus, gpus)
-    tasks = cell.get("ArrayTaskId", "").replace(_NO_TASK, "")
+    tasks = cell.get("ArrayTaskId", "").replace(NO_TASK, "")
     array_tasks = None
     if tasks:
         array_tasks = 1 if tasks.isdigit() else parse_array(tasks).count
