@@ -226,7 +226,7 @@ class JobId:
 
 
 NO_TASK = str(2**32 - 2)
-"""What Slurm writes for the number of a task where there is none: for an array as a whole, or a job that is no array."""
+"""What Slurm writes for the number of a task where there is none: for a whole array, or a job that is none."""
 
 
 def by_task(path: str | None) -> str | None:

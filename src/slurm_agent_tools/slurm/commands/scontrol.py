@@ -154,8 +154,6 @@ def _pairs(text: str, mark: re.Pattern[str]) -> list[tuple[str, str]]:
     return [(found[1], text[found.end() : end].strip()) for found, end in zip(marks, ends, strict=True)]
 
 
-
-
 def _id(cell: dict[str, str]) -> JobId:
     if "ArrayJobId" in cell:
         base, tasks = cell["ArrayJobId"], cell["ArrayTaskId"]
