@@ -97,7 +97,8 @@ def test_both_client_files_start_the_same_command():
     claude = json.loads((ROOT / ".mcp.json").read_text())["mcpServers"]["slurm-agent-tools"]
 
     assert code.pop("cwd") == "${workspaceFolder}"
-    assert code == claude == {"type": "stdio", "command": "uv", "args": ["run", "slurm-agent-tools", "serve"]}
+    words = ["run", "slurm-agent-tools", "serve"]
+    assert code == claude == {"type": "stdio", "command": "uv", "args": words, "env": {"PYTHONPATH": ""}}
 
 
 def brought_by(name: str, extra: str = "") -> set[str]:

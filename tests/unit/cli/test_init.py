@@ -67,10 +67,9 @@ def test_the_client_files_start_the_server_and_never_in_the_sandbox(tmp_path):
 
     code = json.loads((tmp_path / ".vscode/mcp.json").read_text())["servers"]["slurm-agent-tools"]
     claude = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["slurm-agent-tools"]
-    assert code == {
-        "type": "stdio", "command": "slurm-agent-tools", "args": ["serve"], "cwd": "${workspaceFolder}",
-    }  # fmt: skip
-    assert claude == {"type": "stdio", "command": "slurm-agent-tools", "args": ["serve"]}
+    assert code.pop("cwd") == "${workspaceFolder}"
+    start = {"type": "stdio", "command": "slurm-agent-tools", "args": ["serve"], "env": {"PYTHONPATH": ""}}
+    assert code == claude == start
 
 
 def test_the_settings_name_the_policy_file_and_both_can_be_read(tmp_path):
