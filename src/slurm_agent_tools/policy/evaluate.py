@@ -20,7 +20,18 @@ from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Poli
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.policy.rules import RULES
+from slurm_agent_tools.policy.rules import (
+    auto_retry,
+    budget,
+    concurrent_jobs,
+    directives,
+    files,
+    gpus,
+    memory_per_gpu,
+    other_jobs,
+    partition,
+    script_commands,
+)
 from slurm_agent_tools.policy.rules.remedies import without_reasons
 from slurm_agent_tools.policy.rules.rule import Rule, reason_for
 from slurm_agent_tools.scripts.directive_lines import pins_to_directives
@@ -29,6 +40,28 @@ from slurm_agent_tools.scripts.effective_request import effective, resolve
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.site_rules import Expression
 
+
+RULES: tuple[Rule, ...] = (
+    memory_per_gpu.RULE,
+    gpus.GPUS,
+    budget.TIME_LIMIT,
+    concurrent_jobs.RULE,
+    budget.BUDGET,
+    gpus.CUDA_VISIBLE_DEVICES,
+    gpus.DEVICE_INDEX,
+    auto_retry.RULE,
+    other_jobs.DUPLICATE,
+    script_commands.DIRECT_SUBMISSION,
+    script_commands.INTERACTIVE,
+    partition.RULE,
+    other_jobs.DEPENDENCY,
+    files.SCRIPT_EXISTS,
+    other_jobs.STATUS_FIRST,
+    files.PATH,
+    directives.RULE,
+    script_commands.OPAQUE_CODE,
+)
+"""In the order in which they are reported."""
 
 _VERDICTS: dict[Outcome, Verdict] = {"justify": "justify", "approve": "approve", "deny": "deny"}
 

@@ -11,9 +11,8 @@ from pydantic import BaseModel
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.policy.document import SETTABLE, Limits, Policy
-from slurm_agent_tools.policy.evaluate import format_result
+from slurm_agent_tools.policy.evaluate import RULES, format_result
 from slurm_agent_tools.policy.loading import LoadedPolicy
-from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.rule import Example, Rule
 from slurm_agent_tools.units import format_duration, format_memory
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
-from slurm_agent_tools.policy import slots
+from slurm_agent_tools.policy import plan
 from slurm_agent_tools.services import job_outcome, present, snapshot
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.queue import Queue
@@ -53,13 +53,13 @@ async def _ended(context: ClusterContext, jobs_over: list[Job], managed: frozens
     return shown
 
 
-def _taken(active: Queue, reserved: Iterable[slots.Claim]) -> int:
+def _taken(active: Queue, reserved: Iterable[plan.Claim]) -> int:
     """Slots that are taken. A single job that nothing waits for takes one, whatever the others are."""
     single, rest = active.singles
-    claims = slots.claims(rest)
+    claims = plan.claims(rest)
     awaited = single & {base for claim in claims for base in claim.after}
-    linked = [slots.Claim(base, 1) for base in awaited]
-    return len(single - awaited) + slots.count((*claims, *linked, *reserved))
+    linked = [plan.Claim(base, 1) for base in awaited]
+    return len(single - awaited) + plan.count_slots((*claims, *linked, *reserved))
 
 
 def _chosen(rows: Queue, managed: frozenset[int], most: int) -> list[Job]:

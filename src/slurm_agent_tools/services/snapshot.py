@@ -12,7 +12,7 @@ from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.models.job import Job, token_in
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.policy import slots
+from slurm_agent_tools.policy import plan
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
@@ -34,9 +34,9 @@ class Snapshot:
     unsettled: tuple[Submission, ...]
 
 
-def reserved_slots(unsettled: Sequence[Submission]) -> tuple[slots.Claim, ...]:
+def reserved_slots(unsettled: Sequence[Submission]) -> tuple[plan.Claim, ...]:
     """The slots of submissions that the queue does not show and whose fate is not known."""
-    return tuple(slots.Claim(-1 - index, submission.slots) for index, submission in enumerate(unsettled))
+    return tuple(plan.Claim(-1 - index, submission.slots) for index, submission in enumerate(unsettled))
 
 
 async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: bool) -> Snapshot:
@@ -58,7 +58,7 @@ async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
     Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
     """
     before = [job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active]
-    taken = slots.count(slots.claims(job for job in before if job.job_id.base <= job_id.base))
+    taken = plan.count_slots(plan.claims(job for job in before if job.job_id.base <= job_id.base))
     limit = context.policy.policy.limits.max_concurrent_jobs
     if taken <= limit:
         return []
@@ -80,12 +80,12 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
     reserved = reserved_slots(snapshot.unsettled)
-    now_claimed = (*slots.claims(snapshot.active), *reserved)
-    after = slots.waits_for(request.dependency)
-    candidate = slots.Claim(_CANDIDATE, width, after)
-    active_now, active_then = slots.count(now_claimed), slots.count((*now_claimed, candidate))
-    waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
-    known, ended = await _named(context, slots.named(request.dependency)) if request.dependency else (frozenset(), {})
+    now_claimed = (*plan.claims(snapshot.active), *reserved)
+    after = plan.waits_for(request.dependency)
+    candidate = plan.Claim(_CANDIDATE, width, after)
+    active_now, active_then = plan.count_slots(now_claimed), plan.count_slots((*now_claimed, candidate))
+    waiting = plan.claims(job for job in snapshot.active if job.state == "PENDING")
+    known, ended = await _named(context, plan.named(request.dependency)) if request.dependency else (frozenset(), {})
     before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
@@ -99,7 +99,7 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
         takes_over=str(min(after)) if after and active_then < active_now + width else None,
         slots_after=active_then,
         history=before,
-        pending_after=slots.count((*waiting, *reserved, candidate)),
+        pending_after=plan.count_slots((*waiting, *reserved, candidate)),
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
         cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from slurm_agent_tools.errors import SlurmError, UnknownJob
 from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import JobRecord, merged
-from slurm_agent_tools.policy import slots
+from slurm_agent_tools.policy import plan
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
@@ -42,7 +42,7 @@ async def _going(context: ClusterContext, dependency: str) -> bool:
     """Whether a job that it names is not over, or cannot be asked for. A singleton names none, but waits."""
     if "singleton" in dependency:
         return True
-    for base in sorted(slots.named(dependency)):
+    for base in sorted(plan.named(dependency)):
         try:
             view = await context.slurm.job(JobId(base))
         except UnknownJob:

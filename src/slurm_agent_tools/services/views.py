@@ -35,7 +35,7 @@ Body = Reply | dict[str, Any] | str
 
 async def policy(context: ClusterContext) -> dict[str, Any]:
     """The policy in force, with the rules that it is made of."""
-    from slurm_agent_tools.policy.rules import RULES  # noqa: PLC0415 - the other views do without it
+    from slurm_agent_tools.policy.evaluate import RULES  # noqa: PLC0415 - the other views do without it
 
     return context.policy.told() | {"rules": {rule.id: rule.what for rule in RULES}}
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import (
     GIB,
     HOUR,

@@ -6,9 +6,8 @@ from typing import get_args
 import pytest
 
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.evaluate import decide
+from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import asks
 from slurm_agent_tools.policy.rules.rule import Example, Level, Rule
 

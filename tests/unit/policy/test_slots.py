@@ -1,7 +1,7 @@
 import pytest
 
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.policy.slots import Claim, claims, count, waits_for
+from slurm_agent_tools.policy.plan import Claim, claims, count_slots, waits_for
 from slurm_agent_tools.units import parse_job_id
 
 
@@ -10,7 +10,7 @@ def job(text: str, state: str = "PENDING", dependency: str | None = None) -> Job
 
 
 def slots(*jobs: Job) -> int:
-    return count(claims(jobs))
+    return count_slots(claims(jobs))
 
 
 def test_running_and_pending_jobs_count_and_finished_ones_do_not():
@@ -51,8 +51,8 @@ def test_a_dependency_on_a_start_or_on_a_job_that_is_gone_takes_over_nothing():
 
 
 def test_a_candidate_is_counted_like_the_rest():
-    assert count([Claim(1, 1), Claim(10**10, 1, frozenset({1}))]) == 1
-    assert count([Claim(1, 1), Claim(2, 1, frozenset({1})), Claim(10**10, 1, frozenset({1}))]) == 2
+    assert count_slots([Claim(1, 1), Claim(10**10, 1, frozenset({1}))]) == 1
+    assert count_slots([Claim(1, 1), Claim(2, 1, frozenset({1})), Claim(10**10, 1, frozenset({1}))]) == 2
 
 
 @pytest.mark.parametrize(

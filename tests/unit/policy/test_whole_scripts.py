@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from slurm_agent_tools.models.decision import Decision
-from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
+from slurm_agent_tools.policy.evaluate import RULES, EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy.rules import RULES
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT
 from slurm_agent_tools.policy.rules.rule import Example, Rule
 from slurm_agent_tools.scripts.reader import read_script

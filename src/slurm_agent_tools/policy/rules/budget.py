@@ -1,4 +1,7 @@
-"""budget: hours of one job and of one day, pending jobs, submissions a day, and the switch that stops them all."""
+"""time-limit, budget: how long one job may run, and how much a job and a day may take.
+
+Hours of one job and of one day, pending jobs, submissions a day, and the switch that stops them all.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,93 @@ from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
 from slurm_agent_tools.policy.rules.gpus import GPU_OPTIONS
 from slurm_agent_tools.policy.rules.remedies import replace, ways
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, request_of
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Measure,
+    Rule,
+    judge_measure,
+    passed,
+    proof,
+    request_of,
+    uncountable,
+)
 from slurm_agent_tools.units import UNLIMITED, format_duration
+
+# --- time-limit: how long one job may run -----------------------------------------------------------------------------
+
+_WHY_SHORT = "A long job blocks its nodes for everybody, and a mistake in it is found late."
+
+_ENDLESS = 10**9
+
+
+def _judge_time(plan: PlannedRequest, policy: Policy) -> Judgement:
+    request = request_of(plan)
+    directives = request.find("time", "time-min")
+    limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds
+    if limit is None:
+        line = _line(policy.defaults.time_limit)
+        return uncountable("Time limit", _show(policy.limits.time_limit.free), directives, line)
+    value = _ENDLESS if limit == UNLIMITED else limit
+    measure = Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY_SHORT)
+    return judge_measure(measure, plan, policy)
+
+
+def _line(seconds: int) -> str:
+    return f"#SBATCH --time={format_duration(seconds)}"
+
+
+def _show(seconds: int) -> str:
+    return format_duration(UNLIMITED if seconds == _ENDLESS else seconds)
+
+
+TIME_LIMIT = Rule(
+    id="time-limit",
+    what="A time limit is free up to a length, needs a written reason above it, and a person beyond a second one.",
+    why=_WHY_SHORT,
+    levels=("justify", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge_time,
+    passing=(
+        Example(
+            "one day",
+            asks("#SBATCH --time=24:00:00", time_limit=24 * HOUR, resources=Resources(time_limit_seconds=24 * HOUR)),
+            "pass",
+        ),
+        Example(
+            "two days with a reason",
+            asks(
+                "#SBATCH --time=2-00:00:00  # JUSTIFIED: 40 epochs at 65 minutes each",
+                time_limit=48 * HOUR,
+                reason="40 epochs at 65 minutes each",
+                resources=Resources(time_limit_seconds=48 * HOUR),
+            ),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "two days without a reason",
+            asks("#SBATCH --time=2-00:00:00", time_limit=48 * HOUR, resources=Resources(time_limit_seconds=48 * HOUR)),
+            "justify",
+        ),
+        Example(
+            "seven days",
+            asks("#SBATCH --time=7-00", time_limit=168 * HOUR, resources=Resources(time_limit_seconds=168 * HOUR)),
+            "approve",
+        ),
+        Example(
+            "no limit at all",
+            asks("#SBATCH --time=UNLIMITED", time_limit=-1, resources=Resources(time_limit_seconds=-1)),
+            "approve",
+        ),
+        Example("a time that nobody stated", asks("python train.py"), "deny", counted=False),
+    ),
+)
+
+
+# --- budget: hours, pending jobs, submissions a day, and the switch that stops them all -------------------------------
 
 _WHY = "The group's share of the cluster is counted in hours."
 
@@ -24,7 +112,7 @@ _STARTED = "Call get_status until one of your pending jobs has started, then sub
 _CROWD = "A full queue delays everybody's next job."
 
 
-def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
+def _judge_budget(plan: PlannedRequest, policy: Policy) -> Judgement:
     if policy.submissions == "off":
         return _switched_off(plan)
     told = []
@@ -144,7 +232,7 @@ def _counts(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
 
 _FOUR = Resources(gpus=4, cpus=4, time_limit_seconds=2 * HOUR)
 
-RULE = Rule(
+BUDGET = Rule(
     id="budget",
     what=(
         "Optional limits: GPU hours and CPU hours of one job and of a day (beyond them a person decides), pending "
@@ -153,7 +241,7 @@ RULE = Rule(
     why=_WHY,
     levels=("approve", "deny"),
     tools=SCRIPTS,
-    judge=_judge,
+    judge=_judge_budget,
     passing=(
         Example(
             "8 GPU hours, budget 100",

@@ -8,9 +8,8 @@ from math import inf
 
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.plan import Claim, PlannedRequest, claims, count_slots
 from slurm_agent_tools.policy.rules.examples import asks, live
 from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
@@ -94,10 +93,10 @@ def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -
     """A sentence on the first job whose slot this one can take over; none where that frees too little."""
     if plan.live is None or request_of(plan).dependency is not None:
         return []
-    now = slots.claims(plan.live.active)
-    others = plan.live.active_jobs - slots.count(now)  # submissions that the queue does not show yet
-    links = (slots.Claim(_LAST, width, frozenset({int(job_id)})) for job_id in ids)
-    fits = (link for link in links if others + slots.count((*now, link)) <= most)
+    now = claims(plan.live.active)
+    others = plan.live.active_jobs - count_slots(now)  # submissions that the queue does not show yet
+    links = (Claim(_LAST, width, frozenset({int(job_id)})) for job_id in ids)
+    fits = (link for link in links if others + count_slots((*now, link)) <= most)
     chosen = [job_id for link in islice(fits, 1) for job_id in link.after]
     return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.' for job_id in chosen]
 

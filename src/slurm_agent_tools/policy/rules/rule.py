@@ -11,7 +11,7 @@ from slurm_agent_tools.models.decision import Outcome, RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.policy.rules import remedies, script_mending
+from slurm_agent_tools.policy.rules import remedies
 
 Level = Literal["warn", "justify", "approve", "deny"]
 
@@ -240,11 +240,10 @@ def judge_findings(
     *,
     clean: str,
     why: str,
-    mend: script_mending.Mend,
     advice: str,
     justified: Callable[[Sequence[Finding], PlannedRequest, Policy], Judgement] | None = None,
 ) -> Callable[[PlannedRequest, Policy], Judgement]:
-    """A judgement over the findings for `rule`. `mend` makes the steps of the remedy, `advice` explains them.
+    """A judgement over the findings for `rule`. `advice` explains the steps of the remedy.
 
     `justified` judges instead where a finding is one that a written reason may be enough for.
     """
@@ -254,19 +253,24 @@ def judge_findings(
         findings = [finding for finding in reading.findings if finding.rule == rule]
         if justified is not None and any(finding.level == "justify" for finding in findings):
             return justified(findings, plan, policy)
-        return speak(reading, findings, why, mend, advice) if findings else passed(clean)
+        return speak(rule, reading, findings, why, advice) if findings else passed(clean)
 
     return verdict
 
 
-def speak(
-    reading: ScriptReading, findings: Sequence[Finding], why: str, mend: script_mending.Mend, advice: str
-) -> Judgement:
-    """What is said about these findings: the most severe of their levels decides."""
+def speak(rule: str, reading: ScriptReading, findings: Sequence[Finding], why: str, advice: str) -> Judgement:
+    """What a rule says about these findings: the most severe of their levels decides."""
     worst: Outcome = max((finding.level for finding in findings), key=_FINDING_SEVERITY.index)
     what = sentence([finding.what for finding in findings])
-    remedy = f"{script_mending.steps(reading, findings, mend)}\n{remedies.note(advice)}"
+    remedy = f"{mended(rule, reading, findings)}\n{remedies.note(advice)}"
     return Judgement(worst, f"{what} {why}", len(findings), 0, remedy, [finding.evidence for finding in findings])
+
+
+def mended(mending: str, reading: ScriptReading, findings: Sequence[Finding]) -> str:
+    """The steps that take what was found out of the script, by the name of the mending in `command_mending`."""
+    from slurm_agent_tools.policy.rules import command_mending, script_mending  # noqa: PLC0415 - for a refusal only
+
+    return script_mending.steps(reading, findings, command_mending.MENDS[mending])
 
 
 def sentence(whats: Sequence[str]) -> str:

@@ -1,49 +1,16 @@
-"""cuda-visible-devices: the variables by which Slurm tells a job its GPUs are Slurm's to set."""
+"""How fixed choices of GPUs are taken out of a script: settings of device variables, and numbers of devices."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from slurm_agent_tools.models.request import Directive, Finding, ScriptLayout, ShellCommand
-from slurm_agent_tools.policy.document import Policy
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.models.request import ScriptLayout, ShellCommand
 from slurm_agent_tools.policy.rules import script_mending
-from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, reading_of, speak
+from slurm_agent_tools.policy.rules.gpus import DEVICE_VARIABLES
 from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
 
-ID = "cuda-visible-devices"
-
-DEVICE_VARIABLES = frozenset(
-    {
-        "CUDA_VISIBLE_DEVICES",
-        "NVIDIA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "ROCR_VISIBLE_DEVICES",
-        "GPU_DEVICE_ORDINAL",
-        "ZE_AFFINITY_MASK",
-    }
-)
-
-_WHY = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
-
-_ADVICE = "the GPUs of the job are already the only visible ones; ask for their number with #SBATCH --gpus=N."
-
-
-def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
-    reading = reading_of(plan)
-    found = [finding for finding in reading.findings if finding.rule == ID]
-    lines = {finding.evidence.line for finding in found}
-    found += [
-        _exported(directive)
-        for directive in reading.request.find("export")
-        if directive.source != "pinned" and directive.evidence.line not in lines and _names(directive)
-    ]
-    if not found:
-        return passed("The script leaves the choice of GPUs to Slurm.")
-    return speak(reading, found, _WHY, _MEND, _ADVICE)
-
+# --- cuda-visible-devices ---------------------------------------------------------------------------------------------
 
 _NAMED = "|".join(sorted(DEVICE_VARIABLES))
 
@@ -150,48 +117,75 @@ _PYTHON = re.compile(
     rf"|(?:environ\.setdefault|putenv)\(\s*([\"'])(?:{_NAMED})\2\s*,[^()]*\)\s*(?:#.*)?)"
 )
 
-_MEND = Mend(_settings, _without_line, lambda _: _WORDS)
+VARIABLES = Mend(_settings, _without_line, lambda _: _WORDS)
 
 
-def _names(directive: Directive) -> set[str]:
-    """Device variables that an --export list gives a value or passes on."""
-    words = {item.partition("=")[0].strip() for item in (directive.value or "").split(",")}
-    return words & DEVICE_VARIABLES
+# --- device-index -----------------------------------------------------------------------------------------------------
 
-
-def _exported(directive: Directive) -> Finding:
-    return Finding(ID, f"--export passes {', '.join(sorted(_names(directive)))} to the job", directive.evidence)
-
-
-RULE = Rule(
-    id=ID,
-    what=f"A script never sets {', '.join(sorted(DEVICE_VARIABLES))}.",
-    why=_WHY,
-    levels=("warn", "approve", "deny"),
-    tools=SCRIPTS,
-    judge=_judge,
-    passing=(
-        Example("reading the variable", asks("#SBATCH --gpus=1", 'echo "$CUDA_VISIBLE_DEVICES"', gpus=1), "pass"),
-        Example(
-            "exporting something else",
-            asks("#SBATCH --export=ALL,SEED=7", "python train.py", export="ALL,SEED=7"),
-            "pass",
-        ),
-    ),
-    failing=(
-        Example(
-            "setting it",
-            does(ID, "sets CUDA_VISIBLE_DEVICES", "export CUDA_VISIBLE_DEVICES=0,1"),
-            "deny",
-        ),
-        Example(
-            "setting it in a directive",
-            asks(
-                "#SBATCH --export=ALL,CUDA_VISIBLE_DEVICES=0",
-                "python train.py",
-                export="ALL,CUDA_VISIBLE_DEVICES=0",
-            ),
-            "deny",
-        ),
-    ),
+_OTHERWISE = (
+    "take the number away or take it from LOCAL_RANK or SLURM_LOCALID: the job's GPUs are the only ones it sees"
 )
+
+# Each way to write a number, and the same without it.
+_MENDED = (
+    (r"\b(cuda|hip|xpu|gpu):\d+", r"\1"),
+    (r"/(?:device:)?GPU:\d+", "/GPU"),
+    (r"\.cuda\(\s*(?:device\s*=\s*)?\d+\s*", ".cuda("),
+    (r"\.to\(\s*\d+\s*\)", '.to("cuda")'),
+    (r"\bdevice\(\s*([\"'])cuda\1\s*,\s*\d+\s*\)", 'device("cuda")'),
+    (r"\bdevice\s*=\s*\d+\b(?!,\d)", 'device="cuda"'),
+    (r",\s*\b(?:device_ids|devices|gpus|gpu_ids)\s*=\s*[\[(][^\])]*[\])](?=\s*[,)])", ""),
+    (r",\s*\b(?:gpu_id|gpu_device_id|main_gpu)\s*=\s*\d+(?=\s*[,)])", ""),
+    (  # YAML: nothing chosen, so that the program takes what the job has
+        (
+            r"^(\s*(?:-\s+)?(?:gpu_ids?|device_ids?|gpu_list|gpus|devices)\s*:\s*)"
+            r"(?:\[[^\]]*\]|[\"'][\d, ]+[\"']|\d[\d, ]*)$"
+        ),
+        r"\1null",
+    ),
+    (r"\b((?:CUDA|AMDGPU)\.device(?:_id)?!)\(\s*\d+\s*\)", r'\1(parse(Int, get(ENV, "SLURM_LOCALID", "0")))'),
+    (r"\bgpuDevice\(\s*\d+\s*\)", "gpuDevice()"),
+)
+
+_IN_WORD = re.compile(r"(?i:\b(cuda|hip|xpu|gpu)):\d+(?:,(?:cuda:)?\d+)*$")
+
+_NUMBERED = re.compile(r"[+~]*(?:\w+\.)*(?:devices?|gpus?|gpu_ids?|device_ids?)=\[?\d+(?:, ?\d+)*\]?")
+
+_OPTION = re.compile(r"(?:--?|\+)[\w.-]*(?:gpu|device|include)[\w-]*", re.IGNORECASE)
+
+_NUMBERS = re.compile(r"(?:localhost|cuda|gpu)?[@:]?\d+(?:[,:]\d+)*", re.IGNORECASE)
+
+_CHOOSING = re.compile(r"\s*(?:\w+\.)*(?:cuda\.)?set_device\(\s*[\"']?(?:cuda:)?\d+[\"']?\s*\)\s*(?:#.*)?")
+
+
+def _unnumbered_line(text: str) -> str | None:
+    """A line of Python, or of settings, without the number; one that only chooses a GPU does nothing."""
+    if _CHOOSING.fullmatch(text):
+        return f"{text[: len(text) - len(text.lstrip())]}pass"
+    new = text
+    for pattern, plain in _MENDED:
+        new = re.sub(pattern, plain, new)
+    return None if new == text else new
+
+
+def _unnumbered(place: Place) -> Change | None:
+    puts = list[tuple[int, int, str]]()
+    for command in place.here:
+        words = [*command.assigns, *command.words[1:]]
+        for number, word in enumerate(words):
+            source = place.reading.text[word.start : word.end]
+            name, sign, value = word.text.partition("=")
+            before = words[number - 1].text if number else ""
+            if _NUMBERS.fullmatch(word.text) and _OPTION.fullmatch(before) and _IN_WORD.search(word.text) is None:
+                puts.append(script_mending.without_words(place, words[number - 1], word))
+            elif (_NUMBERED.fullmatch(word.text) and word in command.words) or (
+                sign and _OPTION.fullmatch(name) and _NUMBERS.fullmatch(value) and ":" not in value
+            ):
+                puts.append(script_mending.without_word(place, word))
+            else:
+                new = _unnumbered_line(source)
+                puts += [(word.start, word.end, new)] if new is not None and "\n" not in source else []
+    return Change(puts=tuple(puts))
+
+
+NUMBERS = Mend(_unnumbered, _unnumbered_line, lambda _: _OTHERWISE)

@@ -1,26 +1,33 @@
-"""dependency: what a job waits for can be read and exists."""
+"""dependency, duplicate, status-first: what is known of other jobs before one more is submitted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from slurm_agent_tools.models.request import Directive
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.policy.rules.examples import asks, past
+from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.examples import NOW, asks, live, past
 from slurm_agent_tools.policy.rules.examples import live as facts
 from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
+    SUBMIT,
     Example,
     Judgement,
     Rule,
+    facts_of,
     not_evaluated,
     passed,
     proof,
+    reason_for,
     request_of,
 )
+
+# --- dependency: what a job waits for can be read and exists ----------------------------------------------------------
 
 _WHY = "Slurm 22.05 runs a job at once when the job that it should wait for is unknown."
 
@@ -66,7 +73,7 @@ def _base(kind: str, job: str) -> str:
     return match[1]
 
 
-def _judge(plan: PlannedRequest, _: Policy) -> Judgement:
+def _judge_dependency(plan: PlannedRequest, _: Policy) -> Judgement:
     request = request_of(plan)
     if request.dependency is None:
         return passed("The job waits for no other job.")
@@ -145,13 +152,13 @@ def _after(dependency: str, state: str) -> PlannedRequest:
     return asks(f"#SBATCH --dependency={dependency}", dependency=dependency, live=known)
 
 
-RULE = Rule(
+DEPENDENCY = Rule(
     id="dependency",
     what="A dependency can be read, names only jobs that Slurm knows, and can still be met.",
     why=_WHY,
     levels=("deny",),
     tools=SCRIPTS,
-    judge=_judge,
+    judge=_judge_dependency,
     passing=(
         Example(
             "after a job in the queue",
@@ -174,4 +181,87 @@ RULE = Rule(
             "deny",
         ),
     ),
+)
+
+
+# --- duplicate: the same request is not sent twice by accident --------------------------------------------------------
+
+_WHY_ONCE = "The same work done twice is wasted, and both jobs may write the same files."
+
+_SHA = "2" * 64
+
+
+def _judge_duplicate(plan: PlannedRequest, policy: Policy) -> Judgement:
+    if plan.request_sha256 is None:
+        return not_evaluated("The request has no hash to compare.")
+    same = [run for run in facts_of(plan).history if run.active and run.request_sha256 == plan.request_sha256]
+    if not same:
+        return passed("No active job runs the same request.")
+    ids = ", ".join(run.job_id for run in same)
+    reason = reason_for(plan, policy, directive=False)
+    if reason is not None:
+        return passed(f"The same request is already active as job {ids}, justified by: {reason}", ids)
+    message = f"The same script with the same arguments is already active as job {ids}. {_WHY_ONCE}"
+    remedy = remedies.ways(
+        "\n".join(f'wait_for_job with job_id="{run.job_id}" until it has ended, then submit again.' for run in same),
+        ("say why it runs twice", remedies.call_again("justification", remedies.WHY_TWICE)),
+    )
+    return Judgement("justify", message, ids, None, remedy)
+
+
+def _twice(justification: str | None = None) -> PlannedRequest:
+    history = (past("51", request_sha256=_SHA, active=True),)
+    return asks(
+        "python train.py", request_sha256=_SHA, live=live(active_jobs=1, history=history), justification=justification
+    )
+
+
+DUPLICATE = Rule(
+    id="duplicate",
+    what="A request that is already queued or running (same script, arguments and options) needs a written reason.",
+    why=_WHY_ONCE,
+    levels=("justify",),
+    tools=SUBMIT,
+    judge=_judge_duplicate,
+    passing=(
+        Example("nothing like it is active", asks("python train.py", request_sha256=_SHA, live=live()), "pass"),
+        Example("twice with a reason", _twice(justification="measures the run to run noise"), "pass"),
+    ),
+    failing=(Example("twice", _twice(), "justify"),),
+    live=True,
+)
+
+
+# --- status-first: look at the cluster, then submit -------------------------------------------------------------------
+
+_WHY_LOOK = "Who has not looked at the queue cannot know whether now is the time."
+
+_LOOK = "Call get_status, follow its recommendation, then submit again."
+
+
+def _judge_look(plan: PlannedRequest, policy: Policy) -> Judgement:
+    facts, most = facts_of(plan), policy.status_max_age_seconds
+    if facts.status_read is None:
+        message = f"get_status was not called in the {most} s before this submission. {_WHY_LOOK}"
+        return Judgement("deny", message, None, most, _LOOK)
+    age = round((facts.now - facts.status_read).total_seconds())
+    if age > most:
+        message = f"get_status was last called {age} s ago, longer than {most} s. {_WHY_LOOK}"
+        return Judgement("deny", message, age, most, _LOOK)
+    return passed(f"get_status was called {max(age, 0)} s ago.", max(age, 0), most)
+
+
+STATUS_FIRST = Rule(
+    id="status-first",
+    what="The same caller has called get_status shortly before it submits.",
+    why=_WHY_LOOK,
+    levels=("deny",),
+    tools=SUBMIT,
+    judge=_judge_look,
+    passing=(Example("a look a minute ago", asks("python train.py", live=live()), "pass"),),
+    failing=(
+        Example("no look", asks("python train.py", live=live(status_read=None)), "deny"),
+        Example("a look an hour ago", asks("python train.py", live=live(status_read=NOW - timedelta(hours=1))), "deny"),
+    ),
+    live=True,
 )
