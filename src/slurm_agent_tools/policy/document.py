@@ -305,6 +305,18 @@ class Policy(Part):
                 raise ValueError(f"{rule} can be {', '.join(SETTABLE[rule])}, not {level}")
         return value
 
+    @field_validator("allowed_signers")
+    @classmethod
+    def _read_alike(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        from slurm_agent_tools.models.allowed_signers import parse  # noqa: PLC0415 - few policies list any
+
+        for line in value:
+            try:
+                parse(line)
+            except ValueError as error:
+                raise ValueError(f"the line {line!r}: {error}") from error
+        return value
+
     @field_validator("exceptions")
     @classmethod
     def _known(cls, value: tuple[Exemption, ...]) -> tuple[Exemption, ...]:

@@ -50,6 +50,22 @@ def test_a_value_that_cannot_be_is_an_error_with_its_field_value_and_line(text, 
     assert f"Correct `{field}`" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ada cert-authority ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", "cert-authority is not supported"),
+        ("ada ssh-dss AAAA", "nor a kind of key"),
+        ("ada ssh-ed25519 AAAA", "is not of that kind"),
+    ],
+)
+def test_a_signer_who_could_never_sign_is_an_error_when_the_policy_is_read(line: str, words: str):
+    with pytest.raises(ConfigError) as caught:
+        base(f"allowed_signers:\n  - {line}\n")
+    assert caught.value.field == "allowed_signers"
+    assert words in caught.value.message
+    assert line in caught.value.message
+
+
 @pytest.mark.parametrize(("text", "kind"), [(b"- a\n", "list"), (b"just words\n", "str"), (b"7\n", "int")])
 def test_a_file_that_is_no_mapping_is_an_error_that_names_it_and_what_it_is(text: bytes, kind: str):
     with pytest.raises(ConfigError) as caught:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -308,30 +310,54 @@ async def test_a_signature_over_another_text_or_by_another_key_does_not_count(si
     assert (await signing.submit()).status == "blocked"
 
 
+async def test_a_program_that_calls_itself_ssh_keygen_gives_no_yes(signing: Scene, tmp_path: Path, monkeypatch):
+    program = tmp_path / "bin" / "ssh-keygen"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho ada\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    await signing.submit()
+    at_the_terminal(signing, channel="signed", granted_by="ada", signature="-----BEGIN SSH SIGNATURE-----\nforged\n")
+    assert (await signing.submit()).status == "blocked"
+
+
+async def test_a_yes_by_a_key_that_was_struck_off_since_does_not_count(signing: Scene, keys: Path):
+    await signing.submit()
+    await signed(signing, keys / "ada")
+    signing.policy(allowed_signers=[f"ada {(keys / 'somebody.pub').read_text().strip()}"])
+    assert (await signing.submit()).status == "blocked"
+
+
+async def test_a_yes_counts_for_the_one_whom_its_key_may_sign_for(signing: Scene, keys: Path):
+    signing.policy(allowed_signers=[f"*@lab {(keys / 'ada.pub').read_text().strip()}"])
+    await signing.submit()
+    await signed(signing, keys / "ada")
+    assert (await signing.submit()).status == "blocked"  # it says that ada signed, who is not of the lab
+
+    (item,) = [one for one in signing.context.store.approvals.open(signing.context.owner) if one.granted]
+    signing.context.store.approvals.update(item, granted_by="bob@lab")
+    reply = await signing.submit()
+    assert (reply.status, reply.decision.approval.by) == ("submitted", "bob@lab")
+
+
 @pytest.mark.parametrize(
     ("text", "listed", "field"),
     [("-----BEGIN SSH SIGNATURE-----\nx", False, "allowed_signers"), ("yes", True, "signature")],
 )
-async def test_what_is_no_signature_is_named(keys: Path, text: str, listed: bool, field: str):
+def test_what_is_no_signature_is_named(keys: Path, text: str, listed: bool, field: str):
     signers = [f"ada {(keys / 'ada.pub').read_text().strip()}"] if listed else []
     with pytest.raises(InputError) as caught:
-        await signature.verify("plan", text, signers)
+        signature.verify("plan", text, signers, now=datetime.now(UTC))
     assert caught.value.field == field
-
-
-async def test_a_signature_too_long_to_be_one_is_not_looked_at(keys: Path):
-    text = "-----BEGIN SSH SIGNATURE-----" + "A" * 70_000
-    with pytest.raises(InputError, match="is not an SSH signature"):
-        await signature.verify("plan", text, [f"ada {(keys / 'ada.pub').read_text().strip()}"])
 
 
 async def test_who_signed_is_said_and_a_stranger_is_nobody(keys: Path):
     signers = [f"ada {(keys / 'ada.pub').read_text().strip()}"]
-    assert await signature.verify("plan", await signature.sign("plan", keys / "ada"), signers) == "ada"
+    assert signature.verify("plan", await signature.sign("plan", keys / "ada"), signers, now=datetime.now(UTC)) == "ada"
     with pytest.raises(InputError, match="by nobody whom the policy lists"):
-        await signature.verify("plan", await signature.sign("plan", keys / "somebody"), signers)
+        signature.verify("plan", await signature.sign("plan", keys / "somebody"), signers, now=datetime.now(UTC))
     with pytest.raises(InputError, match="does not fit this plan"):
-        await signature.verify("plan!", await signature.sign("plan", keys / "ada"), signers)
+        signature.verify("plan!", await signature.sign("plan", keys / "ada"), signers, now=datetime.now(UTC))
 
 
 async def test_a_key_that_cannot_sign_is_named(tmp_path: Path):

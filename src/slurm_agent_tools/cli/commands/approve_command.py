@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--show", action="store_true", help="print exactly the text that a signature has to cover")
     how.add_argument("--sign", metavar="KEY", help="sign it with this SSH key (private, or public with an agent)")
     how.add_argument("--signature", metavar="FILE", help="a signature that was made elsewhere over what --show prints")
+    parser.add_argument("--principal", metavar="NAME", help="who signs, where the policy lists the key by a pattern")
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -110,8 +111,8 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
 async def _signed(context: ClusterContext, item: Approval, args: argparse.Namespace) -> int:
     _allowed(context, "signed")
     signed = await signature.sign(item.plan, Path(args.sign)) if args.sign else _read(Path(args.signature))
-    by = await signature.verify(item.plan, signed, context.policy.policy.allowed_signers)
     now = context.clock.now()
+    by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
     await context.db(
         context.store.approvals.update, item, granted=now, granted_by=by, channel="signed", signature=signed
     )
