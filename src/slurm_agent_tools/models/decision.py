@@ -160,3 +160,19 @@ class Advised(Shape):
     sizing: Sizing | None = None
     budget: Budget | None = None
     awaits: str | None = None  # what has to happen before it can start, as a sentence
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """The fields of an answer that say what is known of a submission's wait, size and time."""
+        return {name: value for name, value in self if name != "awaits"}
+
+    @property
+    def summary(self) -> str:
+        """What of it belongs into a summary; empty where nothing does."""
+        sentences = []
+        if self.budget is not None and self.budget.fits is False:
+            sentences.append(self.budget.why)
+        if self.sizing is not None and self.sizing.warnings:
+            first, more = self.sizing.warnings[0], len(self.sizing.warnings) - 1
+            sentences.append(f"Sizing: {first}" + (f" {more} more in `sizing`." if more else ""))
+        return "".join(f" {text}" for text in sentences)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from slurm_agent_tools.units import ArraySpec
+from slurm_agent_tools.units import ArraySpec, format_duration, human_memory
 
 Source = Literal["script", "argument", "pinned"]
 
@@ -116,6 +116,21 @@ class Resources:
     time_limit_seconds: int | None = None
     array_tasks: int | None = None
     array_concurrency: int | None = None
+
+    @property
+    def in_words(self) -> str:
+        """A few words: ` to cpu: 1 CPU, 200M, 00:05:00`. What is not stated is left out."""
+        counts = (
+            (self.array_tasks, "array task"),
+            (self.nodes if (self.nodes or 1) > 1 else None, "node"),
+            (self.gpus, "GPU"),
+            (self.cpus, "CPU"),
+        )
+        said = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts if number]
+        said += [human_memory(self.memory_bytes)] if self.memory_bytes else []
+        said += [format_duration(self.time_limit_seconds)] if self.time_limit_seconds is not None else []
+        destination = f" to {self.partition}" if self.partition else ""
+        return f"{destination}{': ' if said else ''}{', '.join(said)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.units import format_duration, human_memory
 
 Severity = Literal["critical", "high", "medium"]
 
@@ -102,6 +105,25 @@ class ResourcesShown(Shape):
     time_limit: str | None = None
     array_tasks: int | None = None
     array_concurrency: int | None = None
+
+    @classmethod
+    def of(cls, record: Resources) -> Self:
+        """A request or a grant in numbers, with the human spelling beside each."""
+        memory, per_gpu, seconds = record.memory_bytes, record.memory_per_gpu_bytes, record.time_limit_seconds
+        return cls(
+            partition=record.partition,
+            nodes=record.nodes,
+            cpus=record.cpus,
+            gpus=record.gpus,
+            memory_bytes=memory,
+            memory=None if memory is None else human_memory(memory),
+            memory_per_gpu_bytes=per_gpu,
+            memory_per_gpu=None if per_gpu is None else human_memory(per_gpu),
+            time_limit_seconds=seconds,
+            time_limit=None if seconds is None else format_duration(seconds),
+            array_tasks=record.array_tasks,
+            array_concurrency=record.array_concurrency,
+        )
 
 
 class JobShown(Shape):

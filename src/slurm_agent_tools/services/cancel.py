@@ -6,7 +6,7 @@ from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.submission_answer import CancelReply
-from slurm_agent_tools.services import decisions, job_outcome, jobs, present, project_paths, recovery
+from slurm_agent_tools.services import job_outcome, jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.slurm.merge import JobView
@@ -26,8 +26,8 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     drifted = await DriftWatch(context, caller, "cancel_job").at(parts(view))
     refusal = await _refusal(context, view, run)
-    decision = decisions.single(context, refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
-    await decisions.log(context, caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
+    decision = context.own_decision(refusal.outcome if refusal else "allow", [refusal] if refusal else [])  # type: ignore[arg-type]
+    await context.log_decision(caller, decision, "cancel_job", "decided", job_id=str(job_id), reason=reason)
     if refusal is not None:
         return _blocked(context, view, refusal).model_copy(
             update={"decision": decision_shown(decision), "alerts": drifted}
@@ -37,7 +37,7 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         told = {str(job_id): reason} | dict(run.cancellation or {})
         run = await context.db(context.store.update, run, cancellation=told)
     view = await jobs.look(context, job_id)
-    await decisions.log(context, caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
+    await context.log_decision(caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
     return CancelReply(
         status="cancelled",
         summary=f"Job {job_id} ({line(view.job.name)}) was cancelled: {reason}",

@@ -68,10 +68,10 @@ async def report(
 def _requested(job: Job, run: Submission | None) -> ResourcesShown:
     """As it was submitted through the guard, else as Slurm tells."""
     if run is not None:
-        return present.resources(run.requested)
+        return ResourcesShown.of(run.requested)
     asked = job.requested
     if asked is None:
-        return present.resources(job.resources)
+        return ResourcesShown.of(job.resources)
     gpus, memory = asked.get(usage.GPUS), asked.get("mem")
     told = Resources(
         partition=job.partition,
@@ -82,7 +82,7 @@ def _requested(job: Job, run: Submission | None) -> ResourcesShown:
         memory_per_gpu_bytes=memory // gpus if memory is not None and gpus else None,
         time_limit_seconds=job.resources.time_limit_seconds,
     )
-    return present.resources(told)
+    return ResourcesShown.of(told)
 
 
 async def _elsewhere(context: ClusterContext, view: JobView) -> GpuUse | None:

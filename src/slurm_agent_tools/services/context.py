@@ -1,19 +1,23 @@
-"""What every tool needs at hand: settings, policy, Slurm, files, ledger, and who is calling."""
+"""What every tool needs at hand: settings, policy, Slurm, files, ledger, the decision log, and who is calling."""
 
 from __future__ import annotations
 
+import os
+import platform
 import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 import anyio.to_thread
 
+from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.settings import ClusterSettings, Settings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
+from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Transport
 
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 
 LOCAL = "local"
+
+_QUIET = {"pass", "not_evaluated"}
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
@@ -91,6 +97,42 @@ class ClusterContext:
     def there(self) -> ProjectFiles:
         """The project where its jobs run; the same as `here` unless the cluster is elsewhere."""
         return ProjectFiles(self.transport.files, self.environment.root)
+
+    def own_decision(self, verdict: Verdict, rules: Sequence[RuleDecision] = ()) -> Decision:
+        """A decision that a tool takes by itself, in the policy's name."""
+        used = PolicyUsed(self.policy.version, self.policy.sha256, tuple(self.policy.layers))
+        return Decision(id=new_id(), verdict=verdict, policy=used, rules=tuple(rules))
+
+    async def log_decision(self, caller: Caller, decision: Decision, tool: str, event: str, **facts: object) -> None:
+        """One line in the decision log: who asked what, what was decided by which policy, and what came of it.
+
+        On disk before this returns.
+        """
+        approval = decision.approval
+        entry = {
+            "at": self.clock.now().isoformat(),
+            "event": event,
+            "decision": decision.id,
+            "tool": tool,
+            "verdict": decision.verdict,
+            "policy": asdict(decision.policy),
+            "rules": [
+                {"id": rule.id, "outcome": rule.outcome, "message": rule.message}
+                for rule in decision.rules
+                if rule.outcome not in _QUIET
+            ],
+            "user": self.owner.user,
+            "project": self.project,
+            "cluster": self.owner.cluster,
+            "host": platform.node(),
+            "process": os.getpid(),
+            "client": caller.client,
+            "client_version": caller.version,
+            "face": caller.face,
+            "principal": caller.principal or None,
+            "approval": None if approval is None else asdict(approval) | {"at": approval.at.isoformat()},
+        }
+        await self.db(self.store.log_decision, sanitize.document(entry | facts))
 
     async def db(self, method: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run a ledger method off the event loop, to its end even when the caller goes away."""

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from slurm_agent_tools.errors import SlurmError, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.decision import Advised, decision_shown
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for, token_in
+from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
-from slurm_agent_tools.services import present, snapshot, submission_advice, verification
+from slurm_agent_tools.services import snapshot, submission_advice, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
@@ -173,22 +174,22 @@ async def _released(
 def answer(run: Submission, decided: Decided) -> SubmitReply:
     """The answer for a job that was released, from what the ledger has of it: the same whenever it is asked for."""
     advised = decided.advised or Advised()
-    what = f"Job {run.job_id} ({run.job_name}) is submitted{present.brief(run.requested)}."
+    what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."
     starts = f" {advised.awaits}" if advised.awaits else submission_advice.starts(advised.expected_wait)
     return SubmitReply(
         status="submitted",
-        summary=f"{what}{starts} Wait for it with wait_for_job.{present.advice_summary(advised)}",
+        summary=f"{what}{starts} Wait for it with wait_for_job.{advised.summary}",
         as_of=run.released or run.updated,
         job_id=str(run.job_id),
         token=run.token,
         idempotency_key=run.idempotency_key,
         run_id=run.run_id,
         pinned=list(decided.decision.pinned),
-        requested=present.resources(run.requested),
-        granted=None if run.granted is None else present.resources(run.granted),
+        requested=ResourcesShown.of(run.requested),
+        granted=None if run.granted is None else ResourcesShown.of(run.granted),
         log_paths=None if run.granted is None else LogPaths(stdout=run.stdout, stderr=run.stderr),
         decision=decision_shown(decided.decision),
-        **present.advice(advised),
+        **advised.shown,
     )
 
 

@@ -18,7 +18,6 @@ from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReadin
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.policy import plan
 from slurm_agent_tools.policy.document import VIOLATIONS
-from slurm_agent_tools.services import decisions
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.verification import Growth, grown_since
 from slurm_agent_tools.slurm.merge import JobView
@@ -153,10 +152,10 @@ class DriftWatch:
         known = {told.what for told in before.told}
         fresh = [told.what for told in found.told if told.what not in known]
         if fresh:
-            decision = replace(decisions.single(self.context, "allow"), id=run.decision_id)
-            await decisions.log(
-                self.context, self.caller, decision, self.tool, "drift", job_id=run.job_id, token=run.token,
-                script=run.script_path, script_sha256=run.script_sha256, differences=fresh,
+            decision = replace(self.context.own_decision("allow"), id=run.decision_id)
+            await self.context.log_decision(
+                self.caller, decision, self.tool, "drift", job_id=run.job_id, token=run.token, script=run.script_path,
+                script_sha256=run.script_sha256, differences=fresh,
             )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
-from slurm_agent_tools.services import decisions, log_analysis, project_paths
+from slurm_agent_tools.services import log_analysis, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.slurm.merge import JobView
 
@@ -54,7 +54,7 @@ async def keep(context: ClusterContext, caller: Caller, view: JobView) -> str | 
     )
     path = posixpath.join(FOLDER, name)
     plan, decision = await judged(context, path, len(text.encode()))
-    await decisions.log(context, caller, decision, "save_result", "decided", path=path, size=plan.size)
+    await context.log_decision(caller, decision, "save_result", "decided", path=path, size=plan.size)
     if decision.verdict != "allow" or plan.path is None:
         return None
     await context.files.write_new(plan.path, text.encode(), mode=0o600)
@@ -69,7 +69,7 @@ async def _add(context: ClusterContext, caller: Caller, name: str, diagnosis: Di
         return
     line = entry(name, diagnosis.explanation, diagnosis.proposed_change).encode()
     plan, decision = await judged(context, FILE, len(line), adds=True)
-    await decisions.log(context, caller, decision, "save_result", "decided", path=FILE, size=len(line))
+    await context.log_decision(caller, decision, "save_result", "decided", path=FILE, size=len(line))
     if decision.verdict != "allow" or plan.path is None:
         return
     for _ in range(2):  # somebody else may make the page meanwhile

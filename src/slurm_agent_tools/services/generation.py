@@ -14,7 +14,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.services import decisions, project_paths, submission_advice
+from slurm_agent_tools.services import project_paths, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
@@ -37,7 +37,7 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     path = posixpath.join(GENERATED, draft.file_name)
     data = draft.script.encode()
     decision = await judge_script(context, data, path, writes=True, justification=ask.justification)
-    await decisions.log(context, caller, decision, "generate_script", "decided", path=path, size=len(data))
+    await context.log_decision(caller, decision, "generate_script", "decided", path=path, size=len(data))
     if decision.verdict != "allow":
         return _blocked(context, ask, draft, decision)
     real = await project_paths.resolve(context.here, "name", path)

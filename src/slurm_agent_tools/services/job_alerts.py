@@ -33,9 +33,9 @@ from slurm_agent_tools.services.log_files import declared
 from slurm_agent_tools.services.log_paths import Kind, paths_of
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.occasional_questions import Use
-from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, human_memory
 

@@ -12,7 +12,7 @@ from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.policy import plan
 from slurm_agent_tools.services import job_outcome, present, snapshot
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.queue import Queue
+from slurm_agent_tools.slurm.commands.squeue import Queue
 
 _SHOWN, _SHOWN_OVER = 8, 4
 

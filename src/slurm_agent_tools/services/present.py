@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.models.decision import Advised
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
 from slurm_agent_tools.slurm.merge import cause
 from slurm_agent_tools.text.sanitize import line
-from slurm_agent_tools.units import format_duration, human_memory
 
 _SHARED = frozenset({"partition", "user", "submitted", "time_limit_seconds", "managed", "sources"})
 
@@ -61,51 +59,7 @@ def part(record: Job, whole: JobShown, *, why: str | None = None) -> BriefShown:
 
 def resources(record: Resources) -> ResourcesShown:
     """A request or a grant in numbers, with the human spelling beside each."""
-    return ResourcesShown(
-        partition=record.partition,
-        nodes=record.nodes,
-        cpus=record.cpus,
-        gpus=record.gpus,
-        memory_bytes=record.memory_bytes,
-        memory=None if record.memory_bytes is None else human_memory(record.memory_bytes),
-        memory_per_gpu_bytes=record.memory_per_gpu_bytes,
-        memory_per_gpu=None if record.memory_per_gpu_bytes is None else human_memory(record.memory_per_gpu_bytes),
-        time_limit_seconds=record.time_limit_seconds,
-        time_limit=None if record.time_limit_seconds is None else format_duration(record.time_limit_seconds),
-        array_tasks=record.array_tasks,
-        array_concurrency=record.array_concurrency,
-    )
-
-
-def brief(record: Resources) -> str:
-    """A request in a few words: to cpu: 1 CPU, 200M, 00:05:00. What is not stated is left out."""
-    counts = (
-        (record.array_tasks, "array task"),
-        (record.nodes if (record.nodes or 1) > 1 else None, "node"),
-        (record.gpus, "GPU"),
-        (record.cpus, "CPU"),
-    )
-    said = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts if number]
-    said += [human_memory(record.memory_bytes)] if record.memory_bytes else []
-    said += [format_duration(record.time_limit_seconds)] if record.time_limit_seconds is not None else []
-    destination = f" to {record.partition}" if record.partition else ""
-    return f"{destination}{': ' if said else ''}{', '.join(said)}"
-
-
-def advice(advised: Advised) -> dict[str, object]:
-    """The fields of an answer that say what is known of a submission's wait, size and time."""
-    return {name: value for name, value in advised if name != "awaits"}
-
-
-def advice_summary(advised: Advised) -> str:
-    """What of it belongs into a summary; empty where nothing does."""
-    sentences = []
-    if advised.budget is not None and advised.budget.fits is False:
-        sentences.append(advised.budget.why)
-    if advised.sizing is not None and advised.sizing.warnings:
-        first, more = advised.sizing.warnings[0], len(advised.sizing.warnings) - 1
-        sentences.append(f"Sizing: {first}" + (f" {more} more in `sizing`." if more else ""))
-    return "".join(f" {text}" for text in sentences)
+    return ResourcesShown.of(record)
 
 
 def error(problem: AgentToolsError) -> ErrorInfo:

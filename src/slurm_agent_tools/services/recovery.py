@@ -11,8 +11,9 @@ from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job, is_our_comment, token_in
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.queue import Queue
-from slurm_agent_tools.store.submissions import GIVEN_UP, Phase, Submission
+from slurm_agent_tools.services.snapshot import begun
+from slurm_agent_tools.slurm.commands.squeue import Queue
+from slurm_agent_tools.store.submissions import EXPIRY, GIVEN_UP, Phase, Submission
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -20,31 +21,12 @@ if TYPE_CHECKING:
     from slurm_agent_tools.services.submission_request import SubmissionRequest
 
 
-AGAIN = timedelta(seconds=60)
-"""For this long the same request without a key counts as a repetition, if its caller never got the answer."""
-
 GRACE = timedelta(seconds=60)
 """How long a request may still be on its way to the controller after sbatch gave up (three message timeouts)."""
-
-EXPIRY = timedelta(minutes=10)
-"""A job left held by a crash is cancelled after this long when nobody went on with it."""
-
-LATE = timedelta(hours=1)
-"""For this long a request that was given up is still looked for: should it turn up, it is held, and cancelled."""
 
 _MARGIN = timedelta(minutes=10)  # between our clock and the accounting's
 
 _BUSY = timedelta(seconds=30)  # a step of a submission that goes on takes no longer
-
-
-async def earlier(context: ClusterContext, request: SubmissionRequest) -> Submission | None:
-    """What this call repeats: by its key, or without one the same request whose caller never got its answer."""
-    if request.key_given:
-        return await context.db(context.store.by_key, context.owner, request.key)
-    now = context.clock.now()
-    return await context.db(
-        context.store.undelivered, context.owner, request.request_sha256, since=now - AGAIN, begun=now - EXPIRY
-    )
 
 
 async def answer(context: ClusterContext, request: SubmissionRequest, before: Submission) -> SubmitReply | None:
@@ -137,8 +119,7 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
 
     `keep` is the key of the call that is going on with its own submission. Raises SlurmError when the queue is silent.
     """
-    items = await context.db(context.store.open_submissions, context.owner, lost_since=context.clock.now() - LATE)
-    items = [item for item in items if item.idempotency_key != keep]
+    items = await begun(context, keep=keep)
     if not items:
         return
     mine = context.slurm.mine(await context.slurm.queue(fresh=True))

@@ -20,9 +20,9 @@ from slurm_agent_tools.models.result import (
     SaveReply,
     SlurmJobRecord,
 )
-from slurm_agent_tools.models.shapes import ResultBrief
+from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
-from slurm_agent_tools.services import decisions, failures, jobs, log_analysis, present, project_paths
+from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.transport.local import git_state
@@ -51,7 +51,7 @@ async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) 
         plan, decision = await failures.judged(context, path, len(data))
         if plan.path_exists:
             continue
-        await decisions.log(context, caller, decision, "save_result", "decided", path=path, size=len(data))
+        await context.log_decision(caller, decision, "save_result", "decided", path=path, size=len(data))
         if decision.verdict != "allow":
             return _blocked(context, decision)
         if await context.files.write_new(plan.path or path, data, mode=0o600):
@@ -156,7 +156,7 @@ def _slurm_job(view: JobView | None) -> SlurmJobRecord | None:
     return SlurmJobRecord(
         job=present.job(view.job),
         max_rss_bytes=max(peaks, default=None),
-        requested=present.resources(view.job.resources),
+        requested=ResourcesShown.of(view.job.resources),
     )
 
 

@@ -15,7 +15,7 @@ from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import JobRecord, PastWaits
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
-from slurm_agent_tools.services import present
+from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services.submission_request import SubmissionRequest
 
 
@@ -83,7 +83,7 @@ def _sizing(advice: JobSizing) -> Sizing:
         memory=_figure(advice.memory),
         time=_figure(advice.time),
         cpus=_figure(advice.cpus),
-        recommended=None if advice.recommended is None else present.resources(advice.recommended),
+        recommended=None if advice.recommended is None else ResourcesShown.of(advice.recommended),
         warnings=list(advice.warnings),
     )
 

@@ -21,8 +21,9 @@ from slurm_agent_tools.models.history_answer import (
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.scripts.effective_request import resolve
-from slurm_agent_tools.services import present, project_paths
+from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.project_paths import read
@@ -107,7 +108,7 @@ def job_with_history(record: JobRecord, likeness: float | None = None) -> PastJo
             **plain,
             "tags": list(tags(record)),
             "likeness": likeness,
-            "requested": present.resources(record.requested),
+            "requested": ResourcesShown.of(record.requested),
             "usage": None if record.usage is None else RememberedUsage(**asdict(record.usage)),
         }
     )
@@ -115,7 +116,7 @@ def job_with_history(record: JobRecord, likeness: float | None = None) -> PastJo
 
 def advice_shown(sizing: JobSizing) -> AdviceShown:
     """Advice as it is shown: the sizing as it is, the request with the human spelling beside each number."""
-    recommended = None if sizing.recommended is None else present.resources(sizing.recommended)
+    recommended = None if sizing.recommended is None else ResourcesShown.of(sizing.recommended)
     plain = {item.name: getattr(sizing, item.name) for item in fields(sizing)}
     return AdviceShown(**{**plain, "warnings": list(sizing.warnings), "recommended": recommended})
 

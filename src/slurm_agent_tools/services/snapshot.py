@@ -16,7 +16,7 @@ from slurm_agent_tools.policy import plan
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
-from slurm_agent_tools.store.submissions import Submission
+from slurm_agent_tools.store.submissions import LATE, Submission
 from slurm_agent_tools.units import JobId
 
 _CANDIDATE = 10**11  # above every id that Slurm can give
@@ -63,6 +63,13 @@ async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
     if taken <= limit:
         return []
     return [f"it would be one of {taken} concurrent jobs, at most {limit} are allowed: others came first elsewhere"]
+
+
+async def begun(context: ClusterContext, *, keep: str | None = None) -> list[Submission]:
+    """Submissions of which something is left to find out, but for that of the key `keep`."""
+    since = context.clock.now() - LATE
+    items = await context.db(context.store.open_submissions, context.owner, lost_since=since)
+    return [item for item in items if item.idempotency_key != keep]
 
 
 async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submission, ...]:

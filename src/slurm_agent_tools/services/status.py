@@ -22,8 +22,8 @@ from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm import command_runner
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.questions import ClusterInfo
-from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.units import human_memory, parse_job_id
 
 _NUMBERS = re.compile(r"\s(?P<total>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s")  # POSIX `df -P -k`

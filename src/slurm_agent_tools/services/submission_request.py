@@ -15,11 +15,12 @@ from slurm_agent_tools.models.decision import Advised, Blocker, Consent, Decisio
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
+from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.pins import offered
 from slurm_agent_tools.policy.plan import LiveFacts
-from slurm_agent_tools.services import decisions, present, project_paths
+from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.units import format_duration, parse_array, parse_span, parse_time_limit
@@ -150,8 +151,7 @@ def context_of(context: ClusterContext, request: SubmissionRequest, **facts: Any
 
 async def log_decision(context: ClusterContext, request: SubmissionRequest, event: str, **more: object) -> None:
     """One line in the decision log for this request."""
-    await decisions.log(
-        context,
+    await context.log_decision(
         request.caller,
         request.verdict,
         "submit_job",
@@ -161,7 +161,7 @@ async def log_decision(context: ClusterContext, request: SubmissionRequest, even
         request_sha256=request.request_sha256,
         options=list(request.options),
         pinned=[pin.option for pin in request.pinned],
-        requested=present.resources(request.resources).model_dump(exclude_none=True),
+        requested=ResourcesShown.of(request.resources).model_dump(exclude_none=True),
         args=list(request.arguments.args or ()),
         job_name=request.name,
         run_id=request.arguments.run_id,
@@ -218,7 +218,7 @@ def reply(context: ClusterContext, request: SubmissionRequest, status: str, summ
         summary=summary,
         as_of=context.clock.now(),
         pinned=list(request.pinned),
-        requested=present.resources(request.resources),
+        requested=ResourcesShown.of(request.resources),
         decision=None if request.decision is None else decision_shown(request.decision),
         idempotency_key=request.key,
         run_id=request.arguments.run_id,
@@ -226,5 +226,5 @@ def reply(context: ClusterContext, request: SubmissionRequest, status: str, summ
     if request.advised is None:
         return answer
     if status == "dry_run":  # behind what went wrong nobody reads how large it is
-        summary += present.advice_summary(request.advised)
-    return answer.model_copy(update={**present.advice(request.advised), "summary": summary})
+        summary += request.advised.summary
+    return answer.model_copy(update={**request.advised.shown, "summary": summary})

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,9 +22,9 @@ from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.services import dispatch, recovery, submission_advice
+from slurm_agent_tools.services import dispatch, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.snapshot import Snapshot, live_facts, take_snapshot
+from slurm_agent_tools.services.snapshot import Snapshot, begun, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import (
     SubmissionRequest,
     blocked,
@@ -35,6 +36,7 @@ from slurm_agent_tools.services.submission_request import (
 )
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
 from slurm_agent_tools.store.ledger_location import submission_lock
+from slurm_agent_tools.store.submissions import EXPIRY, Submission
 
 if TYPE_CHECKING:
     from slurm_agent_tools.services.approval import Consult, Grant
@@ -80,6 +82,9 @@ def _denied(decision: Decision, differences: list[str]) -> Decision:
 
 
 _LOCK_SECONDS = 40.0
+
+_AGAIN = timedelta(seconds=60)
+"""For this long the same request without a key counts as a repetition, if its caller never got the answer."""
 
 
 async def submit_job(
@@ -159,12 +164,14 @@ async def _with_a_person(context: ClusterContext, request: SubmissionRequest, co
 
 async def _submit(context: ClusterContext, request: SubmissionRequest, consent: Grant | None) -> _End:
     """What this call repeats is answered as it was, or gone on with; everything else is judged and sent."""
-    earlier = await recovery.earlier(context, request)
+    earlier = await _earlier(context, request)
     if earlier is not None and earlier.request_sha256 != request.request_sha256:
         raise InputError(
             "idempotency_key", request.key, "was used for another request", hint="Use a new key for a new request."
         )
     if earlier is not None:
+        from slurm_agent_tools.services import recovery  # noqa: PLC0415 - most calls repeat no other
+
         request = replace(request, key=earlier.idempotency_key)
         answer = await recovery.answer(context, request, earlier)
         if answer is not None:
@@ -175,11 +182,24 @@ async def _submit(context: ClusterContext, request: SubmissionRequest, consent: 
         return _End(await _without_slurm(context, request, error))
 
 
+async def _earlier(context: ClusterContext, request: SubmissionRequest) -> Submission | None:
+    """What this call repeats: by its key, or without one the same request whose caller never got its answer."""
+    if request.key_given:
+        return await context.db(context.store.by_key, context.owner, request.key)
+    now = context.clock.now()
+    return await context.db(
+        context.store.undelivered, context.owner, request.request_sha256, since=now - _AGAIN, begun=now - EXPIRY
+    )
+
+
 async def _judged(context: ClusterContext, request: SubmissionRequest, consent: Grant | None) -> _End:
     """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
     if request.away is not None:
         raise request.away  # what was not read where it runs is not sent, even if the cluster is back by now
-    await recovery.settle(context, keep=request.key)
+    if await begun(context, keep=request.key):
+        from slurm_agent_tools.services import recovery  # noqa: PLC0415 - mostly nothing broke off
+
+        await recovery.settle(context, keep=request.key)
     snapshot = await take_snapshot(context, request.reading.request, fresh=True)
     known = await live_facts(context, snapshot, request.reading)
     request = await judge(context, request, known)

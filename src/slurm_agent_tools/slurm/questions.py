@@ -19,9 +19,9 @@ from slurm_agent_tools.slurm import command_runner, partition_backdrop
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, squeue
+from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory, by_number
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
-from slurm_agent_tools.slurm.queue import Queue
 from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
 

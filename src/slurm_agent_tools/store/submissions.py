@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Literal, TypeVar, cast
 
@@ -24,6 +24,12 @@ OPEN_PHASES: tuple[Phase, ...] = ("intent", "unconfirmed", "held")
 
 GIVEN_UP: tuple[Phase, ...] = ("refused", "lost")
 """Phases in which Slurm is taken to have no job, though one may turn up late."""
+
+LATE = timedelta(hours=1)
+"""For this long a request that was given up is still looked for: should it turn up, it is held, and cancelled."""
+
+EXPIRY = timedelta(minutes=10)
+"""A job left held by a crash is cancelled after this long when nobody went on with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import WaitMeasured
-from slurm_agent_tools.services import present, queue_history, submission_advice
+from slurm_agent_tools.services import queue_history, submission_advice
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
 from slurm_agent_tools.slurm.commands import sbatch
@@ -255,11 +255,11 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
     plain = Advised()
 
     assert tight is not None
-    assert present.advice_summary(tight).startswith(" It may miss the time budget of 00:01:00: wait not known")
-    assert present.advice_summary(tight).endswith(
+    assert tight.summary.startswith(" It may miss the time budget of 00:01:00: wait not known")
+    assert tight.summary.endswith(
         " Sizing: memory: 8G is 8.0 times the most that was ever used, 1G. 2 more in `sizing`."
     )
-    assert present.advice_summary(plain) == ""
+    assert plain.summary == ""
 
 
 async def test_what_the_guard_filled_in_is_not_held_against_the_request(
@@ -339,12 +339,10 @@ def test_when_it_starts_is_a_sentence_where_slurm_tells():
 
 
 def test_a_request_is_told_in_a_few_words():
-    assert present.brief(
-        Resources(partition="cpu", nodes=1, cpus=1, memory_bytes=200 * 2**20, time_limit_seconds=300)
-    ) == (" to cpu: 1 CPU, 200M, 00:05:00")
-    assert (
-        present.brief(Resources(nodes=2, gpus=4, cpus=8, array_tasks=10)) == ": 10 array tasks, 2 nodes, 4 GPUs, 8 CPUs"
+    assert Resources(partition="cpu", nodes=1, cpus=1, memory_bytes=200 * 2**20, time_limit_seconds=300).in_words == (
+        " to cpu: 1 CPU, 200M, 00:05:00"
     )
+    assert Resources(nodes=2, gpus=4, cpus=8, array_tasks=10).in_words == ": 10 array tasks, 2 nodes, 4 GPUs, 8 CPUs"
 
 
 def test_an_estimate_far_beyond_what_jobs_waited_is_told_as_the_most_that_it_can_be():

@@ -27,7 +27,7 @@ from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
 FUNCTIONS = 350
-MODULES = 87
+MODULES = 84
 """Of ours loaded by a process that submits: files with a line of code. `PACKAGES` hold nothing but their docstring."""
 PACKAGES = {
     f"slurm_agent_tools.{name}" for name in (
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[3]
 UNUSED = {
     f"slurm_agent_tools.{name}" for name in (
         "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
-        "services.drift", "services.jobs", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sdiag", "scripts.kept_nodes",
+        "services.drift", "services.jobs", "services.recovery", "services.present", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sdiag", "scripts.kept_nodes",
         "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options", "policy.rules.script_mending",
         "policy.rules.command_mending", "policy.rules.device_mending",
     )

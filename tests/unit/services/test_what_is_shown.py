@@ -77,13 +77,13 @@ def test_a_request_is_shown_with_the_spelling_of_people():
         partition="gpu", nodes=2, cpus=8, gpus=4, memory_bytes=8 * GIB, memory_per_gpu_bytes=2 * GIB,
         time_limit_seconds=3600, array_tasks=10, array_concurrency=3,
     )  # fmt: skip
-    assert present.resources(full) == ResourcesShown(
+    assert ResourcesShown.of(full) == ResourcesShown(
         partition="gpu", nodes=2, cpus=8, gpus=4, memory_bytes=8 * GIB, memory="8G", memory_per_gpu_bytes=2 * GIB,
         memory_per_gpu="2G", time_limit_seconds=3600, time_limit="01:00:00", array_tasks=10, array_concurrency=3,
     )  # fmt: skip
-    nothing = present.resources(Resources())
+    nothing = ResourcesShown.of(Resources())
     assert (nothing.memory, nothing.memory_per_gpu, nothing.time_limit) == (None, None, None)
-    assert present.resources(Resources(memory_bytes=0, time_limit_seconds=0)).memory == "0B"
+    assert ResourcesShown.of(Resources(memory_bytes=0, time_limit_seconds=0)).memory == "0B"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_request_is_shown_with_the_spelling_of_people():
     ],
 )
 def test_a_request_in_a_few_words_leaves_out_what_is_not_stated(record, words):
-    assert present.brief(record) == words
+    assert record.in_words == words
 
 
 def test_an_error_is_shown_with_its_code_and_its_mend():

@@ -18,7 +18,6 @@ from slurm_agent_tools.errors import AccessError, AgentToolsError, ScopeMissing,
 from slurm_agent_tools.models.arguments import ToolArguments, WaitForJob
 from slurm_agent_tools.models.shapes import Alert, Reply
 from slurm_agent_tools.server.http.tokens import Token
-from slurm_agent_tools.services import decisions
 from slurm_agent_tools.services.approval import Answer, Consult, Question
 from slurm_agent_tools.services.context import LOCAL, Caller, Progress
 from slurm_agent_tools.services.context_registry import ContextRegistry
@@ -104,8 +103,8 @@ class ScopedToolbox(Toolbox):
         """One line of the decision log for a call that the token does not allow, whatever cluster it named."""
         try:
             context = await self.registry.at(LOCAL)
-            verdict = decisions.single(context, "deny")
-            await decisions.log(context, caller, verdict, tool, "refused", reason="the token may only read")
+            verdict = context.own_decision("deny")
+            await context.log_decision(caller, verdict, tool, "refused", reason="the token may only read")
         except AgentToolsError as error:  # it is refused all the same
             _log.warning("refusal is not in the decision log", tool=tool, principal=caller.principal, why=error.message)
 
