@@ -17,6 +17,7 @@ from slurm_agent_tools.errors import AgentToolsError, MemoryUnreachable
 from slurm_agent_tools.insights.job_search import tags
 from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport.programs import program
 from slurm_agent_tools.units import format_duration, human_memory
 
 if TYPE_CHECKING:
@@ -195,10 +196,16 @@ async def _client(settings: MemorySettings) -> AsyncIterator[Client]:
         ):
             yield client
         return
-    program, *words = settings.command
+    name, *words = settings.command
+    command = program(name)
+    if command is None:
+        raise MemoryUnreachable(
+            f"the memory server does not answer: {name!r} is in no folder of PATH, not counting the project's",
+            hint=HINT,
+        )
     passed = {name: os.environ[name] for name in settings.env if name in os.environ}
     home = Path.home()  # not the project: what begins there reads its modules and settings
-    started = StdioServerParameters(command=program, args=words, env=_OWN_TYPE | passed, cwd=home)
+    started = StdioServerParameters(command=command, args=words, env=_OWN_TYPE | passed, cwd=home)
     with Path(os.devnull).open("w") as nowhere:  # noqa: ASYNC230 - waits for nothing; what it logs is not ours to tell
         async with Client(stdio_client(started, nowhere)) as client:
             yield client

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import shutil
 import sysconfig
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell,
 from slurm_agent_tools.scripts.shell_tree import load
 from slurm_agent_tools.scripts.shell_words import Node
 from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.programs import program
 
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
@@ -105,9 +105,9 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
 
 @cache
 def _shfmt() -> str:
-    """The binary that came with the package, else the one on PATH."""
+    """The binary that came with the package, else the one on PATH; the bare name where there is none."""
     beside = Path(sysconfig.get_path("scripts")) / "shfmt"
-    return str(beside) if beside.exists() else shutil.which("shfmt") or "shfmt"
+    return str(beside) if beside.exists() else program("shfmt") or "shfmt"
 
 
 async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:

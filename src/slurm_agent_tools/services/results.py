@@ -25,7 +25,7 @@ from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.merge import JobView
-from slurm_agent_tools.transport.local import git_state
+from slurm_agent_tools.transport.programs import git_state
 
 _FOLDER = "results"
 

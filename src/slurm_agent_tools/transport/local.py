@@ -12,7 +12,7 @@ import stat as modes
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 import anyio.to_thread
 
@@ -21,9 +21,7 @@ from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import process, safe_open
 from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
-
-if TYPE_CHECKING:
-    from slurm_agent_tools.models.result import GitState
+from slurm_agent_tools.transport.programs import search_path
 
 _log = log_events.get_logger()
 
@@ -38,6 +36,7 @@ class LocalRunner:
     def __init__(self, settings: Settings) -> None:
         self._bin_dir = settings.slurm.bin_dir
         self._base = command_environment(os.environ, settings.slurm.conf)
+        self._base["PATH"] = search_path(os.environ.get("PATH", os.defpath), settings.project_root)
 
     async def run(
         self,
@@ -70,7 +69,7 @@ class LocalRunner:
             if os.access(path, os.X_OK):
                 return str(path)
         else:
-            found = shutil.which(name, path=self._base.get("PATH"))
+            found = shutil.which(name, path=self._base["PATH"])
             if found is not None:
                 return found
         raise SlurmMissing(
@@ -260,43 +259,3 @@ def _write(handle: int, data: bytes) -> None:
 def _make_folder(path: str) -> None:
     with safe_open.folder(path, make=True):
         pass
-
-
-# --- what git says of a folder here -----------------------------------------------------------------------------------
-
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-
-# A repository inside the repository would be looked at with its own settings.
-_STATUS = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
-
-_FILTERS = ("config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
-
-
-async def git_state(project: str) -> GitState:
-    """Commit, branch and whether tracked files differ; all None outside a repository or without git."""
-    from slurm_agent_tools.models.result import GitState  # noqa: PLC0415 - for a saved result only
-
-    commit = await _git(project, "rev-parse", "HEAD")
-    if not commit:
-        return GitState()
-    branch = await _git(project, "rev-parse", "--abbrev-ref", "HEAD")
-    changes = None if await _own_filters(project) else await _git(project, *_STATUS)
-    return GitState(commit=commit, branch=branch or None, dirty=None if changes is None else bool(changes))
-
-
-async def _own_filters(project: str) -> bool:
-    """Whether the repository itself names programs that git would run to compare files: then it is not asked."""
-    listed = await _git(project, *_FILTERS, nothing=1)
-    return listed is None or any(line.split()[0] not in {"global", "system"} for line in listed.splitlines())
-
-
-async def _git(project: str, *words: str, nothing: int = 0) -> str | None:
-    """What git says, empty text with the exit code `nothing`; None where it fails or is not there."""
-    env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    try:
-        ended = await process.run(
-            ["git", *_SAFE, "-C", project, *words], env={**env, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}, timeout=5
-        )
-    except FileNotFoundError:
-        return None
-    return ended.stdout.decode("utf-8", "replace").strip() if ended.exit_code in {0, nothing} else None

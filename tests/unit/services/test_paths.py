@@ -172,28 +172,3 @@ async def test_the_error_names_the_field_and_the_mend(box, path):
     with pytest.raises(InputError, match=r"^config_path: .* leaves the project folder") as caught:
         await box.call("validate_config", arguments.ValidateConfig(config_path=path))
     assert caught.value.hint == "Name a file inside the project."
-
-
-async def test_git_runs_no_program_that_the_repository_names(box, tmp_path):
-    """A filter and a monitor in the repository's own settings would run as the user of the server."""
-    project, proof = tmp_path / "project", tmp_path / "proof"
-    run = f"{project}/evil.sh"
-    (project / "evil.sh").write_text(f"#!/bin/sh\ntouch {proof}\ncat\n")
-    (project / "evil.sh").chmod(0o755)
-    commands = [["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"],
-                ["add", "link.json"], ["config", "core.fsmonitor", run], ["config", "filter.evil.clean", run],
-                ["config", "core.hooksPath", str(project)]]  # fmt: skip
-    (project / "link.json").unlink()
-    (project / "link.json").write_text("{}")
-    from slurm_agent_tools.transport import local, process  # noqa: PLC0415
-
-    for words in commands:
-        done = await process.run(
-            ["git", "-C", str(project), *words], env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-        )
-        assert done.exit_code == 0, done
-    (project / ".gitattributes").write_text("* filter=evil\n")
-    (project / "link.json").write_text("[]")  # as long as before: git has to compare it, through the filter
-    found = await local.git_state(str(project))
-    assert not proof.exists()
-    assert (found.commit is not None, found.dirty) == (True, None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.programs import program
 
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -122,8 +122,8 @@ def read(
 
 def _client() -> str:
     """Where ssh is. Not in a folder that depends on where we run: what lies in a project is not the person's ssh."""
-    found = shutil.which("ssh")
-    if found is None or not Path(found).is_absolute():
+    found = program("ssh")
+    if found is None:
         raise NoClient("ssh is in no folder of PATH")
     return found
 

@@ -1,0 +1,202 @@
+"""Programs of this machine that the project does not choose: where they are looked for, and what git says of a folder.
+
+A repository's settings name filters, monitors, hooks and ways to fetch, and those of the user may name more for it. So
+git never reads either: commit and branch are read from the repository's files here, and git compares the work tree by
+a folder of ours that stands for the repository, with its objects and its index and none of its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from slurm_agent_tools.transport import process, safe_open
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.models.result import GitState
+
+_SYSTEM_PATH = "/usr/bin:/bin"
+
+
+def search_path(path: str, project: Path) -> str:
+    """A PATH for what we start, without the folders that belong to the project; where none is left, the system's."""
+    return os.pathsep.join(_outside(path, project)) or _SYSTEM_PATH  # an empty PATH would be the working folder
+
+
+def program(name: str, project: Path | None = None) -> str | None:
+    """Where a program is by our own PATH without the folders of the project, which is where we run unless it is named.
+
+    None where it is nowhere.
+    """
+    folders = _outside(os.environ.get("PATH", os.defpath), project or Path())
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    # Windows looks into the working folder first, whatever it is told.
+    return found if found is not None and Path(found).is_absolute() else None
+
+
+def _outside(path: str, project: Path) -> list[str]:
+    """Folders of a PATH that are absolute and, with links resolved, outside the project.
+
+    What lies in the project may be written by anybody who may write a job's script.
+    """
+    root = project.resolve()
+    places = (place for place in path.split(os.pathsep) if Path(place).is_absolute())
+    return [place for place in places if not _resolved(place).is_relative_to(root)]
+
+
+def _resolved(place: str) -> Path:
+    try:
+        return Path(place).resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return Path(place)
+
+
+# --- What git says of a folder ----------------------------------------------------------------------------------------
+
+_SMALL, _REFS = 64 * 2**10, 16 * 2**20  # bytes: a file of one line or of settings; every packed branch and tag
+
+_HASH = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+
+_BRANCH = re.compile(r"ref: (refs/(?:[^\x00-\x20/.][^\x00-\x20/]*/)*[^\x00-\x20/.][^\x00-\x20/]*)")
+
+# A repository inside the repository would be looked at with its own settings.
+_STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty")
+
+_ATTRIBUTE = ("check-attr", "-z", "--stdin", "filter")
+
+# Settings that say how files are compared and can name no program, as git itself writes them.
+_SECTION = re.compile(r"\s*\[\s*([^\]\s]+)[^\]]*\]")
+_COMPARED = re.compile(
+    r"\s*(filemode|symlinks|ignorecase|autocrlf|eol)\s*=\s*(true|false|input|lf|crlf|native)\s*", re.IGNORECASE
+)
+
+# No settings of the machine or the user, no locks, no fetching, no question.
+_ALONE = {
+    "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """Where its parts lie: the work tree, the folder of this work tree's own state, and that of all work trees."""
+
+    tree: Path
+    own: Path
+    shared: Path
+
+
+async def git_state(project: str) -> GitState:
+    """Commit, branch (`HEAD` where there is none) and whether tracked files differ; None for what is not known."""
+    from slurm_agent_tools.models.result import GitState  # noqa: PLC0415 - for a saved result only
+
+    repository = await anyio.to_thread.run_sync(_repository, Path(project))
+    if repository is None:
+        return GitState()
+    branch, commit = await anyio.to_thread.run_sync(_head, repository)
+    if commit is None:
+        return GitState()
+    return GitState(commit=commit, branch=branch, dirty=await _changed(repository, commit, Path(project)))
+
+
+def _repository(project: Path) -> _Repository | None:
+    """The repository of the nearest folder upward that has one."""
+    project = project.resolve()
+    for tree in (project, *project.parents):
+        said = _text(tree / ".git", _SMALL)  # a file, where its folder lies elsewhere
+        own = tree / (said.removeprefix("gitdir:").strip() if said.startswith("gitdir:") else ".git")
+        if _text(own / "HEAD", _SMALL):
+            return _Repository(tree, own, own / _text(own / "commondir", _SMALL).strip())
+    return None
+
+
+def _head(repository: _Repository) -> tuple[str, str | None]:
+    """The branch and the commit of the work tree."""
+    said = _text(repository.own / "HEAD", _SMALL).strip()
+    branch = _BRANCH.fullmatch(said)
+    if branch is None:
+        return "HEAD", said if _HASH.fullmatch(said) else None
+    name = branch[1]
+    commit = _text(repository.shared / name, _SMALL).strip()
+    if _HASH.fullmatch(commit) is None:
+        packed = _text(repository.shared / "packed-refs", _REFS)
+        line = re.search(rf"^({_HASH.pattern}) {re.escape(name)}$", packed, re.MULTILINE)
+        return name.removeprefix("refs/heads/"), line[1] if line else None
+    return name.removeprefix("refs/heads/"), commit
+
+
+def _text(path: Path, limit: int) -> str:
+    """A regular file, links resolved, at most `limit` bytes of it; empty where there is none."""
+    try:
+        handle = safe_open.open_file(os.path.realpath(path))
+    except (OSError, ValueError):  # ValueError: a name that no file can have
+        return ""
+    try:
+        regular = stat.S_ISREG(os.fstat(handle).st_mode)
+        return os.read(handle, limit).decode("utf-8", "surrogateescape") if regular else ""
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+
+
+async def _changed(repository: _Repository, commit: str, project: Path) -> bool | None:
+    """Whether a tracked file differs from the commit; None where only a filter could tell, and git is not asked."""
+    index, git = (repository.own / "index").resolve(), program("git", project)
+    if git is None or not index.is_file():
+        return None
+    with tempfile.TemporaryDirectory(prefix="slurm-agent-") as folder:
+        _stand_in(Path(folder), commit, _text(repository.shared / "config", _SMALL))
+        env = _ALONE | {
+            "PATH": search_path(os.environ.get("PATH", os.defpath), project), "HOME": folder, "GIT_DIR": folder,
+            "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": str(index),
+            "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
+        }  # fmt: skip
+        listed = await _said([git, *_STATUS], repository.tree, env)
+        if not listed:
+            return None if listed is None else False
+        entries = listed.removesuffix(b"\0").split(b"\0")
+        if any(entry[:2] != b" M" for entry in entries):  # staged, deleted, of another kind
+            return True
+        paths = b"".join(entry[3:] + b"\0" for entry in entries)
+        filters = (await _said([git, *_ATTRIBUTE], repository.tree, env, paths) or b"").split(b"\0")[2::3]
+        return True if {b"unspecified", b"unset"} & set(filters) else None
+
+
+def _stand_in(folder: Path, commit: str, settings: str) -> None:
+    """Make a folder a repository at this commit, with those of the settings that say how files are compared."""
+    (folder / "refs").mkdir()
+    (folder / "HEAD").write_text(f"{commit}\n", encoding="utf-8")
+    lines = ["[core]", "bare = false", *(f"{name} = {value}" for name, value in _comparing(settings).items())]
+    if len(commit) == 64:
+        lines += ["repositoryformatversion = 1", "[extensions]", "objectformat = sha256"]
+    (folder / "config").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def _comparing(settings: str) -> dict[str, str]:
+    section, found = "", dict[str, str]()
+    for line in settings.splitlines():
+        heading, value = _SECTION.match(line), _COMPARED.fullmatch(line)
+        if heading is not None:
+            section = heading[1].lower()
+        elif value is not None and section == "core":
+            found[value[1].lower()] = value[2].lower()
+    return found
+
+
+async def _said(argv: Sequence[str], tree: Path, env: Mapping[str, str], stdin: bytes = b"") -> bytes | None:
+    """What git says in a work tree; None where it fails."""
+    try:
+        ended = await process.run(argv, stdin=stdin, env=env, cwd=str(tree), timeout=5)
+    except OSError:
+        return None
+    return ended.stdout if ended.exit_code == 0 and not ended.truncated else None

@@ -1,0 +1,380 @@
+"""What is saved of a repository, and that no program is started which it, its submodules or its user's settings name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.models.result import GitState
+from slurm_agent_tools.transport.programs import git_state
+
+pytestmark = pytest.mark.proves("repositories-start-nothing")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "protocol.file.allow=always", "-C", str(folder), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with the settings of somebody who commits."""
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / ".gitconfig").write_text("[user]\nname = a\nemail = a@b.example\n[init]\ndefaultBranch = main\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{home}/bin{os.pathsep}{os.environ['PATH']}")
+    return home
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """One commit of two files, one of which is touched so that git has to look into it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return committed(folder)
+
+
+def committed(folder: Path) -> Path:
+    (folder / "train.py").write_text("print(1)\n")
+    (folder / "model.bin").write_text("weights\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def evil(repository: Path) -> tuple[str, Path]:
+    """A program in the repository, and the file that it leaves behind when it is run."""
+    proof = repository.parent / "was-run.txt"
+    program = repository / "evil.sh"
+    program.write_text(f'#!/bin/sh\necho "$0 $*" >> {proof}\ncat\n')
+    program.chmod(0o755)
+    return str(program), proof
+
+
+def touched(repository: Path, weights: str = "WEIGHTS\n") -> None:
+    """As long as before, and newer: git has to compare the contents, through the filter where there is one."""
+    (repository / "model.bin").write_text(weights)
+    later = time.time() + 5
+    os.utime(repository / "train.py", (later, later))
+
+
+# --- What it says ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_clean_repository_is_told_with_its_commit_and_branch(repository: Path):
+    expected = GitState(commit=git(repository, "rev-parse", "HEAD"), branch="main", dirty=False)
+
+    assert await git_state(str(repository)) == expected
+
+
+async def test_a_file_that_was_only_touched_is_no_change(repository: Path):
+    touched(repository, weights="weights\n")
+
+    assert (await git_state(str(repository))).dirty is False
+
+
+@pytest.mark.parametrize("change", ["content", "deleted", "staged", "mode"])
+async def test_a_change_of_a_tracked_file_is_told(repository: Path, change: str):
+    file = repository / "train.py"
+    if change == "deleted":
+        file.unlink()
+    elif change == "mode":
+        file.chmod(0o755)
+    else:
+        file.write_text("print(22)\n")
+    if change == "staged":
+        git(repository, "add", ".")
+
+    assert (await git_state(str(repository))).dirty is True
+
+
+async def test_a_file_that_is_not_tracked_is_no_change(repository: Path):
+    (repository / "notes.txt").write_text("x")
+
+    assert (await git_state(str(repository))).dirty is False
+
+
+async def test_a_repository_that_ignores_modes_is_asked_with_that(repository: Path):
+    git(repository, "config", "core.fileMode", "false")
+    (repository / "train.py").chmod(0o755)
+
+    assert (await git_state(str(repository))).dirty is False
+
+
+async def test_line_ends_are_compared_as_the_repository_says(repository: Path):
+    git(repository, "config", "core.autocrlf", "true")
+    (repository / "train.py").unlink()
+    git(repository, "checkout", "-q", "train.py")
+    touched(repository, weights="weights\n")
+
+    assert (repository / "train.py").read_bytes() == b"print(1)\r\n"
+    assert (await git_state(str(repository))).dirty is False
+
+
+async def test_a_folder_below_belongs_to_the_repository_above_it(repository: Path):
+    (repository / "deep/er").mkdir(parents=True)
+
+    assert (await git_state(str(repository / "deep/er"))).branch == "main"
+
+
+async def test_a_detached_head_a_packed_branch_and_a_linked_work_tree_are_known(repository: Path, tmp_path: Path):
+    commit = git(repository, "rev-parse", "HEAD")
+    git(repository, "branch", "feature/x")
+    git(repository, "pack-refs", "--all")
+    git(repository, "gc", "-q")
+    git(repository, "worktree", "add", "-q", str(tmp_path / "linked"), "feature/x")
+
+    assert await git_state(str(repository)) == GitState(commit=commit, branch="main", dirty=False)
+    assert await git_state(str(tmp_path / "linked")) == GitState(commit=commit, branch="feature/x", dirty=False)
+    git(repository, "checkout", "-q", "--detach")
+    assert await git_state(str(repository)) == GitState(commit=commit, branch="HEAD", dirty=False)
+
+
+async def test_hashes_of_256_bits_are_known(tmp_path: Path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "--object-format=sha256")
+    committed(folder)
+    found = await git_state(str(folder))
+
+    assert (len(found.commit or ""), found.dirty) == (64, False)
+
+
+@pytest.mark.parametrize("what", ["nothing", "no commit", "a file", "an endless file", "a pipe", "a branch outside"])
+async def test_what_is_no_repository_says_nothing(tmp_path: Path, what: str):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    if what == "a file":
+        (folder / ".git").write_text("no gitdir\n")
+    elif what != "nothing":
+        git(folder, "init", "-q")
+    head = folder / ".git/HEAD"
+    if what == "an endless file":
+        head.unlink()
+        head.symlink_to("/dev/zero")
+    elif what == "a pipe":
+        head.unlink()
+        os.mkfifo(head)
+    elif what == "a branch outside":
+        (tmp_path / "secret").write_text("a" * 40)
+        head.write_text("ref: refs/../../../secret\n")
+
+    assert await git_state(str(folder)) == GitState()
+
+
+async def test_without_git_the_commit_is_known_and_the_changes_are_not(repository: Path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = await git_state(str(repository))
+
+    assert (found.branch, found.dirty, len(found.commit or "")) == ("main", None, 40)
+
+
+@pytest.mark.parametrize("what", ["garbage", "a pipe", "away"])
+async def test_an_index_that_cannot_be_read_leaves_the_changes_unknown(repository: Path, what: str):
+    index = repository / ".git/index"
+    index.unlink()
+    if what == "garbage":
+        index.write_bytes(b"DIRC" + b"\xff" * 100)
+    elif what == "a pipe":
+        os.mkfifo(index)
+
+    assert (await git_state(str(repository))).dirty is None
+
+
+# --- What it never starts ----------------------------------------------------------------------------------------------
+
+
+def by_filter(repository: Path, run: str, home: Path) -> None:
+    git(repository, "config", "filter.evil.clean", run)
+    (repository / ".gitattributes").write_text("* filter=evil\n")
+
+
+def by_filter_process(repository: Path, run: str, home: Path) -> None:
+    git(repository, "config", "filter.evil.process", run)
+    git(repository, "config", "filter.evil.required", "true")
+    (repository / ".git/info").mkdir(exist_ok=True)
+    (repository / ".git/info/attributes").write_text("* filter=evil\n")
+
+
+def by_lfs_extension(repository: Path, run: str, home: Path) -> None:
+    """The user's own filter runs what the repository calls an extension of it, as git-lfs does."""
+    lfs = home / "bin/git-lfs"
+    lfs.write_text("#!/bin/sh\nexec $(git config lfs.extension.evil.clean)\n")
+    lfs.chmod(0o755)
+    git(repository, "config", "--global", "filter.lfs.clean", "git-lfs clean -- %f")
+    git(repository, "config", "lfs.extension.evil.clean", run)
+    (repository / ".gitattributes").write_text("*.bin filter=lfs\n")
+
+
+def by_included_file(repository: Path, run: str, home: Path) -> None:
+    (repository / "more.cfg").write_text(f'[filter "evil"]\nclean = {run}\n[core]\nfsmonitor = {run}\n')
+    git(repository, "config", f"includeIf.gitdir:{repository}/.path", str(repository / "more.cfg"))
+    (repository / ".gitattributes").write_text("* filter=evil\n")
+
+
+def by_user_include(repository: Path, run: str, home: Path) -> None:
+    """The user's own settings include a file of the folder in which their projects lie."""
+    (repository / "more.cfg").write_text(f'[filter "evil"]\nclean = {run}\n')
+    git(repository, "config", "--global", f"includeIf.gitdir:{repository}/.path", str(repository / "more.cfg"))
+    (repository / ".gitattributes").write_text("* filter=evil\n")
+
+
+def by_work_tree_settings(repository: Path, run: str, home: Path) -> None:
+    git(repository, "config", "extensions.worktreeConfig", "true")
+    git(repository, "config", "--worktree", "filter.evil.clean", run)
+    git(repository, "config", "--worktree", "core.fsmonitor", run)
+    (repository / ".gitattributes").write_text("* filter=evil\n")
+
+
+def by_monitor(repository: Path, run: str, home: Path) -> None:
+    git(repository, "config", "core.fsmonitor", run)
+
+
+def by_hooks(repository: Path, run: str, home: Path) -> None:
+    git(repository, "config", "core.hooksPath", str(repository / "hooks"))
+    for folder in (repository / "hooks", repository / ".git/hooks"):
+        folder.mkdir(exist_ok=True)
+        for name in (
+            "post-index-change",
+            "fsmonitor-watchman",
+            "query-watchman",
+            "reference-transaction",
+            "pre-auto-gc",
+        ):
+            shutil.copy(run, folder / name)
+
+
+def by_lazy_fetch(repository: Path, run: str, home: Path) -> None:
+    """A repository of which parts are elsewhere fetches what is missing, by the programs that it names."""
+    shutil.rmtree(repository / ".git/objects")
+    (repository / ".git/objects/pack").mkdir(parents=True)
+    for name, value in {
+        "core.repositoryFormatVersion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true",
+        "remote.origin.url": "ssh://nowhere.example/x", "core.sshCommand": run, "credential.helper": f"!{run}",
+        "remote.origin.uploadpack": run, "core.gitProxy": run, "core.askPass": run,
+    }.items():  # fmt: skip
+        git(repository, "config", name, value)
+
+
+def by_lazy_fetch_from_a_folder(repository: Path, run: str, home: Path) -> None:
+    by_lazy_fetch(repository, run, home)
+    git(repository, "config", "remote.origin.url", f"file://{repository}")
+
+
+def by_lazy_fetch_of_its_own_kind(repository: Path, run: str, home: Path) -> None:
+    by_lazy_fetch(repository, run, home)
+    git(repository, "config", "remote.origin.url", f"ext::{run}")
+    git(repository, "config", "protocol.ext.allow", "always")
+
+
+def by_texts_and_pagers(repository: Path, run: str, home: Path) -> None:
+    (repository / ".gitattributes").write_text("* diff=evil merge=evil\n")
+    for name in ("diff.evil.textconv", "diff.evil.command", "diff.external", "core.pager", "pager.status", "pager.config",
+                 "pager.rev-parse", "core.editor", "merge.evil.driver", "gpg.program", "core.alternateRefsCommand",
+                 "uploadpack.packObjectsHook", "alias.status", "alias.config", "sequence.editor", "trace2.eventTarget",
+                 "column.ui", "man.viewer", "interactive.diffFilter", "submodule.recurse"):  # fmt: skip
+        git(repository, "config", name, f"!{run}" if name.startswith("alias") else run)
+
+
+def by_submodule(repository: Path, run: str, home: Path) -> None:
+    inner = repository.parent / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    committed(inner)
+    git(repository, "submodule", "--quiet", "add", str(inner), "sub")
+    git(repository, "commit", "-q", "-m", "with a submodule")
+    git(repository / "sub", "config", "core.fsmonitor", run)
+    git(repository / "sub", "config", "filter.evil.clean", run)
+    (repository / "sub/.gitattributes").write_text("* filter=evil\n")
+    git(repository, "config", "submodule.sub.update", f"!{run}")
+    git(repository, "config", "diff.ignoreSubmodules", "none")
+    git(repository, "config", "status.submoduleSummary", "true")
+    touched(repository / "sub")
+
+
+def by_a_folder_elsewhere(repository: Path, run: str, home: Path) -> None:
+    """`.git` is a file that names a folder with settings of its own."""
+    by_monitor(repository, run, home)
+    by_filter(repository, run, home)
+    shutil.move(repository / ".git", repository / "elsewhere")
+    (repository / ".git").write_text("gitdir: elsewhere\n")
+
+
+def by_a_bare_layout(repository: Path, run: str, home: Path) -> None:
+    """The project's own folder looks as the inside of a repository."""
+    by_monitor(repository, run, home)
+    git(repository, "config", "core.worktree", str(repository))
+    git(repository, "config", "core.bare", "false")
+    for entry in list((repository / ".git").iterdir()):
+        shutil.move(entry, repository / entry.name)
+    (repository / ".git").rmdir()
+
+
+def by_path(repository: Path, run: str, home: Path) -> None:
+    """A folder of the project is on the user's PATH, as that of an environment that was made there."""
+    (repository / "venv/bin").mkdir(parents=True)
+    for name in ("git", "git-status", "git-check-attr"):
+        shutil.copy(run, repository / "venv/bin" / name)
+    os.environ["PATH"] = f"{repository}/venv/bin{os.pathsep}{os.environ['PATH']}"  # set back by `user`
+
+
+def by_relative_path(repository: Path, run: str, home: Path) -> None:
+    shutil.copy(run, repository / "git")
+    os.chdir(repository)  # set back by the test
+    os.environ["PATH"] = f".{os.pathsep}{os.pathsep}{os.environ['PATH']}"
+
+
+ATTACKS = [
+    by_filter, by_filter_process, by_lfs_extension, by_included_file, by_user_include, by_work_tree_settings, by_monitor,
+    by_hooks, by_lazy_fetch, by_lazy_fetch_from_a_folder, by_lazy_fetch_of_its_own_kind, by_texts_and_pagers, by_submodule,
+    by_a_folder_elsewhere, by_a_bare_layout, by_path, by_relative_path,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__.removeprefix("by_").replace("_", " "))
+async def test_no_program_is_started_that_a_repository_names(
+    attack, repository: Path, user: Path, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run, proof = evil(repository)
+    attack(repository, run, user)
+    proof.unlink(missing_ok=True)  # the attack itself asked git
+    touched(repository)
+    found = await git_state(str(repository))
+
+    assert not proof.exists(), proof.read_text()
+    assert found.branch in {"main", None}
+
+
+async def test_a_change_that_only_a_filter_could_tell_is_not_known(repository: Path, user: Path):
+    run, _ = evil(repository)
+    (repository / ".gitattributes").write_text("*.bin filter=lfs\n")
+    git(repository, "add", ".gitattributes")
+    git(repository, "commit", "-q", "-m", "filtered")
+    git(repository, "config", "filter.lfs.clean", run)
+    (repository / "model.bin").write_text("WEIGHTS\n")
+
+    assert (await git_state(str(repository))).dirty is None
+    (repository / "train.py").write_text("print(3)\n")
+    assert (await git_state(str(repository))).dirty is True
+
+
+async def test_nothing_is_written_into_the_repository(repository: Path):
+    touched(repository)
+    before = {path: path.stat().st_mtime_ns for path in (repository / ".git").rglob("*")}
+    await git_state(str(repository))
+
+    assert {path: path.stat().st_mtime_ns for path in (repository / ".git").rglob("*")} == before

@@ -1,0 +1,77 @@
+"""Where programs are looked for: not in the project, whose files anybody may have written who writes its scripts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.errors import SlurmMissing
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.transport.local import LocalRunner
+from slurm_agent_tools.transport.programs import program, search_path
+
+pytestmark = pytest.mark.proves("repositories-start-nothing")
+
+
+def test_programs_are_looked_for_in_absolute_folders_outside_the_project_alone(tmp_path: Path):
+    project, link = tmp_path / "project", tmp_path / "link"
+    (project / "bin").mkdir(parents=True)
+    link.symlink_to(project / "bin")
+    beside = f"{project}-other/bin"
+    said = [
+        "",
+        ".",
+        "bin",
+        "../bin",
+        str(project),
+        f"{project}/bin",
+        f"{tmp_path}/x/../project/bin",
+        str(link),
+        beside,
+        "/usr/bin",
+    ]
+
+    assert search_path(os.pathsep.join(said), project) == f"{beside}{os.pathsep}/usr/bin"
+
+
+@pytest.mark.parametrize("path", ["", ".", "{project}", ":"])
+def test_where_no_folder_is_left_the_systems_are_searched_and_never_the_working_one(tmp_path: Path, path: str):
+    assert search_path(path.format(project=tmp_path), tmp_path) == "/usr/bin:/bin"
+
+
+def test_links_in_a_circle_are_no_way_into_the_project(tmp_path: Path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+
+    assert search_path(f"{tmp_path}/a:/usr/bin", tmp_path / "project").endswith("/usr/bin")
+
+
+def test_a_program_is_not_taken_from_where_we_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shutil.copy("/bin/true", tmp_path / "only-here")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:{tmp_path}:/usr/bin")
+
+    assert program("only-here") is None
+    assert (program("env") or "").endswith("/env")
+
+
+async def test_a_command_of_slurm_in_the_project_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    project = tmp_path / "project"
+    project.mkdir()
+    proof = tmp_path / "was-run.txt"
+    for name in ("sinfo", "date"):
+        (project / name).write_text(f"#!/bin/sh\ntouch {proof}\n")
+        (project / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project}:/usr/bin:/bin")
+    runner = LocalRunner(Settings(project_root=project))
+
+    assert (await runner.run(["date", "+%Y"])).stdout.strip().isdigit()
+    found = await runner.run(["sh", "-c", "date +%Y"])
+    assert found.stdout.strip().isdigit()
+    monkeypatch.setenv("PATH", f"{project}:/nowhere")
+    with pytest.raises(SlurmMissing):
+        await LocalRunner(Settings(project_root=project)).run(["sinfo"])
+    assert not proof.exists()
