@@ -22,29 +22,17 @@ from typing import IO
 ROOT = Path(__file__).parents[1]
 NOTHING = 5  # pytest's exit code when no test was selected
 COMPUTING = ("tests/unit", "tests/replay", "tests/fuzz")
-# About half of the time on a Slurm. All other tests, new ones among them, are in the other half.
-HALF = tuple(
+# About a third of the time on a Slurm each. All other tests, new ones among them, are in the last third.
+JOBS = tuple(
     f"tests/system/test_{name}.py"
-    for name in (
-        "fates",
-        "failures",
-        "guard",
-        "floor",
-        "limits",
-        "approvals",
-        "allocations",
-        "demo",
-        "efficiency",
-        "reading_against_slurm",
-        "resources",
-        "scale",
-        "swap",
-        "alerts",
-        "history",
-    )
+    for name in ("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo")
 )
-# About half of the processor time of what needs no Slurm.
+DAEMONS = tuple(
+    f"tests/system/test_{name}.py"
+    for name in ("missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency")
+)
 ELSEWHERE = ("tests/launchers",)  # `make test-launchers`
+# About half of the processor time of what needs no Slurm.
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
 
@@ -66,8 +54,9 @@ class Part:
 
 EVERYTHING = (
     Part("computing", COMPUTING),
-    Part("one half of the tests on a Slurm", HALF),
-    Part("the other half", ("tests",), (*COMPUTING, *HALF, *ELSEWHERE)),
+    Part("one third of the tests on a Slurm", JOBS),
+    Part("another third", DAEMONS),
+    Part("the last third", ("tests",), (*COMPUTING, *JOBS, *DAEMONS, *ELSEWHERE)),
 )
 CHECK = (
     Part("one half of what needs no Slurm", COSTLY),

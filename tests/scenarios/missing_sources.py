@@ -49,7 +49,7 @@ class Missing:
     """One project's jobs in every state that matters, and the calls that are made while something is away."""
 
     def __init__(self, bench: Bench, source: str) -> None:
-        self.bench, self.jobs = bench, dict[str, str]()
+        self.bench, self.source, self.jobs = bench, source, dict[str, str]()
         self.patience = 2 if source in {"slow", "controller"} else 10
 
     def client(self) -> SlurmClient:
@@ -78,7 +78,8 @@ class Missing:
         """One more ends, right before something goes away."""
         await self.send("ended.sh")
         await self.ended("ended.sh")
-        await self.bench.clock.sleep(5)  # the accounting is told
+        if self.source != "never":
+            await self.bench.over(int(self.jobs["ended.sh"]))
 
     async def send(self, name: str) -> None:
         """Without a look at the cluster, which would see how other jobs ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -76,16 +76,26 @@ async def on_real(folder: Path, sources: list[str], *, accounting: bool) -> dict
     return found
 
 
+async def on_both(folders: Iterable[Path]) -> dict[str, Answers]:
+    """The answers on a cluster with an accounting, and beside it on one that never had any."""
+    found: dict[str, Answers] = {}
+
+    async def one(folder: Path, *, accounting: bool) -> None:
+        folder.chmod(0o755)
+        sources = [source for source in SOURCES if (source != "never") is accounting]
+        found.update(await on_real(folder, sources, accounting=accounting))
+
+    async with anyio.create_task_group() as group:
+        for folder, accounting in zip(folders, (True, False), strict=True):
+            group.start_soon(partial(one, folder, accounting=accounting))
+    return found
+
+
 @pytest.fixture(scope="module")
 def real() -> Iterator[dict[str, Answers]]:
     folders = [Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp")) for _ in range(2)]
-    found: dict[str, Answers] = {}
     try:
-        for folder, accounting in zip(folders, (True, False), strict=True):
-            folder.chmod(0o755)
-            sources = [source for source in SOURCES if (source != "never") is accounting]
-            found |= anyio.run(partial(on_real, folder, sources, accounting=accounting))
-        yield found
+        yield anyio.run(on_both, folders)
     finally:
         for folder in folders:
             anyio.run(partial(lifecycle.down, folder, wipe=True))
