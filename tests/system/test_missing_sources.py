@@ -81,7 +81,6 @@ async def on_both(folders: Iterable[Path]) -> dict[str, Answers]:
     found: dict[str, Answers] = {}
 
     async def one(folder: Path, *, accounting: bool) -> None:
-        folder.chmod(0o755)
         sources = [source for source in SOURCES if (source != "never") is accounting]
         found.update(await on_real(folder, sources, accounting=accounting))
 
@@ -94,6 +93,8 @@ async def on_both(folders: Iterable[Path]) -> dict[str, Answers]:
 @pytest.fixture(scope="module")
 def real() -> Iterator[dict[str, Answers]]:
     folders = [Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp")) for _ in range(2)]
+    for folder in folders:
+        folder.chmod(0o755)
     try:
         yield anyio.run(on_both, folders)
     finally:
