@@ -48,16 +48,25 @@ _LOST = (
 )
 
 
-def _with_ledger(reply: shapes.Reply, store: Store) -> shapes.Reply:
-    """The answer with what is wrong with the ledger, where it has alerts."""
+_CHANGED = (
+    "The decision log was changed by somebody else than these tools: {what}. A person looks at it with"
+    " `slurm-agent-tools policy log --verify`, and begins a new one with `--begin-anew`, which keeps this one."
+)
+
+
+def _with_ledger(reply: shapes.Reply, store: Store, changed: str | None) -> shapes.Reply:
+    """The answer with what is wrong with the ledger, where it has alerts; of the decision log in every answer."""
     told = getattr(reply, "alerts", None)
-    if told is None or not (store.lost or store.unwritten):
-        return reply
+    message = None if changed is None else _CHANGED.format(what=changed)
+    if told is None:
+        return reply if message is None else reply.model_copy(update={"summary": f"{reply.summary} {message}"})
     found = [shapes.Alert(severity="high", code="ledger-lost", message=_LOST)] if store.lost else []
     if store.unwritten is not None:
-        message = f"What was seen could not be noted down: {store.unwritten.message}. {store.unwritten.hint}"
-        found.append(shapes.Alert(severity="high", code="ledger-not-written", message=message))
-    return reply.model_copy(update={"alerts": [*told, *found]})
+        problem = f"What was seen could not be noted down: {store.unwritten.message}. {store.unwritten.hint}"
+        found.append(shapes.Alert(severity="high", code="ledger-not-written", message=problem))
+    if message is not None:
+        found.append(shapes.Alert(severity="high", code="log-changed", message=message))
+    return reply.model_copy(update={"alerts": [*told, *found]}) if found else reply
 
 
 class Toolbox:
@@ -114,7 +123,9 @@ class Toolbox:
         method: Callable[[arguments.ToolArguments, ToolCall], Awaitable[shapes.Reply]] = getattr(self, name)
         if name in _REMEMBER:
             call = replace(call, context=replace(call.context, store=call.context.store.for_reading()))
-        reply = _with_ledger(await method(ask, call), call.context.store)
+        reply = await method(ask, call)
+        store = call.context.store
+        reply = _with_ledger(reply, store, await call.context.db(store.log_problem))
         if self.memory is not None:
             self.memory.note(call.context)
         _log.info("answer", status=reply.status)

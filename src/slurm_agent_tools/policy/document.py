@@ -308,6 +308,8 @@ class Policy(Part):
     @field_validator("allowed_signers")
     @classmethod
     def _read_alike(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            return value
         from slurm_agent_tools.models.allowed_signers import parse  # noqa: PLC0415 - few policies list any
 
         for line in value:

@@ -15,7 +15,16 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport import safe_open
 
-VERSION = 1
+VERSION = 2
+
+# What the ledger has of the decision log: one row.
+_LOG_HEAD = (
+    "CREATE TABLE log_head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, sha256 TEXT NOT NULL,"
+    " mark TEXT NOT NULL, broken TEXT) STRICT"
+)
+
+CHANGES = {1: ("ALTER TABLE approvals ADD COLUMN request TEXT", _LOG_HEAD)}
+"""By version: what makes a ledger of that version one of the next."""
 
 TABLES = (
     """
@@ -49,7 +58,7 @@ TABLES = (
         user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL,
         plan_sha256 TEXT NOT NULL, plan TEXT NOT NULL, job_name TEXT NOT NULL,
         created REAL NOT NULL, updated REAL NOT NULL, expires REAL NOT NULL,
-        channel TEXT, granted REAL, granted_by TEXT, signature TEXT, used REAL, declined REAL
+        channel TEXT, granted REAL, granted_by TEXT, signature TEXT, used REAL, declined REAL, request TEXT
     ) STRICT
     """,
     "CREATE INDEX approvals_plan ON approvals (plan_sha256)",
@@ -70,6 +79,7 @@ TABLES = (
     ) STRICT
     """,
     "CREATE INDEX results_owner ON results (user, project, cluster)",
+    _LOG_HEAD,
 )
 
 
@@ -142,15 +152,10 @@ class Database:
             db = _connect(":memory:")
             self._make_tables(db)
             return db
-        for how in ("mode=ro", "mode=ro&immutable=1"):  # the first needs a file beside it that may not be there
-            db = _connect(f"{self.path.as_uri()}?{how}")
-            try:
-                db.execute("SELECT count(*) FROM submissions").fetchall()
-            except sqlite3.Error:
-                db.close()
-            else:
-                return db
-        raise self._full or StorageError(f"cannot use {self.path}")
+        found = opened_to_read(self.path)
+        if found is None:
+            raise self._full or StorageError(f"cannot use {self.path}")
+        return found
 
     def _writable(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with storage(self.path.parent):
@@ -200,8 +205,11 @@ class Database:
     def _make_tables(self, db: sqlite3.Connection) -> None:
         with _transaction(db):
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                for statement in TABLES:
+            if version == 0 or version in CHANGES:
+                statements = (
+                    TABLES if version == 0 else [one for old in range(version, VERSION) for one in CHANGES[old]]
+                )
+                for statement in statements:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {VERSION:d}")
             elif version != VERSION:
@@ -262,6 +270,19 @@ class Database:
             f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
             f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
         )
+
+
+def opened_to_read(path: Path) -> sqlite3.Connection | None:
+    """The ledger as it is, for looking alone; None where it cannot be read."""
+    for how in ("mode=ro", "mode=ro&immutable=1"):  # the first needs a file beside it that may not be there
+        db = _connect(f"{path.as_uri()}?{how}")
+        try:
+            db.execute("SELECT count(*) FROM submissions").fetchall()
+        except sqlite3.Error:
+            db.close()
+        else:
+            return db
+    return None
 
 
 def _connect(uri: str) -> sqlite3.Connection:

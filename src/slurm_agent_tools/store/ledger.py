@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import types
-import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Advised, Decision
 from slurm_agent_tools.models.job import JobRecord
-from slurm_agent_tools.store import decision_log, submissions
+from slurm_agent_tools.store import submissions
 from slurm_agent_tools.store.database import Database
+from slurm_agent_tools.store.decision_log import DecisionLog
 from slurm_agent_tools.store.submissions import (
     GIVEN_UP,
     OPEN_PHASES,
@@ -26,50 +24,13 @@ from slurm_agent_tools.store.submissions import (
     Decided,
     Owner,
     Submission,
+    from_row,
     from_text,
+    to_row,
     to_text,
 )
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.transport.local import SystemClock
-
-_Record = TypeVar("_Record")
-
-
-def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
-    """A column for each field, or for those in `only`."""
-    row: dict[str, object] = {}
-    for name in (item.name for item in fields(record) if only is None or item.name in only):
-        value = getattr(record, name)
-        if isinstance(value, datetime):
-            value = value.timestamp()
-        elif is_dataclass(value) or isinstance(value, Mapping):
-            value = to_text(value)
-        row[name] = value
-    return row
-
-
-def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
-    """The record of a row; other columns are left out."""
-    readers = _readers(kind)  # type: ignore[arg-type]  # every class is hashable
-    return kind(**{name: row[name] if read is None or row[name] is None else read(row[name]) for name, read in readers})
-
-
-@cache
-def _readers(kind: type) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
-    """Each field with what makes its value of a column's; None where that is the value."""
-    hints = typing.get_type_hints(kind)
-    return tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
-
-
-def _reader(hint: Any) -> Callable[[Any], Any] | None:
-    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    if datetime in kinds:
-        return lambda seconds: datetime.fromtimestamp(seconds, UTC)
-    if bool in kinds:
-        return bool
-    record = next((one for one in kinds if is_dataclass(one) or typing.get_origin(one) is Mapping), None)
-    return None if record is None else partial(from_text, record)
-
 
 # --- Questions to a person and the answers: each counts for one exact plan, for a while, and once ---------------------
 
@@ -162,6 +123,7 @@ class Store:
         self.unwritten: StorageError | None = None
         self._clock = clock or SystemClock()
         self.approvals = Approvals(self._db, self._clock)
+        self.log = DecisionLog(self._db, self.decisions, self._clock)
         self.adopt()
 
     @property
@@ -180,7 +142,7 @@ class Store:
         made.reads, made.unwritten = True, None
         return made
 
-    def _noted(self, write: Callable[[], bool | None]) -> bool:
+    def _noted(self, write: Callable[[], bool | str | None]) -> bool:
         """What a write tells; for a tool that only reads also where it fails."""
         try:
             return write() is not False
@@ -394,5 +356,12 @@ class Store:
 
     def log_decision(self, entry: Mapping[str, object]) -> None:
         """Append one line to the decision log; on disk before this returns."""
-        with self._db.guard:
-            self._noted(partial(decision_log.append, self.decisions, entry))
+        self._noted(partial(self.log.add, entry))
+
+    def log_problem(self) -> str | None:
+        """What was found changed in the decision log. A ledger that cannot be asked now fails no call that is done."""
+        try:
+            return self.log.problem()
+        except StorageError as error:
+            self.unwritten = error if self.reads else self.unwritten
+            return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+import types
+import typing
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -250,3 +252,42 @@ def from_text(kind: type[_Record], text: str) -> _Record:
 @cache
 def _adapter(kind: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cast("Any", kind))
+
+
+# --- Records as rows of the ledger ------------------------------------------------------------------------------------
+
+
+def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object]:
+    """A column for each field, or for those in `only`."""
+    row: dict[str, object] = {}
+    for name in (item.name for item in fields(record) if only is None or item.name in only):
+        value = getattr(record, name)
+        if isinstance(value, datetime):
+            value = value.timestamp()
+        elif is_dataclass(value) or isinstance(value, Mapping):
+            value = to_text(value)
+        row[name] = value
+    return row
+
+
+def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
+    """The record of a row; other columns are left out."""
+    readers = _readers(kind)  # type: ignore[arg-type]  # every class is hashable
+    return kind(**{name: row[name] if read is None or row[name] is None else read(row[name]) for name, read in readers})
+
+
+@cache
+def _readers(kind: type) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    """Each field with what makes its value of a column's; None where that is the value."""
+    hints = typing.get_type_hints(kind)
+    return tuple((item.name, _reader(hints[item.name])) for item in fields(kind))
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if datetime in kinds:
+        return lambda seconds: datetime.fromtimestamp(seconds, UTC)
+    if bool in kinds:
+        return bool
+    record = next((one for one in kinds if is_dataclass(one) or typing.get_origin(one) is Mapping), None)
+    return None if record is None else partial(from_text, record)

@@ -1,12 +1,14 @@
 """`policy check`, `policy show` and `policy log` without a cluster."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import policy_cases
+from slurm_agent_tools.store.ledger import Store
 
 GOOD = "#!/bin/bash\n#SBATCH --partition=gpu --gpus=1 --mem-per-gpu=16G --time=01:00:00\npython train.py\n"
 GREEDY = GOOD.replace("16G", "640G")
@@ -265,3 +267,75 @@ def test_a_followed_log_prints_what_comes_and_never_half_a_line(
     monkeypatch.setattr("slurm_agent_tools.cli.commands.policy_log.time.sleep", pause)
     assert main.main(["policy", "log", "--json", "--follow"]) == 130
     assert [entry["job_id"] for entry in decisions(capsys)] == [1, 2]
+
+
+# --- log --verify, --begin-anew ---------------------------------------------------------------------------------------
+
+
+def write(project: Path, *numbers: int) -> Path:
+    """Lines as the tools write them; where the log lies."""
+    with closing(Store(project / "state")) as store:
+        for number in numbers:
+            store.log_decision({"at": f"2026-11-2{number}T00:00:00+00:00", "event": "decided", "verdict": "deny",
+                                "tool": "submit_job", "n": number})  # fmt: skip
+        return store.decisions
+
+
+@pytest.mark.proves("log-is-a-chain")
+def test_a_whole_log_is_verified_and_where_one_is_not_its_lines_are_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(project, 1, 2, 3, 4)
+    assert main.main(["policy", "log", "--verify"]) == 0
+    assert capsys.readouterr().out == f"{path} is whole: 4 lines\n"
+
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *lines[2:-1]]))
+    assert main.main(["policy", "log", "--verify"]) == 1
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("line 2 does not follow the line before")
+    assert second == "line 3 is missing: the last 2 of 4 lines were taken out"
+    assert last == f"{path}: 2 breaks"
+    assert main.main(["policy", "log", "--verify", "--json"]) == 1
+    (told,) = decisions(capsys)
+    assert (told["status"], told["lines"], told["in_the_ledger"]) == ("broken", 2, 4)
+    assert [one["line"] for one in told["breaks"]] == [2, 3]
+
+
+@pytest.mark.proves("log-is-a-chain")
+def test_verifying_tells_where_the_chain_begins_and_what_cannot_be_known(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logged(project, {"job_id": 1}, {"job_id": 2})
+    assert main.main(["policy", "log", "--verify"]) == 0
+    assert "the ledger knows nothing of this log" in capsys.readouterr().err
+    path = write(project, 3)
+    with path.open("ab") as file:
+        file.write(b"half a line\n")
+    assert main.main(["policy", "log", "--verify"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{path} is whole: 1 lines\n"
+    assert "2 lines are older than the chain of hashes, which begins at line 3" in shown.err
+    assert "cut off by a full disk or a crash: lines 4" in shown.err
+
+
+@pytest.mark.proves("log-is-a-chain")
+def test_verifying_writes_nothing(project: Path) -> None:
+    path = write(project, 1)
+    path.write_bytes(b"")
+    before = {one.name: one.read_bytes() for one in path.parent.glob("*.sqlite3")}
+    assert main.main(["policy", "log", "--verify"]) == 1
+    assert main.main(["policy", "log", "--verify"]) == 1
+    assert {one.name: one.read_bytes() for one in path.parent.glob("*.sqlite3")} == before
+    assert path.read_bytes() == b""
+
+
+def test_a_log_that_is_begun_anew_is_kept_and_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(project, 1, 2)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    assert main.main(["policy", "log", "--begin-anew"]) == 0
+    (kept,) = path.parent.glob("decisions-*.jsonl")
+    assert str(kept) in capsys.readouterr().out
+    assert main.main(["policy", "log", "--verify"]) == 0
+    assert "line 2 is missing" in path.read_text()
+    assert main.main(["policy", "log"]) == 0

@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.services.scenes import NEEDS_A_PERSON, Scene, failed, sent
+from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
 from tests.unit.services.test_broken_submissions import REFUSED, SBATCH, changing
 from tests.unit.services.test_persons_yes import Person, at_the_terminal, question
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUnreachable
-from slurm_agent_tools.models.arguments import GenerateScript, SaveResult
+from slurm_agent_tools.models.arguments import GenerateScript, SaveResult, ValidateConfig
 from slurm_agent_tools.services import approval
+from slurm_agent_tools.store import decision_log
 
 
 def line_of(scene: Scene, event: str) -> dict[str, Any]:
@@ -273,3 +274,40 @@ async def test_a_script_that_a_person_would_have_to_agree_to_says_so(scene: Scen
     assert opaque.reason in opaque.summary
     assert opaque.script
     assert opaque.reasons
+
+
+# --- lines that somebody changed --------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("log-is-a-chain")
+async def test_a_line_that_a_job_took_out_is_told_in_every_answer_until_a_person_begins_anew(scene: Scene):
+    await scene.submit()
+    path = scene.context.store.decisions
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[1:]))
+
+    for _ in range(2):
+        told = await scene.status()
+        (alert,) = [alert for alert in told.alerts if alert.code == "log-changed"]
+        assert (alert.severity, "line 1 does not begin a log" in alert.message) == ("high", True)
+    checked = await scene.box.call("validate_config", ValidateConfig(config_path="train.sh"))
+    assert "line 1 does not begin a log" in checked.summary  # an answer that has no alerts
+    blocked = await scene.submit()
+    assert "log-changed" in {alert.code for alert in blocked.alerts}
+    assert [line["what"] for line in scene.lines("log-broken")] == [
+        alert.message.split(": ", 1)[1].split(". A person")[0]
+    ]
+
+    scene.context.store.log.begin_anew("ada")
+    assert "log-changed" not in {alert.code for alert in (await scene.status()).alerts}
+
+
+@pytest.mark.proves("log-is-a-chain")
+async def test_whole_days_of_work_raise_no_alarm(scene: Scene):
+    for number in range(3):
+        scene.write("train.sh", f"{HEAD}sleep {number}\n")
+        await scene.submit()
+        scene.slurm.clock.move(120)
+    answers = [await scene.status(), await scene.wait(scene.numbers()[-1])]
+    assert "log-changed" not in {alert.code for reply in answers for alert in reply.alerts}
+    assert decision_log.verified(scene.context.store.decisions)[0].breaks == []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import closing
 
+from slurm_agent_tools.api import printing
 from slurm_agent_tools.cli.commands import policy_cases, policy_check, policy_log, policy_show, policy_trust
 from slurm_agent_tools.policy import policy_files
 from slurm_agent_tools.settings import Settings, load
+from slurm_agent_tools.transport.local import user_name
 
 _METAVAR = "check|test|show|explain|schema|trust|export|log"
 
@@ -57,6 +60,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _log(args: argparse.Namespace, settings: Settings) -> int:
     """What was decided here."""
-    from slurm_agent_tools.services.context_registry import ledger_folder  # noqa: PLC0415 - checking a script loads no ledger
+    from slurm_agent_tools.services.context_registry import ledger_folder, open_store  # noqa: PLC0415 - checking a script loads no ledger
 
-    return policy_log.show(ledger_folder(settings).folder / "decisions.jsonl", args)
+    path = ledger_folder(settings).folder / "decisions.jsonl"
+    if args.begin_anew:
+        with closing(open_store(settings)) as store:
+            printing.lines([f"Kept as {store.log.begin_anew(user_name())}; {path} begins anew."])
+        return 0
+    return policy_log.verify(path, args) if args.verify else policy_log.show(path, args)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slurm_agent_tools.store.decision_log import Entry
 
 
-DONE = 0
+DONE, FAILED = 0, 1
 
 _PAUSE = 0.3
 
@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--follow", action="store_true", help="go on printing new ones until interrupted")
     parser.add_argument("--json", action="store_true", help="print one decision a line")
+    parser.add_argument(
+        "--verify", action="store_true", help="is each line as it was written, and none missing? Ends with 1 if not"
+    )
+    parser.add_argument(
+        "--begin-anew", action="store_true", help="keep this log under another name, and begin one that names it"
+    )
 
 
 def show(path: Path, args: argparse.Namespace) -> int:
@@ -53,6 +59,31 @@ def show(path: Path, args: argparse.Namespace) -> int:
         found, place = _entries(path, place)
         _print([entry for entry in found if _wanted(entry, args, since)], as_json=args.json)
     return DONE
+
+
+def verify(path: Path, args: argparse.Namespace) -> int:
+    """Whether the log is whole, and which lines are not as they were written; returns the exit code."""
+    from slurm_agent_tools.store import decision_log  # noqa: PLC0415 - the other policy commands load no ledger
+
+    found, head = decision_log.verified(path)
+    breaks = [{"line": line, "what": what} for line, what in sorted(found.breaks)]
+    if args.json:
+        told = {
+            "status": "broken" if breaks else "whole", "path": str(path), "lines": found.lines, "begins": found.begins,
+            "before_the_chain": found.before, "cut_off": found.cut_off, "breaks": breaks,
+            "in_the_ledger": None if head is None else head.lines,
+        }  # fmt: skip
+        printing.lines([json.dumps(told, separators=(",", ":"))])
+        return FAILED if breaks else DONE
+    printing.lines(f"line {one['line']} {one['what']}" for one in breaks)
+    printing.lines([f"{path}: {len(breaks)} breaks" if breaks else f"{path} is whole: {found.lines} lines"])
+    if found.before:
+        printing.note(f"{found.before} lines are older than the chain of hashes, which begins at line {found.begins}")
+    if found.cut_off:
+        printing.note(f"cut off by a full disk or a crash: lines {', '.join(map(str, found.cut_off))}")
+    if head is None:
+        printing.note("the ledger knows nothing of this log: whether its last lines are missing cannot be told")
+    return FAILED if breaks else DONE
 
 
 def _newest(kept: list[Entry], args: argparse.Namespace) -> list[Entry]:
