@@ -13,7 +13,7 @@ from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, ErrorReply, Reply
-from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text import half_characters, sanitize
 
 Document = dict[str, Any]
 
@@ -31,6 +31,9 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
             raise _unknown(tool, name, value)
     given = {name: _unpacked(tool, name, value) for name, value in arguments.items()}
     for name, value in given.items():
+        half = half_characters.half_place(name, value)
+        if half is not None:
+            raise InputError(*half, half_characters.PROBLEM, hint=half_characters.HINT)
         if isinstance(value, list) and len(value) > _MOST_ITEMS:
             raise InputError(name, f"{len(value)} entries", "is too long", hint=f"Give at most {_MOST_ITEMS}.")
     try:

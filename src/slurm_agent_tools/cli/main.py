@@ -112,6 +112,7 @@ def _command(name: str, words: list[str]) -> int:
 
     import anyio
 
+    _whole(words)
     module = _module(_MODULES[name])
     parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
     module.add_arguments(parser)
@@ -119,6 +120,14 @@ def _command(name: str, words: list[str]) -> int:
     if inspect.iscoroutinefunction(module.run):
         return int(anyio.run(module.run, args))
     return int(module.run(args))
+
+
+def _whole(words: list[str]) -> None:
+    """Raise InputError for a word of which no text can be made."""
+    from slurm_agent_tools.text import half_characters
+
+    for word in filter(half_characters.is_half, words):
+        raise InputError("arguments", word, half_characters.PROBLEM, hint=half_characters.HINT)
 
 
 def _module(name: str) -> ModuleType:

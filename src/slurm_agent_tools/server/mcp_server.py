@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
@@ -49,6 +51,7 @@ from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, Pe
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import log_events, sanitize
+from slurm_agent_tools.text.half_characters import WholeLines
 
 LEVELS: Mapping[str, LoggingLevel] = {"critical": "critical", "high": "error", "medium": "warning"}
 """The level of the protocol (RFC 5424) for each severity."""
@@ -138,6 +141,8 @@ def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
 async def serve(settings: Settings) -> None:
     """Serve on standard input and output until the client closes them; logs go to standard error."""
     log_events.configure(settings.log_level)  # before the SDK would install its own handler
+    # The SDK passes by a line that it cannot read, and its caller would wait for ever.
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(WholeLines(sys.stdin.buffer)), encoding="utf-8", errors="replace")
     toolbox = Toolbox.open(settings)
     try:
         await toolbox.during(build_server(toolbox, settings).run_stdio_async)

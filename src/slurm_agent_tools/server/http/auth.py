@@ -30,6 +30,7 @@ from slurm_agent_tools.server.http.tokens import Token, Tokens
 from slurm_agent_tools.services.context import LOCAL, Caller, ClusterContext
 from slurm_agent_tools.settings import HttpSettings
 from slurm_agent_tools.text import log_events, sanitize
+from slurm_agent_tools.text.half_characters import without_halves
 
 PATH = "/mcp"
 
@@ -134,6 +135,7 @@ class Authenticator:
             body = await request_limits.read_body(headers, receive, self._settings, hold)
             if body is None:
                 return
+            body = without_halves(body)
             refusals.check_body(scope["method"], headers)
             if token.scope != "write":
                 await self._permit(token, body)
