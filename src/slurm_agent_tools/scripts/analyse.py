@@ -42,7 +42,6 @@ from slurm_agent_tools.scripts.reading_state import (
 )
 from slurm_agent_tools.scripts.shell_program import read_shell
 from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
-from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile, read_notebook, read_settings
 
 MAX_DEPTH = 4
 
@@ -161,20 +160,18 @@ def _read_text(state: ReadingState, source: TextToRead) -> Generator[Need, Answe
         yield from _read_shell(state, source, content)
 
 
-_READERS = {"config": read_config, "settings": read_settings, "notebook": read_notebook}
-
-
 def _read_another(state: ReadingState, source: TextToRead) -> None:
     """What is neither shell nor Python."""
     match source.language:
-        case "config" | "settings" | "notebook":
-            _collect(state, _READERS[source.language](source.content), source, offset=source.line - 1)
+        case "config" | "settings" | "notebook" | "make":
+            from slurm_agent_tools.scripts import workflow_files  # noqa: PLC0415 - few scripts run such a file
+
+            program = workflow_files.read(source.language, source.content, source.args or ())
+            _collect(state, program, source, offset=source.line - 1)
         case "tasks":
             from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts run tasks
 
             _collect(state, task_files.read_tasks(source.content, source.args or ("",), source.file), source, offset=0)
-        case "make":
-            _collect(state, read_makefile(source.content, source.args or ()), source, offset=source.line - 1)
         case "other":
             _look(state, source, silent=("#", "%", "//"))
         case _:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from slurm_agent_tools.scripts import called_programs, workflow_files
+from slurm_agent_tools.scripts import called_programs
 from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, InnerText, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
 from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, SIGNS, UNKNOWN, unreadable
@@ -339,13 +339,22 @@ def _tasks(call: Command) -> None:
     from slurm_agent_tools.scripts import task_files  # noqa: PLC0415 - few scripts call such a program
 
     if call.name in {"snakemake", "nextflow"}:
-        workflow_files.workflows(call)
+        _plans(call)
     task_files.runs(call)
+
+
+def _plans(call: Command) -> None:
+    """Programs that start other work by a plan of their own."""
+    from slurm_agent_tools.scripts import workflow_files  # noqa: PLC0415 - few scripts call such a program
+
+    workflow_files.starts_work(call)
 
 
 _TASKS = """
 npm pnpm yarn bun just task pixi poe pdm hatch rye inv invoke fab doit dvc snakemake nextflow matlab octave octave-cli
 """
+
+_PLANNING = "retry autorestart supervisord forever cromwell make gmake cylc hq systemd-run"
 
 _KEEPING = """
 sleep tail ssh autossh jupyter jupyter-lab jupyter-notebook jupyter-server jupyterlab jupyterhub-singleuser marimo
@@ -358,10 +367,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(SHELLS, called_programs.shell),
     **dict.fromkeys(("source", "."), _source),
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
-    **dict.fromkeys(
-        ("retry", "autorestart", "supervisord", "forever", "cromwell"),
-        workflow_files.workflows,
-    ),
+    **dict.fromkeys(_PLANNING.split(), _plans),
     **dict.fromkeys(("su", "runuser", "script", "flock", "sg", "emulate"), called_programs.dash_c),
     **dict.fromkeys(("cp", "mv", "ln", "install"), copies),
     **dict.fromkeys(("curl", "wget"), fetches),
@@ -374,10 +380,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(_TASKS.split(), _tasks),
     **dict.fromkeys(("cd", "pushd"), changes),
     **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
-    **dict.fromkeys(("make", "gmake"), workflow_files.makes),
     "sacctmgr": _administers,
-    **dict.fromkeys(("cylc", "hq"), workflow_files.workflows),
-    "systemd-run": workflow_files.unit,
     "scontrol": _controls,
     "scancel": _cancels,
     "srun": _steps,

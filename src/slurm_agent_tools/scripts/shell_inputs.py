@@ -18,7 +18,6 @@ from slurm_agent_tools.scripts.shell_words import (
     line_of,
     unreadable,
 )
-from slurm_agent_tools.scripts.workflow_files import read_config
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, SSH, WRAPPERS, behind, name_of, starts
 from slurm_agent_tools.text import shell_expansions
 
@@ -240,6 +239,8 @@ def read_first(program: Program, name: str, value: str, line: int) -> None:
 
 def _read_settings(program: Program, made: InnerText) -> None:
     """A file of settings that is written for a program to read."""
+    from slurm_agent_tools.scripts.workflow_files import read_config  # noqa: PLC0415 - few scripts write settings
+
     for rule, what, level, number in read_config(made.text).findings:
         program.find(rule, what, number + made.line - 1, level)
     for number, line in enumerate(made.text.split("\n"), start=made.line):

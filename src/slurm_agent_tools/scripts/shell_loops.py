@@ -26,6 +26,17 @@ _ASSIGNING = frozenset({"CallExpr", "DeclClause"})
 _ENDING = frozenset({"break", "exit", "return"})
 
 
+def judge(program: Program, node: Node, known: KnownVariables) -> None:
+    """Whether a loop, a branch, a chain or a function does the same work again."""
+    kind = node.get("Type")
+    if kind in {"WhileClause", "ForClause"}:
+        judge_loop(program, node, known)
+    elif kind == "FuncDecl":
+        judge_function(program, node, known)
+    else:
+        judge_chain(program, node, known)
+
+
 def judge_loop(program: Program, node: Node, known: KnownVariables) -> None:
     """A while, until or for loop."""
     body, condition = node.get("Do", []), node.get("Cond", [])

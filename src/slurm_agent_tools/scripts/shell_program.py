@@ -9,7 +9,6 @@ from dataclasses import replace
 from slurm_agent_tools.scripts import (
     shell_commands,
     shell_inputs,
-    shell_loops,
     shell_tree,
 )
 from slurm_agent_tools.scripts.job_work import Restarts, is_work, work_of
@@ -115,8 +114,7 @@ def _walk(
 ) -> None:
     """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
     outside, last = False, None
-    tests = any(place.node.get("Type") == "IfClause" for place in places)
-    held = shell_loops.status_variables(place.node for place in places) if tests else set[str]()
+    held = _held(places)
     restarts = Restarts()
     everywhere = known
     for place in places:
@@ -126,7 +124,7 @@ def _walk(
         program.passes[before:] = [shifts.placed(one, place, known) for one in program.passes[before:]]
         restarts.look(place.node, known)
         if place.node.get("Type") == "IfClause":
-            shell_loops.judge_status(program, place.node, known, last, held)
+            _judge_status(program, place.node, known, last, held)
         words = words_of(place.node, known) if place.node.get("Type") == "CallExpr" else []
         if not words:
             outside = outside or _emptied(place.node, known)
@@ -151,12 +149,8 @@ def _visit(program: Program, place: TreePosition, known: KnownVariables, script:
         _declared(program, node, known)
     elif kind == "WordIter":
         _listed(program, node, known)
-    elif kind in {"WhileClause", "ForClause"}:
-        shell_loops.judge_loop(program, node, known)
-    elif kind == "IfClause":
-        shell_loops.judge_chain(program, node, known)
-    elif kind == "FuncDecl":
-        shell_loops.judge_function(program, node, known)
+    elif kind in {"WhileClause", "ForClause", "IfClause", "FuncDecl"}:
+        _again(program, node, known)
     elif kind == "BinaryCmd":
         _joined(program, node, known)
     elif kind in {"BinaryArithm", "UnaryArithm", "ParamExp"}:
@@ -175,7 +169,31 @@ def _joined(program: Program, node: Node, known: KnownVariables) -> None:
     if node.get("Op") in {"|", "|&"}:
         shell_inputs.read_pipe(program, node, known)
     elif node.get("Op") == "||":
-        shell_loops.judge_chain(program, node, known)
+        _again(program, node, known)
+
+
+def _again(program: Program, node: Node, known: KnownVariables) -> None:
+    """Loops, branches and functions, which may do the same work again."""
+    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - plain commands, one after the other, have none
+
+    shell_loops.judge(program, node, known)
+
+
+def _held(places: Sequence[TreePosition]) -> set[str]:
+    """Variables that hold a status, where one is tested."""
+    if not any(place.node.get("Type") == "IfClause" for place in places):
+        return set()
+    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - as above
+
+    return shell_loops.status_variables(place.node for place in places)
+
+
+def _judge_status(
+    program: Program, node: Node, known: KnownVariables, before: tuple[str, ...] | None, held: set[str]
+) -> None:
+    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - as above
+
+    shell_loops.judge_status(program, node, known, before, held)
 
 
 def _computed(program: Program, node: Node, known: KnownVariables) -> None:

@@ -198,6 +198,12 @@ def read_settings(text: str) -> Program:
     return program
 
 
+def read(kind: str, text: str, goals: Sequence[str]) -> Program:
+    """A text of the kind `make`, `config`, `settings` or `notebook`; `goals`: what is asked of a makefile."""
+    readers = {"config": read_config, "settings": read_settings, "notebook": read_notebook}
+    return read_makefile(text, goals) if kind == "make" else readers[kind](text)
+
+
 # --- Programs that start other work by a plan of their own: workflow managers, make, systemd --------------------------
 
 
@@ -259,3 +265,13 @@ def unit(call: Command) -> None:
         restart = re.search(r"Restart=(\S+)", word)
         if restart is not None and restart[1] != "no":
             call.program.find("auto-retry", f"it runs a service with {restart[0]}", call.line)
+
+
+def starts_work(call: Command) -> None:
+    """A call of one of these programs."""
+    if call.name in {"make", "gmake"}:
+        makes(call)
+    elif call.name == "systemd-run":
+        unit(call)
+    else:
+        workflows(call)
