@@ -21,15 +21,12 @@ from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules import (
-    auto_retry,
     budget,
-    concurrent_jobs,
     directives,
+    earlier_jobs,
     files,
     gpus,
-    memory_per_gpu,
-    other_jobs,
-    partition,
+    queued_jobs,
     script_commands,
 )
 from slurm_agent_tools.policy.rules.remedies import without_reasons
@@ -42,23 +39,23 @@ if TYPE_CHECKING:
 
 
 RULES: tuple[Rule, ...] = (
-    memory_per_gpu.RULE,
+    gpus.MEMORY_PER_GPU,
     gpus.GPUS,
     budget.TIME_LIMIT,
-    concurrent_jobs.RULE,
+    queued_jobs.CONCURRENT_JOBS,
     budget.BUDGET,
-    gpus.CUDA_VISIBLE_DEVICES,
-    gpus.DEVICE_INDEX,
-    auto_retry.RULE,
-    other_jobs.DUPLICATE,
+    script_commands.CUDA_VISIBLE_DEVICES,
+    script_commands.DEVICE_INDEX,
+    earlier_jobs.AUTO_RETRY,
+    queued_jobs.DUPLICATE,
     script_commands.DIRECT_SUBMISSION,
     script_commands.INTERACTIVE,
-    partition.RULE,
-    other_jobs.DEPENDENCY,
+    directives.PARTITION,
+    earlier_jobs.DEPENDENCY,
     files.SCRIPT_EXISTS,
-    other_jobs.STATUS_FIRST,
+    queued_jobs.STATUS_FIRST,
     files.PATH,
-    directives.RULE,
+    directives.DIRECTIVES,
     script_commands.OPAQUE_CODE,
 )
 """In the order in which they are reported."""

@@ -31,7 +31,7 @@ def plan(text: str, arguments: dict[str, str] | None = None) -> PlannedRequest:
 
 
 def answer(text: str, arguments: dict[str, str] | None = None) -> RuleDecision:
-    return directives.RULE.check(plan(text, arguments), POLICY)
+    return directives.DIRECTIVES.check(plan(text, arguments), POLICY)
 
 
 def mended(text: str, way: int = 0) -> str:
@@ -103,7 +103,7 @@ def test_a_file_with_blanks_in_its_name_is_quoted_for_the_shell():
     assert made.reading is not None
     made = replace(made, reading=replace(made.reading, path="a b's.sh"))
 
-    remedy = directives.RULE.check(made, POLICY).remedy
+    remedy = directives.DIRECTIVES.check(made, POLICY).remedy
 
     assert remedy == r"""Run `sed -i 's/\r$//' 'a b'"'"'s.sh'`."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from slurm_agent_tools.models.request import ScriptLayout, ShellCommand
 from slurm_agent_tools.policy.rules import script_mending
-from slurm_agent_tools.policy.rules.gpus import DEVICE_VARIABLES
+from slurm_agent_tools.policy.rules.script_commands import DEVICE_VARIABLES
 from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
 
 # --- cuda-visible-devices ---------------------------------------------------------------------------------------------

@@ -1,17 +1,33 @@
-"""directives: every option of a script can be read and is one that an agent may use."""
+"""directives, partition: every option can be read and is one that an agent may use, and its partition is there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as replaced
+from difflib import get_close_matches
 
-from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, ScriptReading
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.policy.rules.examples import FILE, asks
-from slurm_agent_tools.policy.rules.remedies import replace
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed, proof, reading_of, request_of
+from slurm_agent_tools.policy.rules.examples import CPU, FILE, HOUR, OLD, asks, live
+from slurm_agent_tools.policy.rules.gpus import uses_gpus
+from slurm_agent_tools.policy.rules.remedies import note, replace
+from slurm_agent_tools.policy.rules.rule import (
+    SCRIPTS,
+    Example,
+    Judgement,
+    Rule,
+    not_evaluated,
+    passed,
+    proof,
+    reading_of,
+    request_of,
+)
+from slurm_agent_tools.units import UNLIMITED, format_duration
+
+# --- directives: every option can be read and is one that an agent may use --------------------------------------------
 
 _WHY = "An option that was not understood or not allowed can change what the job takes."
 
@@ -51,7 +67,7 @@ _ADVICE = {
 }
 
 
-def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
+def _judge_options(plan: PlannedRequest, policy: Policy) -> Judgement:
     """All that is against the options at once, so that one correction is enough."""
     request = request_of(plan)
     if request.problems:
@@ -77,7 +93,7 @@ def _disallowed(request: JobRequest, policy: Policy) -> list[Judgement]:
     refused = [d for d in refused if d.source == "argument" or d.evidence.line not in lines]
     if request.components > 1:
         refused = [d for d in refused if d.option != "hetjob"]
-    return [_refused(refused, policy.options_by_person)] if refused else []
+    return [_not_allowed(refused, policy.options_by_person)] if refused else []
 
 
 def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
@@ -132,7 +148,7 @@ def _components(stated: tuple[Directive, ...], count: int) -> Judgement:
     return Judgement("deny", message, count, 1, remedy, proof(stated))
 
 
-def _refused(refused: list[Directive], by_person: Sequence[str]) -> Judgement:
+def _not_allowed(refused: list[Directive], by_person: Sequence[str]) -> Judgement:
     names = list(dict.fromkeys(directive.option for directive in refused))
     told = "; ".join(f"--{name} {_advice(name)}" for name in names)
     asked = ", ".join(f"--{name}" for name in names)
@@ -159,13 +175,13 @@ def _two() -> PlannedRequest:
     return replaced(plan, reading=replaced(reading, request=replaced(reading.request, directives=marked)))
 
 
-RULE = Rule(
+DIRECTIVES = Rule(
     id="directives",
     what="Every #SBATCH line can be read as sbatch reads it, and uses only options on the policy's list.",
     why=_WHY,
     levels=("approve", "deny"),
     tools=SCRIPTS,
-    judge=_judge,
+    judge=_judge_options,
     passing=(
         Example(
             "plain options",
@@ -184,6 +200,133 @@ RULE = Rule(
         Example(
             "a misspelt option",
             asks("#SBATCH --memm=16G", "python train.py", problems=(Evidence(FILE, 2, "unknown option --memm"),)),
+            "deny",
+        ),
+    ),
+)
+
+
+# --- partition: the partition exists and is up ------------------------------------------------------------------------
+
+_FOR_EVER = "Such a job waits for ever."
+
+_PATIENCE = "Call get_status until a partition is up, then submit again."
+
+_WHY_THERE = "Slurm refuses a job for a partition that is not there and lets one for a closed partition wait for ever."
+
+
+def _judge_partition(plan: PlannedRequest, _: Policy) -> Judgement:
+    request, partitions = request_of(plan), plan.partitions if plan.live is None else plan.live.partitions
+    if partitions is None:
+        return not_evaluated("Needs the cluster's partitions, which were not asked for.")
+    names = [name.strip() for name in (request.partition or "").split(",") if name.strip()]
+    if not names:
+        names = [name for name, partition in partitions.items() if partition.default]
+    if not names:
+        return _refused(plan, partitions, "No partition is named and the cluster has no default one", None)
+    for name in names:
+        if name not in partitions:
+            return _refused(plan, partitions, f"There is no partition {name}", name)
+        if partitions[name].state != "UP":
+            return _refused(plan, partitions, f"Partition {name} is {partitions[name].state}", name)
+    return _too_long(plan, [partitions[name] for name in names]) or passed(
+        f"Partition {', '.join(names)} is up.", ",".join(names)
+    )
+
+
+def _refused(plan: PlannedRequest, partitions: Mapping[str, Partition], what: str, name: str | None) -> Judgement:
+    stated = request_of(plan).find("partition")
+    up = [partition for partition in partitions.values() if partition.state == "UP"]
+    best = _meant(up, name) or _best(
+        up, gpus=uses_gpus(request_of(plan), plan.resources), seconds=plan.resources.time_limit_seconds
+    )
+    remedy = _PATIENCE if best is None else replace(stated, f"#SBATCH --partition={best}")
+    remedy += f"\n{note(f'partitions that are up: {_listed(partitions)}.')}"
+    return Judgement("deny", f"{what}. {_WHY_THERE}", name, _listed(partitions), remedy, proof(stated))
+
+
+def _meant(up: list[Partition], name: str | None) -> str | None:
+    """The partition that a misspelt name is like; None where none is."""
+    alike = get_close_matches((name or "").lower(), [partition.name for partition in up], n=1)
+    return alike[0] if alike else None
+
+
+def _best(up: list[Partition], *, gpus: bool, seconds: int | None) -> str | None:
+    """The partition to propose: one that fits the job, the default one before others."""
+    fit = [partition for partition in up if bool(partition.gpus_per_node) == gpus] or up
+    ranked = sorted(fit, key=lambda p: (not _gives(p, seconds), not p.default, p.name))
+    return ranked[0].name if ranked else None
+
+
+def _gives(partition: Partition, seconds: int | None) -> bool:
+    """Whether it gives this time."""
+    most = partition.max_time_seconds
+    return seconds is None or most is None or (seconds != UNLIMITED and seconds <= most)
+
+
+def _listed(partitions: Mapping[str, Partition]) -> str:
+    return ", ".join(sorted(name for name, partition in partitions.items() if partition.state == "UP")) or "none"
+
+
+def _too_long(plan: PlannedRequest, chosen: list[Partition]) -> Judgement | None:
+    """Slurm accepts a time beyond the partition's and never starts the job (unless its site enforces limits)."""
+    wanted = plan.resources.time_limit_seconds
+    limits = [p.max_time_seconds for p in chosen]
+    if wanted is None or None in limits:
+        return None
+    most = max(limit for limit in limits if limit is not None)
+    if wanted != UNLIMITED and wanted <= most:
+        return None
+    shown = format_duration(most)
+    message = f"A time limit of {format_duration(wanted)} is more than the {shown} of this partition. {_FOR_EVER}"
+    remedy = replace(request_of(plan).find("time"), f"#SBATCH --time={shown}")
+    return Judgement("deny", message, format_duration(wanted), shown, remedy, proof(request_of(plan).find("time")))
+
+
+PARTITION = Rule(
+    id="partition",
+    what="The partition that is named, or else the cluster's default one, exists, is up and allows the time limit.",
+    why=_WHY_THERE,
+    levels=("deny",),
+    tools=SCRIPTS,
+    judge=_judge_partition,
+    passing=(
+        Example("a partition that is up", asks("#SBATCH --partition=cpu", partition="cpu", live=live()), "pass"),
+        Example("the default partition", asks("python train.py", live=live()), "pass"),
+    ),
+    failing=(
+        Example(
+            "a partition that is not there", asks("#SBATCH --partition=gpuu", partition="gpuu", live=live()), "deny"
+        ),
+        Example("a partition that is down", asks("#SBATCH --partition=old", partition="old", live=live()), "deny"),
+        Example(
+            "a time that the partition does not give",
+            asks(
+                "#SBATCH --partition=cpu",
+                "#SBATCH --time=2-00:00:00",
+                partition="cpu",
+                time_limit=48 * HOUR,
+                resources=Resources(gpus=0, time_limit_seconds=48 * HOUR),
+                live=live(),
+            ),
+            "deny",
+        ),
+        Example("no name and no default", asks("python train.py", live=live(partitions={"cpu": CPU})), "deny"),
+        Example(
+            "no limit in a partition that has one",
+            asks(
+                "#SBATCH --partition=cpu",
+                "#SBATCH --time=UNLIMITED",
+                partition="cpu",
+                time_limit=UNLIMITED,
+                resources=Resources(gpus=0, time_limit_seconds=UNLIMITED),
+                live=live(),
+            ),
+            "deny",
+        ),
+        Example(
+            "the only partition is down",
+            asks("#SBATCH --partition=old", partition="old", live=live(partitions={"old": OLD})),
             "deny",
         ),
     ),

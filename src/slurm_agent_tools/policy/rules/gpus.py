@@ -1,31 +1,182 @@
-"""gpus, cuda-visible-devices, device-index: how many GPUs one job may take; which ones, Slurm says."""
+"""memory-per-gpu, gpus: how many GPUs one job may take, and how much memory for each."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from slurm_agent_tools.models.request import Directive, Finding, JobRequest, Resources
+from slurm_agent_tools.models.request import Directive, JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.policy.rules.examples import asks, does
-from slurm_agent_tools.policy.rules.memory_per_gpu import uses_gpus
+from slurm_agent_tools.policy.rules.examples import GIB, asks
+from slurm_agent_tools.policy.rules.remedies import replace, ways, with_reason
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
     Judgement,
     Measure,
     Rule,
-    judge_findings,
     judge_measure,
     passed,
     proof,
     reading_of,
     request_of,
-    speak,
     uncountable,
 )
+from slurm_agent_tools.units import format_memory, human_memory
+
+# --- memory-per-gpu: memory in the worst placement that Slurm may choose ----------------------------------------------
+
+MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
+
+_WHY_SHARED = "Memory that one GPU's job holds is memory that the node's other GPUs cannot use."
+
+
+def uses_gpus(request: JobRequest, resources: Resources) -> bool:
+    """True where the request asks for GPUs in any of its ways."""
+    stated = (request.gpus, request.gpus_per_node, request.gpus_per_task, request.gpus_per_socket)
+    return bool(resources.gpus) or (resources.gpus is None and any(stated))
+
+
+def _judge_memory(plan: PlannedRequest, policy: Policy) -> Judgement:
+    request = request_of(plan)
+    gpus = uses_gpus(request, plan.resources)
+    option = "mem-per-gpu" if gpus else "mem"
+    limits = policy.limits.memory_per_gpu if gpus else policy.limits.memory_without_gpus
+    directives = request.find(*MEMORY_OPTIONS)
+    thing = "Memory per GPU" if gpus else "Memory per node"
+    value = plan.resources.memory_per_gpu_bytes if gpus else plan.resources.memory_per_node_bytes
+    if 0 in (request.memory_per_node, request.memory_per_cpu, request.memory_per_gpu):
+        return _whole_node(plan, policy, option, value)
+    if value is None:
+        return uncountable(thing, human_memory(limits.free), directives, _line(option, limits.free))
+    measure = Measure(
+        thing, value, limits, directives, lambda size: _line(option, size), human_memory, _WHY_SHARED
+    )  # fmt: skip
+    return judge_measure(measure, plan, policy)
+
+
+def _line(option: str, size: int) -> str:
+    return f"#SBATCH --{option}={format_memory(size)}"
+
+
+def _whole_node(plan: PlannedRequest, policy: Policy, option: str, value: int | None) -> Judgement:
+    limits = policy.limits.memory_without_gpus if option == "mem" else policy.limits.memory_per_gpu
+    directives = request_of(plan).find(*MEMORY_OPTIONS)
+    most = human_memory(limits.justify)
+    reason = with_reason(directives, _line(option, limits.justify))
+    return Judgement(
+        "approve",
+        f"A memory size of 0 takes the whole node's memory, and beyond {most} a person decides. {_WHY_SHARED}",
+        "whole node" if value is None else f"whole node, {human_memory(value)}",
+        most,
+        ways(replace(directives, _line(option, limits.free)), ("give your reason on the line", reason)),
+        proof(directives),
+    )
+
+
+def _gpu_job(memory: int, gpus: int = 1) -> Resources:
+    return Resources(gpus=gpus, nodes=1, memory_per_gpu_bytes=memory * GIB, time_limit_seconds=7200)
+
+
+MEMORY_PER_GPU = Rule(
+    id="memory-per-gpu",
+    what=(
+        "Memory per GPU (per node for a job without GPUs) is free up to a size, needs a written reason above it, "
+        "and a person beyond a second one. The worst placement that Slurm may choose counts."
+    ),
+    why=_WHY_SHARED,
+    levels=("justify", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge_memory,
+    passing=(
+        Example(
+            "16G for one GPU",
+            asks("#SBATCH --gpus=1", "#SBATCH --mem=16G", gpus=1, memory_per_node=16 * GIB, resources=_gpu_job(16)),
+            "pass",
+        ),
+        Example(
+            "24G with a reason on the line",
+            asks(
+                "#SBATCH --gpus=1",
+                "#SBATCH --mem=24G  # JUSTIFIED: 7B model",
+                gpus=1,
+                memory_per_node=24 * GIB,
+                resources=_gpu_job(24),
+                reason="7B model",
+            ),
+            "pass",
+        ),
+        Example(
+            "16G on one node without GPUs",
+            asks(
+                "#SBATCH --gpus=0",
+                "#SBATCH --mem=16G",
+                gpus=0,
+                memory_per_node=16 * GIB,
+                resources=Resources(gpus=0, memory_per_node_bytes=16 * GIB),
+            ),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "24G for one GPU without a reason",
+            asks("#SBATCH --gpus=1", "#SBATCH --mem=24G", gpus=1, memory_per_node=24 * GIB, resources=_gpu_job(24)),
+            "justify",
+        ),
+        Example(
+            "a reason that says nothing",
+            asks(
+                "#SBATCH --gpus=1",
+                "#SBATCH --mem=20G  # JUSTIFIED: needed",
+                gpus=1,
+                memory_per_node=20 * GIB,
+                resources=_gpu_job(20),
+                reason="needed",
+            ),
+            "justify",
+        ),
+        Example(
+            "64G for one GPU, reason or not",
+            asks(
+                "#SBATCH --gpus=1",
+                "#SBATCH --mem=64G  # JUSTIFIED: 30B model in one piece",
+                gpus=1,
+                memory_per_node=64 * GIB,
+                resources=_gpu_job(64),
+                reason="30B model in one piece",
+            ),
+            "approve",
+        ),
+        Example(
+            "four GPUs over two nodes with 64G on each: one node may get a single GPU",
+            asks(
+                "#SBATCH --nodes=2",
+                "#SBATCH --gpus=4",
+                "#SBATCH --mem=64G",
+                nodes=2,
+                gpus=4,
+                memory_per_node=64 * GIB,
+                resources=_gpu_job(64, 4),
+            ),
+            "approve",
+        ),
+        Example(
+            "all memory of the node",
+            asks("#SBATCH --gpus=1", "#SBATCH --mem=0", gpus=1, memory_per_node=0, resources=Resources(gpus=1)),
+            "approve",
+        ),
+        Example(
+            "memory that was not counted",
+            asks("#SBATCH --gpus=1", "#SBATCH --mem-per-cpu=4G", gpus=1, memory_per_cpu=4 * GIB),
+            "deny",
+            counted=False,
+        ),
+    ),
+)
+
 
 # --- gpus: how many GPUs one job may take -----------------------------------------------------------------------------
 
@@ -218,135 +369,6 @@ GPUS = Rule(
             asks("#SBATCH --gpus-per-socket=1", gpus_per_socket=1, resources=Resources()),
             "deny",
             counted=False,
-        ),
-    ),
-)
-
-
-# --- cuda-visible-devices: the variables by which Slurm tells a job its GPUs are Slurm's to set -----------------------
-
-VARIABLES_ID = "cuda-visible-devices"
-
-DEVICE_VARIABLES = frozenset(
-    {
-        "CUDA_VISIBLE_DEVICES",
-        "NVIDIA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "ROCR_VISIBLE_DEVICES",
-        "GPU_DEVICE_ORDINAL",
-        "ZE_AFFINITY_MASK",
-    }
-)
-
-_WHY_SLURM = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
-
-_ADVICE = "the GPUs of the job are already the only visible ones; ask for their number with #SBATCH --gpus=N."
-
-
-def _judge_variables(plan: PlannedRequest, _: Policy) -> Judgement:
-    reading = reading_of(plan)
-    found = [finding for finding in reading.findings if finding.rule == VARIABLES_ID]
-    lines = {finding.evidence.line for finding in found}
-    found += [
-        _exported(directive)
-        for directive in reading.request.find("export")
-        if directive.source != "pinned" and directive.evidence.line not in lines and _names(directive)
-    ]
-    if not found:
-        return passed("The script leaves the choice of GPUs to Slurm.")
-    return speak(VARIABLES_ID, reading, found, _WHY_SLURM, _ADVICE)
-
-
-def _names(directive: Directive) -> set[str]:
-    """Device variables that an --export list gives a value or passes on."""
-    words = {item.partition("=")[0].strip() for item in (directive.value or "").split(",")}
-    return words & DEVICE_VARIABLES
-
-
-def _exported(directive: Directive) -> Finding:
-    return Finding(
-        VARIABLES_ID, f"--export passes {', '.join(sorted(_names(directive)))} to the job", directive.evidence
-    )
-
-
-CUDA_VISIBLE_DEVICES = Rule(
-    id=VARIABLES_ID,
-    what=f"A script never sets {', '.join(sorted(DEVICE_VARIABLES))}.",
-    why=_WHY_SLURM,
-    levels=("warn", "approve", "deny"),
-    tools=SCRIPTS,
-    judge=_judge_variables,
-    passing=(
-        Example("reading the variable", asks("#SBATCH --gpus=1", 'echo "$CUDA_VISIBLE_DEVICES"', gpus=1), "pass"),
-        Example(
-            "exporting something else",
-            asks("#SBATCH --export=ALL,SEED=7", "python train.py", export="ALL,SEED=7"),
-            "pass",
-        ),
-    ),
-    failing=(
-        Example(
-            "setting it",
-            does(VARIABLES_ID, "sets CUDA_VISIBLE_DEVICES", "export CUDA_VISIBLE_DEVICES=0,1"),
-            "deny",
-        ),
-        Example(
-            "setting it in a directive",
-            asks(
-                "#SBATCH --export=ALL,CUDA_VISIBLE_DEVICES=0",
-                "python train.py",
-                export="ALL,CUDA_VISIBLE_DEVICES=0",
-            ),
-            "deny",
-        ),
-    ),
-)
-
-
-# --- device-index: no hard-coded GPU number ---------------------------------------------------------------------------
-
-INDEX_ID = "device-index"
-
-_WHY_INDEX = "A fixed number works on one allocation and takes the wrong GPU, or none, on the next."
-
-DEVICE_INDEX = Rule(
-    id=INDEX_ID,
-    what="A script names no fixed GPU (`cuda:0`, `/GPU:1`, set_device(0)).",
-    why=_WHY_INDEX,
-    levels=("warn", "approve", "deny"),
-    tools=SCRIPTS,
-    judge=judge_findings(
-        INDEX_ID,
-        clean="The script names no fixed GPU.",
-        why=_WHY_INDEX,
-        advice="the job's GPUs are the only ones it sees; take a number from LOCAL_RANK or SLURM_LOCALID.",
-    ),
-    passing=(
-        Example(
-            "a device without a number",
-            asks("""python -c 'import torch; print(torch.ones(1, device="cuda"))'"""),
-            "pass",
-        ),
-    ),
-    failing=(
-        Example(
-            "the first GPU by number",
-            does(
-                INDEX_ID,
-                "uses the fixed device cuda:0",
-                """python -c 'import torch; print(torch.ones(1, device="cuda:0"))'""",
-            ),
-            "deny",
-        ),
-        Example(
-            "a list of GPUs by number",
-            does(INDEX_ID, "it names devices by number: --gpus 0,1", "python train.py --gpus 0,1 --epochs 3"),
-            "deny",
-        ),
-        Example(
-            "the number of a GPU for mdrun",
-            does(INDEX_ID, "it names devices by number: -gpu_id 0", "gmx mdrun -gpu_id 0 -v"),
-            "deny",
         ),
     ),
 )

@@ -1,6 +1,7 @@
-"""direct-submission, interactive, opaque-code: what the commands of a script may not do.
+"""What the text of a script may not do: each of these rules judges what was found in it.
 
-Submit or change jobs, open a terminal or keep a node for a person, run text that nobody can read.
+direct-submission, interactive: submit or change jobs, open a terminal or keep a node for a person.
+cuda-visible-devices, device-index: choose its GPUs. opaque-code: run text that nobody can read.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.models.decision import Outcome
-from slurm_agent_tools.models.request import Evidence, Finding, ScriptReading
+from slurm_agent_tools.models.request import Directive, Evidence, Finding, ScriptReading
 from slurm_agent_tools.policy.document import Policy, harsher
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
@@ -205,6 +206,135 @@ INTERACTIVE = Rule(
                     ),
                 ),
             ),
+            "deny",
+        ),
+    ),
+)
+
+
+# --- cuda-visible-devices: the variables by which Slurm tells a job its GPUs are Slurm's to set -----------------------
+
+VARIABLES_ID = "cuda-visible-devices"
+
+DEVICE_VARIABLES = frozenset(
+    {
+        "CUDA_VISIBLE_DEVICES",
+        "NVIDIA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "GPU_DEVICE_ORDINAL",
+        "ZE_AFFINITY_MASK",
+    }
+)
+
+_WHY_SLURM = "Slurm sets this variable to the GPUs that the job was given; another value reaches for somebody else's."
+
+_ADVICE_GPUS = "the GPUs of the job are already the only visible ones; ask for their number with #SBATCH --gpus=N."
+
+
+def _judge_variables(plan: PlannedRequest, _: Policy) -> Judgement:
+    reading = reading_of(plan)
+    found = [finding for finding in reading.findings if finding.rule == VARIABLES_ID]
+    lines = {finding.evidence.line for finding in found}
+    found += [
+        _exported(directive)
+        for directive in reading.request.find("export")
+        if directive.source != "pinned" and directive.evidence.line not in lines and _names(directive)
+    ]
+    if not found:
+        return passed("The script leaves the choice of GPUs to Slurm.")
+    return speak(VARIABLES_ID, reading, found, _WHY_SLURM, _ADVICE_GPUS)
+
+
+def _names(directive: Directive) -> set[str]:
+    """Device variables that an --export list gives a value or passes on."""
+    words = {item.partition("=")[0].strip() for item in (directive.value or "").split(",")}
+    return words & DEVICE_VARIABLES
+
+
+def _exported(directive: Directive) -> Finding:
+    return Finding(
+        VARIABLES_ID, f"--export passes {', '.join(sorted(_names(directive)))} to the job", directive.evidence
+    )
+
+
+CUDA_VISIBLE_DEVICES = Rule(
+    id=VARIABLES_ID,
+    what=f"A script never sets {', '.join(sorted(DEVICE_VARIABLES))}.",
+    why=_WHY_SLURM,
+    levels=("warn", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=_judge_variables,
+    passing=(
+        Example("reading the variable", asks("#SBATCH --gpus=1", 'echo "$CUDA_VISIBLE_DEVICES"', gpus=1), "pass"),
+        Example(
+            "exporting something else",
+            asks("#SBATCH --export=ALL,SEED=7", "python train.py", export="ALL,SEED=7"),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "setting it",
+            does(VARIABLES_ID, "sets CUDA_VISIBLE_DEVICES", "export CUDA_VISIBLE_DEVICES=0,1"),
+            "deny",
+        ),
+        Example(
+            "setting it in a directive",
+            asks(
+                "#SBATCH --export=ALL,CUDA_VISIBLE_DEVICES=0",
+                "python train.py",
+                export="ALL,CUDA_VISIBLE_DEVICES=0",
+            ),
+            "deny",
+        ),
+    ),
+)
+
+
+# --- device-index: no hard-coded GPU number ---------------------------------------------------------------------------
+
+INDEX_ID = "device-index"
+
+_WHY_INDEX = "A fixed number works on one allocation and takes the wrong GPU, or none, on the next."
+
+DEVICE_INDEX = Rule(
+    id=INDEX_ID,
+    what="A script names no fixed GPU (`cuda:0`, `/GPU:1`, set_device(0)).",
+    why=_WHY_INDEX,
+    levels=("warn", "approve", "deny"),
+    tools=SCRIPTS,
+    judge=judge_findings(
+        INDEX_ID,
+        clean="The script names no fixed GPU.",
+        why=_WHY_INDEX,
+        advice="the job's GPUs are the only ones it sees; take a number from LOCAL_RANK or SLURM_LOCALID.",
+    ),
+    passing=(
+        Example(
+            "a device without a number",
+            asks("""python -c 'import torch; print(torch.ones(1, device="cuda"))'"""),
+            "pass",
+        ),
+    ),
+    failing=(
+        Example(
+            "the first GPU by number",
+            does(
+                INDEX_ID,
+                "uses the fixed device cuda:0",
+                """python -c 'import torch; print(torch.ones(1, device="cuda:0"))'""",
+            ),
+            "deny",
+        ),
+        Example(
+            "a list of GPUs by number",
+            does(INDEX_ID, "it names devices by number: --gpus 0,1", "python train.py --gpus 0,1 --epochs 3"),
+            "deny",
+        ),
+        Example(
+            "the number of a GPU for mdrun",
+            does(INDEX_ID, "it names devices by number: -gpu_id 0", "gmx mdrun -gpu_id 0 -v"),
             "deny",
         ),
     ),

@@ -1,8 +1,9 @@
-"""concurrent-jobs: how many of a user's jobs may run or wait at once."""
+"""concurrent-jobs, duplicate, status-first: what of this user's runs or waits already."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import islice
 from math import inf
 
@@ -10,19 +11,25 @@ from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import Claim, PlannedRequest, claims, count_slots
-from slurm_agent_tools.policy.rules.examples import asks, live
+from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.examples import NOW, asks, live, past
 from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
+    SUBMIT,
     Example,
     Judgement,
     Rule,
+    facts_of,
     not_evaluated,
     passed,
     proof,
+    reason_for,
     request_of,
 )
 from slurm_agent_tools.units import UNLIMITED, ArraySpec, JobId, parse_array
+
+# --- concurrent-jobs: how many of a user's jobs may run or wait at once -----------------------------------------------
 
 _LAST = 10**11  # above every id that Slurm can give
 
@@ -31,7 +38,7 @@ _SEVERAL = "Runs of one script can be one array: --array=0-9%4 takes 4 slots, --
 _WHY = "The cluster is shared, and a runaway agent must stop here."
 
 
-def _judge(plan: PlannedRequest, policy: Policy) -> Judgement:
+def _judge_slots(plan: PlannedRequest, policy: Policy) -> Judgement:
     request, most = request_of(plan), policy.limits.max_concurrent_jobs
     width = request.array.concurrency if request.array is not None else plan.resources.array_concurrency or 1
     if width > most:
@@ -105,7 +112,7 @@ def _active(*ids: int) -> tuple[Job, ...]:
     return tuple(Job(JobId(number), "train", "RUNNING", ("squeue",)) for number in ids)
 
 
-RULE = Rule(
+CONCURRENT_JOBS = Rule(
     id="concurrent-jobs",
     what=(
         "Running plus pending jobs of one user stay below a limit. An array counts by the tasks that may run at once; "
@@ -114,7 +121,7 @@ RULE = Rule(
     why=_WHY,
     levels=("deny",),
     tools=SCRIPTS,
-    judge=_judge,
+    judge=_judge_slots,
     passing=(
         Example("a fourth job", asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=3)), "pass"),
         Example(
@@ -153,4 +160,87 @@ RULE = Rule(
             "deny",
         ),
     ),
+)
+
+
+# --- duplicate: the same request is not sent twice by accident --------------------------------------------------------
+
+_WHY_ONCE = "The same work done twice is wasted, and both jobs may write the same files."
+
+_SHA = "2" * 64
+
+
+def _judge_duplicate(plan: PlannedRequest, policy: Policy) -> Judgement:
+    if plan.request_sha256 is None:
+        return not_evaluated("The request has no hash to compare.")
+    same = [run for run in facts_of(plan).history if run.active and run.request_sha256 == plan.request_sha256]
+    if not same:
+        return passed("No active job runs the same request.")
+    ids = ", ".join(run.job_id for run in same)
+    reason = reason_for(plan, policy, directive=False)
+    if reason is not None:
+        return passed(f"The same request is already active as job {ids}, justified by: {reason}", ids)
+    message = f"The same script with the same arguments is already active as job {ids}. {_WHY_ONCE}"
+    remedy = remedies.ways(
+        "\n".join(f'wait_for_job with job_id="{run.job_id}" until it has ended, then submit again.' for run in same),
+        ("say why it runs twice", remedies.call_again("justification", remedies.WHY_TWICE)),
+    )
+    return Judgement("justify", message, ids, None, remedy)
+
+
+def _twice(justification: str | None = None) -> PlannedRequest:
+    history = (past("51", request_sha256=_SHA, active=True),)
+    return asks(
+        "python train.py", request_sha256=_SHA, live=live(active_jobs=1, history=history), justification=justification
+    )
+
+
+DUPLICATE = Rule(
+    id="duplicate",
+    what="A request that is already queued or running (same script, arguments and options) needs a written reason.",
+    why=_WHY_ONCE,
+    levels=("justify",),
+    tools=SUBMIT,
+    judge=_judge_duplicate,
+    passing=(
+        Example("nothing like it is active", asks("python train.py", request_sha256=_SHA, live=live()), "pass"),
+        Example("twice with a reason", _twice(justification="measures the run to run noise"), "pass"),
+    ),
+    failing=(Example("twice", _twice(), "justify"),),
+    live=True,
+)
+
+
+# --- status-first: look at the cluster, then submit -------------------------------------------------------------------
+
+_WHY_LOOK = "Who has not looked at the queue cannot know whether now is the time."
+
+_LOOK = "Call get_status, follow its recommendation, then submit again."
+
+
+def _judge_look(plan: PlannedRequest, policy: Policy) -> Judgement:
+    facts, most = facts_of(plan), policy.status_max_age_seconds
+    if facts.status_read is None:
+        message = f"get_status was not called in the {most} s before this submission. {_WHY_LOOK}"
+        return Judgement("deny", message, None, most, _LOOK)
+    age = round((facts.now - facts.status_read).total_seconds())
+    if age > most:
+        message = f"get_status was last called {age} s ago, longer than {most} s. {_WHY_LOOK}"
+        return Judgement("deny", message, age, most, _LOOK)
+    return passed(f"get_status was called {max(age, 0)} s ago.", max(age, 0), most)
+
+
+STATUS_FIRST = Rule(
+    id="status-first",
+    what="The same caller has called get_status shortly before it submits.",
+    why=_WHY_LOOK,
+    levels=("deny",),
+    tools=SUBMIT,
+    judge=_judge_look,
+    passing=(Example("a look a minute ago", asks("python train.py", live=live()), "pass"),),
+    failing=(
+        Example("no look", asks("python train.py", live=live(status_read=None)), "deny"),
+        Example("a look an hour ago", asks("python train.py", live=live(status_read=NOW - timedelta(hours=1))), "deny"),
+    ),
+    live=True,
 )
