@@ -174,7 +174,7 @@ def _joined(program: Program, node: Node, known: KnownVariables) -> None:
 
 def _again(program: Program, node: Node, known: KnownVariables) -> None:
     """Loops, branches and functions, which may do the same work again."""
-    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - plain commands, one after the other, have none
+    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - 4 ms, and plain commands have none
 
     shell_loops.judge(program, node, known)
 

@@ -12,7 +12,7 @@ from slurm_agent_tools.models.decision import Advised, decision_shown
 from slurm_agent_tools.models.job import SUBMISSION_PREFIX, Job, comment_for, token_in
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import LogPaths, SubmitReply
-from slurm_agent_tools.services import snapshot, submission_advice, verification
+from slurm_agent_tools.services import submission_facts, verification
 from slurm_agent_tools.services.context import ClusterContext, new_id
 from slurm_agent_tools.services.submission_request import SubmissionRequest, blocked, log_decision, reply
 from slurm_agent_tools.slurm.commands.sbatch import TestOnly
@@ -129,7 +129,7 @@ async def proceed(context: ClusterContext, request: SubmissionRequest, submissio
             return await _another(context, request, submission)
         differences = verification.differences(context, request, granted, await context.slurm.batch_script(job_id))
         if submission.approval_id is None and _capped(request):
-            differences += await snapshot.reasons_crowded(context, job_id)
+            differences += await submission_facts.reasons_crowded(context, job_id)
         if differences:
             return await _withdraw(context, request, submission, differences)
         await context.slurm.release(job_id)
@@ -175,7 +175,7 @@ def answer(run: Submission, decided: Decided) -> SubmitReply:
     """The answer for a job that was released, from what the ledger has of it: the same whenever it is asked for."""
     advised = decided.advised or Advised()
     what = f"Job {run.job_id} ({run.job_name}) is submitted{run.requested.in_words}."
-    starts = f" {advised.awaits}" if advised.awaits else submission_advice.starts(advised.expected_wait)
+    starts = f" {advised.awaits}" if advised.awaits else submission_facts.starts(advised.expected_wait)
     return SubmitReply(
         status="submitted",
         summary=f"{what}{starts} Wait for it with wait_for_job.{advised.summary}",

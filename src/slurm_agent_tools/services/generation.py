@@ -14,7 +14,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.rules import remedies
-from slurm_agent_tools.services import project_paths, submission_advice
+from slurm_agent_tools.services import project_paths, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
@@ -32,7 +32,7 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
         mail_user=context.settings.mail_user,
         now=context.clock.now(),
         suffix=secrets.token_hex(3),
-        records=await submission_advice.records(context, ask.name),
+        records=await submission_facts.records(context, ask.name),
     )
     path = posixpath.join(GENERATED, draft.file_name)
     data = draft.script.encode()

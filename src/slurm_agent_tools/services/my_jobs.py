@@ -10,7 +10,7 @@ from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
 from slurm_agent_tools.policy import plan
-from slurm_agent_tools.services import job_outcome, present, snapshot
+from slurm_agent_tools.services import job_outcome, present, submission_facts
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.commands.squeue import Queue
 
@@ -21,7 +21,7 @@ _LISTED = 10
 
 async def jobs_section(context: ClusterContext, active: Queue, over: Queue, managed: frozenset[int]) -> SlurmSection:
     """Counts over all jobs of this user; of many the guard's own (`managed`) and the newest are shown."""
-    taken = _taken(active, snapshot.reserved_slots(await snapshot.unsettled(context, active)))
+    taken = _taken(active, submission_facts.reserved_slots(await submission_facts.unsettled(context, active)))
     limit = context.policy.policy.limits.max_concurrent_jobs
     shown = _chosen(active, managed, _SHOWN)
     ended = _chosen(over, managed, _SHOWN_OVER)

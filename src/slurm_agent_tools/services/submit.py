@@ -22,9 +22,9 @@ from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.services import dispatch, submission_advice
+from slurm_agent_tools.services import dispatch, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.snapshot import Snapshot, begun, live_facts, take_snapshot
+from slurm_agent_tools.services.submission_facts import Snapshot, begun, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import (
     SubmissionRequest,
     blocked,
@@ -221,7 +221,7 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
     if not trial.accepted:
         hint = _beside(request, snapshot)
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
-    request = await submission_advice.give(context, request, trial, ask=request.arguments.time_budget is not None)
+    request = await submission_facts.with_advice(context, request, trial, ask=request.arguments.time_budget is not None)
     return _End(await _send(context, request, grant), snapshot.active)
 
 
@@ -260,7 +260,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         hint = _beside(request, snapshot)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
         return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
-    return reply(context, await submission_advice.give(context, request, trial), "dry_run", summary)
+    return reply(context, await submission_facts.with_advice(context, request, trial), "dry_run", summary)
 
 
 def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:

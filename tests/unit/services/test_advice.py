@@ -18,7 +18,7 @@ from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import WaitMeasured
-from slurm_agent_tools.services import queue_history, submission_advice
+from slurm_agent_tools.services import queue_history, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
 from slurm_agent_tools.slurm.commands import sbatch
@@ -77,7 +77,7 @@ def with_runs(monkeypatch: pytest.MonkeyPatch, records: Sequence[JobRecord]) -> 
     async def told(*_: object, **__: object) -> list[JobRecord]:
         return list(records)
 
-    monkeypatch.setattr(submission_advice, "records", told)
+    monkeypatch.setattr(submission_facts, "records", told)
 
 
 def slurm(context: ClusterContext, told: Told) -> None:
@@ -91,7 +91,7 @@ def past(*seconds: int) -> PastWaits:
 async def advised(context: ClusterContext, given: SubmissionRequest, start: float | None = None) -> Advised:
     moment = None if start is None else context.clock.now() + timedelta(seconds=start)
     found = (
-        await submission_advice.give(context, given, sbatch.TestOnly(accepted=True, message="", start=moment))
+        await submission_facts.with_advice(context, given, sbatch.TestOnly(accepted=True, message="", start=moment))
     ).advised
     assert found is not None
     return found
@@ -206,7 +206,7 @@ async def test_runs_are_found_by_name_and_by_script(context: ClusterContext, mon
     monkeypatch.setattr(context.store, "history", history)
     slurm(context, Told())
 
-    found = await submission_advice.records(context, "train.sh", "abc")
+    found = await submission_facts.records(context, "train.sh", "abc")
 
     assert sorted(record.job_id for record in found) == ["1", "2", "3"]
     assert [set(stated) - {"limit"} for stated in asked] == [{"name"}, {"script_sha256"}]
@@ -248,7 +248,7 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
     slurm(context, Told(None))
 
     tight = (
-        await submission_advice.give(
+        await submission_facts.with_advice(
             context, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None)
         )
     ).advised
@@ -323,19 +323,19 @@ async def test_a_job_that_waits_for_another_one_starts_at_no_known_time(
 async def test_a_job_that_nobody_can_be_asked_about_is_waited_for(context: ClusterContext):
     other = Queued("RUNNING")
     slurm(context, other)
-    assert await submission_advice.awaited_jobs(context, "afterok:132") is not None
+    assert await submission_facts.awaited_jobs(context, "afterok:132") is not None
 
     async def away(_: JobId) -> JobView:
         raise SlurmUnreachable("the controller is away")
 
     object.__setattr__(other, "job", away)
-    assert await submission_advice.awaited_jobs(context, "afterok:132") is not None
+    assert await submission_facts.awaited_jobs(context, "afterok:132") is not None
 
 
 def test_when_it_starts_is_a_sentence_where_slurm_tells():
-    assert submission_advice.starts(ExpectedWait(from_slurm_seconds=2)) == " Slurm expects it to start at once."
-    assert submission_advice.starts(ExpectedWait(from_slurm_seconds=600)) == " Slurm expects it to start in 00:10:00."
-    assert submission_advice.starts(ExpectedWait()) == submission_advice.starts(None) == ""
+    assert submission_facts.starts(ExpectedWait(from_slurm_seconds=2)) == " Slurm expects it to start at once."
+    assert submission_facts.starts(ExpectedWait(from_slurm_seconds=600)) == " Slurm expects it to start in 00:10:00."
+    assert submission_facts.starts(ExpectedWait()) == submission_facts.starts(None) == ""
 
 
 def test_a_request_is_told_in_a_few_words():
@@ -347,10 +347,10 @@ def test_a_request_is_told_in_a_few_words():
 
 def test_an_estimate_far_beyond_what_jobs_waited_is_told_as_the_most_that_it_can_be():
     lately = WaitMeasured(median=1, p95=4, jobs=30)
-    told = submission_advice.starts(ExpectedWait(from_slurm_seconds=52 * 86400, from_history_seconds=lately, jobs=30))
+    told = submission_facts.starts(ExpectedWait(from_slurm_seconds=52 * 86400, from_history_seconds=lately, jobs=30))
     assert told == (
         " Jobs like it waited 00:00:01 here lately, 95 % of them at most 00:00:04; by the time limits of the jobs that run"
         " now it starts within 52-00:00:00."
     )
-    near = submission_advice.starts(ExpectedWait(from_slurm_seconds=600, from_history_seconds=lately, jobs=30))
+    near = submission_facts.starts(ExpectedWait(from_slurm_seconds=600, from_history_seconds=lately, jobs=30))
     assert near == " Slurm expects it to start in 00:10:00."

@@ -13,7 +13,7 @@ from tests.unit.services.fakes import fake_toolbox
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services import snapshot
+from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.transport.local import LocalFiles
@@ -52,7 +52,7 @@ async def outcomes(
     """How each earlier run ended, by its script's name, as the policy is told before `reading` is submitted."""
     queue = await box.context.slurm.queue(fresh=True)
     active = [job for job in queue if job.active] if running else []
-    return {run.script_path: run.outcome for run in await snapshot.history(box.context, active, reading)}
+    return {run.script_path: run.outcome for run in await submission_facts.history(box.context, active, reading)}
 
 
 async def test_only_runs_that_bear_on_the_script_are_looked_up(box):
@@ -95,7 +95,7 @@ async def test_what_is_told_of_each_run_is_what_was_sent(box):
     sent = await both_ended(box)
     reading = await reading_of(box.context, "train.sh", TEXTS["train.sh"])
 
-    told = await snapshot.history(box.context, [], reading)
+    told = await submission_facts.history(box.context, [], reading)
 
     assert {run.job_id: run.script_path for run in told} == sent
     mine = next(run for run in told if run.script_path == "train.sh")
@@ -109,7 +109,7 @@ async def test_a_run_that_is_under_way_is_active_and_nothing_is_asked_about_it(b
     before = dict(box.context.slurm.calls)
     reading = await reading_of(box.context, "train.sh", TEXTS["train.sh"])
 
-    [run] = await snapshot.history(box.context, queue, reading)
+    [run] = await submission_facts.history(box.context, queue, reading)
 
     assert (run.job_id, run.active, run.outcome) == (reply.job_id, True, None)
     assert dict(box.context.slurm.calls) == before

@@ -12,7 +12,7 @@ from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts
-from slurm_agent_tools.services import snapshot
+from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import JobId
@@ -40,7 +40,7 @@ async def facts(folder: Path, dependency: str, monkeypatch: pytest.MonkeyPatch) 
     made = toolbox(folder, NothingReachesSlurm())
     try:
         reading = ScriptReading("a.sh", "s", "", JobRequest(dependency=dependency))
-        return await snapshot.live_facts(made.context, snapshot.Snapshot({}, (), ()), reading)
+        return await submission_facts.live_facts(made.context, submission_facts.Snapshot({}, (), ()), reading)
     finally:
         await made.close()
 

@@ -22,12 +22,12 @@ from tests.watchdog import SECONDS
 
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.services import dispatch, submission_advice, submit
+from slurm_agent_tools.services import dispatch, submission_facts, submit
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
 FUNCTIONS = 350
-MODULES = 84
+MODULES = 76
 """Of ours loaded by a process that submits: files with a line of code. `PACKAGES` hold nothing but their docstring."""
 PACKAGES = {
     f"slurm_agent_tools.{name}" for name in (
@@ -36,13 +36,14 @@ PACKAGES = {
 }  # fmt: skip
 RUNNING = 70
 """Of ours in which a function ran."""
-LOADED = (submission_advice, dispatch, submit)
+LOADED = (submission_facts, dispatch, submit)
 """Imported here, so that what runs only while modules are loaded is not counted."""
 ROOT = Path(__file__).parents[3]
 UNUSED = {
     f"slurm_agent_tools.{name}" for name in (
         "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
-        "services.drift", "services.jobs", "services.recovery", "services.present", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sdiag", "scripts.kept_nodes",
+        "services.drift", "services.jobs", "services.recovery", "services.present", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sinfo", "slurm.commands.sdiag", "scripts.kept_nodes", "scripts.shell_loops",
+        "scripts.workflow_files",
         "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options", "policy.rules.script_mending",
         "policy.rules.command_mending", "policy.rules.device_mending",
     )
@@ -170,16 +171,23 @@ async def test_an_accepted_submission_runs_a_bounded_number_of_our_functions(
 
 
 def test_a_process_that_submits_loads_a_bounded_number_of_our_modules(tmp_path: Path):
-    asked = [sys.executable, "-m", "tests.unit.services.submitting_process", str(tmp_path)]
-    env = environment(tmp_path, PYTHONPATH=str(ROOT))
-    done = subprocess.run(asked, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS)
+    process(tmp_path, "look")
 
-    assert done.returncode == 0, done.stderr[-500:]
-    loaded = set(json.loads(done.stdout))
+    loaded = process(tmp_path)
+
     assert "slurm_agent_tools.services.submit" in loaded
     assert loaded & UNUSED == set()
     assert {name for name in loaded if not has_code(name)} == PACKAGES
     assert len(loaded - PACKAGES) <= MODULES
+
+
+def process(folder: Path, *words: str) -> set[str]:
+    """The modules of ours that a process over this folder loaded."""
+    asked = [sys.executable, "-m", "tests.unit.services.submitting_process", str(folder), *words]
+    env = environment(folder, PYTHONPATH=str(ROOT))
+    done = subprocess.run(asked, cwd=ROOT, env=env, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr[-500:]
+    return set(json.loads(done.stdout))
 
 
 def has_code(module: str) -> bool:

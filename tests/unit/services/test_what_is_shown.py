@@ -16,7 +16,7 @@ from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasured
-from slurm_agent_tools.services import job_outcome, jobs, present, submission_advice
+from slurm_agent_tools.services import job_outcome, jobs, present, submission_facts
 from slurm_agent_tools.services.script_writing import fallback
 from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
@@ -226,8 +226,8 @@ def test_the_queue_tells_what_was_measured_and_on_what_it_rests():
     [(None, ""), (0, " Slurm expects it to start at once."), (9, " Slurm expects it to start at once."), (10, " Slurm expects it to start in 00:00:10.")],
 )  # fmt: skip
 def test_the_expected_start_is_a_sentence(seconds, words):
-    assert submission_advice.starts(ExpectedWait(from_slurm_seconds=seconds, jobs=0, note="")) == words
-    assert submission_advice.starts(None) == ""
+    assert submission_facts.starts(ExpectedWait(from_slurm_seconds=seconds, jobs=0, note="")) == words
+    assert submission_facts.starts(None) == ""
 
 
 # --- scripts that are written -------------------------------------------------------------------------------------

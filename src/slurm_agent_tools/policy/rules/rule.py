@@ -268,7 +268,7 @@ def speak(rule: str, reading: ScriptReading, findings: Sequence[Finding], why: s
 
 def mended(mending: str, reading: ScriptReading, findings: Sequence[Finding]) -> str:
     """The steps that take what was found out of the script, by the name of the mending in `command_mending`."""
-    from slurm_agent_tools.policy.rules import command_mending, script_mending  # noqa: PLC0415 - for a refusal only
+    from slurm_agent_tools.policy.rules import command_mending, script_mending  # noqa: PLC0415 - 7 ms, for a refusal only
 
     return script_mending.steps(reading, findings, command_mending.MENDS[mending])
 
