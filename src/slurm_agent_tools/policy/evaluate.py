@@ -168,15 +168,10 @@ def decide(
     return Decision(
         id=decision_id,
         verdict=max(verdicts, key=_SEVERITY.index),
-        policy=policy_used(loaded),
+        policy=PolicyUsed(loaded.version, loaded.sha256, tuple(loaded.layers)),
         rules=tuple(results),
         approval=grant,
     )
-
-
-def policy_used(loaded: LoadedPolicy) -> PolicyUsed:
-    """The policy in force, as a decision names it."""
-    return PolicyUsed(loaded.version, loaded.sha256, tuple(loaded.layers))
 
 
 def _ask(rule: Rule, plan: PlannedRequest, loaded: LoadedPolicy, *, complete: bool) -> RuleDecision:

@@ -114,7 +114,8 @@ def _walk(
 ) -> None:
     """Every place in order; what went before matters to `srun` without its job, and to a test of the last status."""
     outside, last = False, None
-    held = _held(places)
+    tests = any(place.node.get("Type") == "IfClause" for place in places)
+    held = _held(places) if tests else set[str]()
     restarts = Restarts()
     everywhere = known
     for place in places:
@@ -180,9 +181,7 @@ def _again(program: Program, node: Node, known: KnownVariables) -> None:
 
 
 def _held(places: Sequence[TreePosition]) -> set[str]:
-    """Variables that hold a status, where one is tested."""
-    if not any(place.node.get("Type") == "IfClause" for place in places):
-        return set()
+    """Variables that hold a status."""
     from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - as above
 
     return shell_loops.status_variables(place.node for place in places)
