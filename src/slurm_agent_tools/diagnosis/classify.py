@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,10 +16,11 @@ from slurm_agent_tools.diagnosis.job_facts import (
     facts,
     failed,
     numbers,
+    several,
     told_by_code,
 )
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
-from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, quiet, stderr_first
+from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, quiet, stderr_first, survived
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
@@ -127,14 +127,16 @@ def diagnose(job: Job | None, tasks: Sequence[Job], logs: Sequence[LogText], nod
         return _no_failure(job, tasks, texts)
     parts.sort(key=lambda part: (part.ended is None, part.ended.timestamp() if part.ended else 0.0))
     known = facts(parts[0], nodes)
-    several = _several(parts) if tasks and len(parts) > 1 else ""
-    return _judged(_Case(parts[0], texts, known, hits(texts, known, jobs), evidence(parts[0], nodes), several))
+    more = several(parts) if tasks and len(parts) > 1 else ""
+    return _judged(_Case(parts[0], texts, known, hits(texts, known, jobs), evidence(parts[0], nodes), more))
 
 
 def _judged(case: _Case) -> Diagnosis:
     said = _decided(case.known, case.found)
     if said is not None:
         return _said(case, said)
+    if case.part is None and survived(case.texts, case.found):
+        return _nothing_shown(case.texts, errors(case.texts))
     best = root(case.found, case.known, case.texts)
     suggested = next((s for s in signatures() if among(_plain(case), s.suggests)), None)
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
@@ -199,8 +201,8 @@ def _other(chosen: Signature, found: Sequence[Hit]) -> RootCause | None:
 def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     """How much a line of the log tells, by its kind and by what stands around it and behind it."""
     hit, body = best.hit, split_rank(best.hit.line.text)[1]
-    if hit.raised is None and of_the_shell(body) and hit.signature.recoverable and _other_error(case, hit):
-        if probing(body):
+    if ((of_the_shell(body) and hit.survived) or hit.hint) and _other_error(case, hit):
+        if probing(body) or hit.hint:
             return _unknown(case)
         best = replace(best, late=max(best.late, _NEAR + 1))
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
@@ -214,6 +216,10 @@ def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}." for rival in rivals.values()))
     if case.part is None and hit.survived:
         confidence = min(confidence, 0.5)
+    before = root_cause.set_up_before(hit, case.found)
+    if before is not None and before.signature.id not in rivals:
+        confidence = min(confidence, 0.5)
+        case = replace(case, more=f"{case.more} Before that the log shows {_named(before)}.")
     begun = root_cause.first_rank(case.texts)
     if begun is not None:
         case = replace(case, more=f" {begun.text}{case.more}")
@@ -297,12 +303,6 @@ def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
     )
 
 
-def _several(parts: Sequence[Job]) -> str:
-    """How many tasks of an array failed, and how."""
-    states = ", ".join(f"{count} {state}" for state, count in Counter(part.state for part in parts).most_common())
-    return f" {len(parts)} tasks failed ({states}); this is about {parts[0].job_id}, which ended first."
-
-
 def _unknown(case: _Case) -> Diagnosis:
     bad, error = errors_and_last(case.texts)
     if case.part is None and quiet(case.texts):
@@ -330,15 +330,16 @@ def _unknown(case: _Case) -> Diagnosis:
     )
 
 
-def _nothing_shown(texts: Sequence[LogText]) -> Diagnosis:
-    """A log alone, none of whose lines is an error."""
+def _nothing_shown(texts: Sequence[LogText], passed: Sequence[EvidenceLine] = ()) -> Diagnosis:
+    """A log alone, none of whose lines is an error but those `passed`, behind which the program went on to its end."""
+    got_over = f' The program went on behind "{_quote(passed[0].text)}".' if passed else ""
     return Diagnosis(
         category=NONE,
         confidence=_QUIET,
         escalation="none",
         explanation="Nothing in the log shows a failure. Slurm's records were not asked, and a job that was"
-        " ended from outside may leave no line.",
-        evidence=_unique([line for text in texts for line in text.lines[-3:]]),
+        f" ended from outside may leave no line.{got_over}",
+        evidence=_unique([*passed[:3], *(line for text in texts for line in text.lines[-3:])]),
         suggestions=["Give the job's number to learn from Slurm how it ended."],
     )
 

@@ -234,7 +234,7 @@ _BEGINS = re.compile(
 
 _RUN_ENDED = re.compile(
     r"(?:srun|slurmstepd)\S{0,80}: error: |\S*/slurm_script: line \d+: |Execution halted"
-    r"|[A-Za-z_][\w.]*(?:Error|Exception)\b"
+    r"|[A-Za-z_][\w.]*(?:Error|Exception)\b|forrtl: severe|Fortran runtime error|ERROR STOP|Exited with exit code [1-9]"
 )
 
 _NO_HEAD = re.compile(
@@ -290,7 +290,15 @@ def _again(text: LogText) -> int:
     if len(same) > _RUNS or not (_BEGINS.match(lines[0]) or _second(lines, same)):
         return 0
     between = [(before, index) for before, index in pairwise(same) if any(before < end < index for end in ended)]
-    return between[-1][1] if between else 0
+    starts = [0, *(index for _, index in between)]
+    return starts[-2] if len(starts) > 1 and _only_begun(lines, starts[-1], starts[1], ended[-1]) else starts[-1]
+
+
+def _only_begun(lines: Sequence[str], start: int, first: int, ended: int) -> bool:
+    """True where the last run, from `start` on, wrote no more than what the first one, up to `first`, began with."""
+    last = lines[start:]
+    alike = len(last) < first and all(_alike(line) == _alike(lines[index]) for index, line in enumerate(last))
+    return alike and ended < start
 
 
 def _second(lines: Sequence[str], same: Sequence[int]) -> bool:

@@ -29,17 +29,66 @@ _USUAL = re.compile(
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
     r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
     r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
-    r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)",
+    r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
+    r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
+    r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
+    r"|^Exception ignored (?:in|on|while)\b|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
+    r"|\bDelay kernel timed out: measured|\bwill result in indexing errors\b|\bOperation was cancelled$"
+    r"|\btime step continuity errors : |^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
+    r"|^(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
+    r"|^wandb: (?:ERROR|WARNING)? ?.{0,120}(?:<Response \[5\d\d\]>|\b5\d\d encountered\b|context deadline exceeded)",
     re.ASCII,
+)
+
+# The name of an exception within a sentence that is about it, and does not say that it was raised.
+_MENTIONED = re.compile(
+    r"\b(?:than|on|and|or|any|no|not|if|as|for|without|unless|except|catch\w{0,4}|handl\w{1,4}|avoid\w{0,3}"
+    r"|prevent\w{0,3}|suppress\w{0,3}|expect\w{0,3}) (?:an? )?[A-Z]\w{0,60}(?:Error|Exception)\b"
+    r"(?![:(\]]|\s*$| (?:was|is|has|occurred|raised|thrown)\b)"
+)
+
+# A row of data: a record or a list in the notation of Python or JSON, or columns.
+_ROW = re.compile(r"\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:[^\t]*\t){4}", re.DOTALL)
+
+# ... that a program's log is written in.
+_STRUCTURED = re.compile(
+    r"[\"'](?:level|levelname|severity|msg|message|error|exception|stack|status|event)[\"']\s{0,4}:", re.IGNORECASE
+)
+
+_PROSE = 80  # characters of a sentence that is no message of a program
+
+_LITTLE = re.compile(
+    r"\b(?:the|of|and|that|was|were|in|to|a|an|is|are|by|on|for|with|as|it|its|be|been|have|has|had|this|these|those"
+    r"|which|who|from|or|at|their|they|his|her|he|she|we|our|would|but|no|any|other|some|among|said|not|than|after)\b",
+    re.IGNORECASE,
+)
+
+_MANY, _SHARE = 6, 0.25  # little words of a sentence, and of all its words
+
+_MESSAGE = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Error|Fatal)\b|[A-Za-z](?:Error|Exception)\b"
+    r"|(?i:\b(?:error|fatal|exception|failed|failure|abort\w{0,3})\s{0,2}[:!(])"
+    r"|^\W{0,4}(?:\S{1,40}: |\[.{1,40}\] ){1,3}(?=\S)"
+    r"|^\s{0,4}(?i:error|fatal|exception|abort\w*|failed|cannot|could not)\b"
 )
 
 # Warnings that are all that a library says of what may have ended the program.
 _GRAVE = re.compile(r"\bCurrent allocation summary follows|\bserver socket has failed to bind\b")
 
-_LOOKING = re.compile(r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): ")
+_LOOKING = re.compile(
+    r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): "
+    r"|(?:\S{0,200}/)?\.(?:bash\w{0,10}|profile|[ckz]?shrc|tcshrc|zshenv): line \d+: "
+    r"|/etc/(?:profile|bash)\S{0,80}: line \d+: "
+    r"|(?:-?bash|sh): (?:\S{1,200}: line \d+: )?\S{0,200}/\.\S{1,100}: No such file"
+)
 
 _SMALL = re.compile(
     r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|chmod|head|tail|sed|source|bash|sh): |\S{1,200}: line \d+: "
+)
+
+# An environment of conda's or Python's own that was not activated: programs mostly go on in another one.
+_NOT_ACTIVATED = re.compile(
+    r"(?i)\bconda init\b|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
 )
 
 _MARKED = 200  # characters at a line's start in which its level stands
@@ -62,8 +111,23 @@ def _marked(line: str) -> bool:
 
 
 def passing(line: str) -> bool:
-    """True for a line that says that the program went on, or that is printed whether or not anything failed."""
-    return _USUAL.search(line) is not None or (_GOT_OVER.search(line) is not None and _EXCEPTION.match(line) is None)
+    """True for a line that says that the program went on, or that is printed whether or not anything failed.
+
+    So do rows of data, and sentences about an exception.
+    """
+    if _USUAL.search(line) is not None or (_ROW.match(line) is not None and _STRUCTURED.search(line) is None):
+        return True
+    return _EXCEPTION.match(line) is None and (
+        _GOT_OVER.search(line) is not None or _MENTIONED.search(line) is not None
+    )
+
+
+def prose(line: str) -> bool:
+    """True for a long sentence of a natural language: seldom what a program says of its own failure."""
+    if len(line) < _PROSE or _MESSAGE.search(line) is not None:
+        return False
+    little = len(_LITTLE.findall(line))
+    return little >= _MANY and little >= _SHARE * len(line.split())
 
 
 def probing(line: str) -> bool:
@@ -74,3 +138,8 @@ def probing(line: str) -> bool:
 def of_the_shell(line: str) -> bool:
     """True for what the shell and its small tools say; a script goes on behind it unless it has `set -e`."""
     return probing(line) or _SMALL.match(line) is not None
+
+
+def not_activated(line: str) -> bool:
+    """True for what is said where an environment was not activated; programs often run without it, or in another."""
+    return _NOT_ACTIVATED.search(line) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -221,3 +222,9 @@ def _used(part: Job) -> str:
         text += f" of {human_memory(has)}" if has else ""
         text += f", largest task {human_memory(task)}" if task is not None and task < used else ""
     return text
+
+
+def several(parts: Sequence[Job]) -> str:
+    """How many tasks of an array failed, and how."""
+    states = ", ".join(f"{count} {state}" for state, count in Counter(part.state for part in parts).most_common())
+    return f" {len(parts)} tasks failed ({states}); this is about {parts[0].job_id}, which ended first."

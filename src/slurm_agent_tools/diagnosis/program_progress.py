@@ -31,6 +31,8 @@ _LEFT = re.compile(
     re.IGNORECASE,
 )
 
+_SHOWN = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep|trial)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
+
 _FULL = 0.999
 
 _FRESH = 0.1  # a run that first tells of no more than that began at the beginning
@@ -61,6 +63,11 @@ def progress(texts: Sequence[LogText]) -> Progress | None:
         if last:
             return min(last, key=lambda item: item.done or 0.0)
     return None
+
+
+def shows_progress(line: str) -> bool:
+    """True for a line of a program that goes on: a counter or a bar, whatever it counts."""
+    return _SHOWN.search(line[:300]) is not None
 
 
 def _since(items: Sequence[Progress]) -> Progress:

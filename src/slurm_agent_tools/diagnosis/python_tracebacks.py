@@ -158,7 +158,7 @@ def exceptions(text: LogText) -> list[Raised]:
 
 
 def tracebacks(text: LogText) -> tuple[tuple[Raised, ...], frozenset[int]]:
-    """Every traceback that ends, in the order of their ends; and which lines only quote the program's source."""
+    """Every traceback that ends, in the order of their ends; and the lines that quote source, or what was ignored."""
     found: list[Raised] = []
     handled: set[int] = set()
     quoted: set[int] = set()
@@ -194,7 +194,8 @@ def _with_message(raised: Raised, text: LogText) -> Raised:
 def _read(text: LogText, quoted: set[int]) -> Iterator[tuple[str, Raised | None]]:
     """(rank's prefix, exception), or None for the note that it was being handled when the next one came.
 
-    `quoted` takes the lines of frames. A frame opens a traceback whose beginning is not in the log, too.
+    `quoted` takes the lines of frames, and all lines of a traceback that was ignored. A frame opens a traceback whose
+    beginning is not in the log, too.
     """
     reading: dict[str, _Open] = {}
     before: dict[str, str] = {}
@@ -206,6 +207,7 @@ def _read(text: LogText, quoted: set[int]) -> Iterator[tuple[str, Raised | None]
         start = _START.search(body)
         if start is not None:
             reading[prefix] = _opened(body[: start.start()], before.get(prefix, ""))
+            quoted.update({position} if reading[prefix].ignored else ())
             if reading[prefix].inner:
                 yield prefix, None
         elif prefix in reading or _FRAME_ALONE.match(body):
@@ -213,6 +215,7 @@ def _read(text: LogText, quoted: set[int]) -> Iterator[tuple[str, Raised | None]
             raised = _next(opened, body, line, position)
             if raised is not None:
                 reading.pop(prefix)
+                quoted.update({position} if opened.ignored else ())
                 yield from () if opened.ignored else ((prefix, raised),)
             elif body[:1].isspace() or _FRAME.match(body):
                 quoted.add(position)

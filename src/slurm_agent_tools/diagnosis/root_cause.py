@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
 from slurm_agent_tools.diagnosis.job_facts import among
-from slurm_agent_tools.diagnosis.signature_match import PYTHON, Hit, level
+from slurm_agent_tools.diagnosis.signature_match import MODULES, PYTHON, Hit, level
+from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.models.shapes import EvidenceLine
 
 _BURST = 100  # lines: what lies closer together than this belongs to one breakdown
 
 _CLOSE = 8  # lines between a line and the traceback of what came of it
+
+_SET_UP = 3  # lines between what a start-up file ends in and what the set-up behind it does
 
 _MOST, _EACH = 400, 8  # hits of a breakdown that are all judged; else so many of each kind from either end
 
@@ -92,11 +95,14 @@ def _rivals(hit: Hit, chosen: Hit) -> bool:
     if hit.signature.id in chosen.signature.explains and hit.tier == "last":
         return False
     ended = hit.raised is not None and chosen.raised is None and hit.position > chosen.position
-    return hit.level <= _CAUSE or (ended and hit.tier == "generic" and chosen.tier == "cause")
+    wraps = hit.tier == "generic" and hit.raised is None and hit.position < chosen.position
+    return hit.level <= _CAUSE or wraps or (ended and hit.tier == "generic" and chosen.tier == "cause")
 
 
 def _weakened(hit: Hit, burst: Sequence[Hit]) -> Hit:
     """A hint only, where the program or the shell went on and something else that is no hint ended it later."""
+    if hit.hint and any(_apart(hit, other) for other in burst):
+        return replace(hit, tier="last")
     passed = (hit.signature.recoverable and hit.raised is None) or (hit.raised is not None and hit.raised.caught)
     if not passed or hit.level > _WEAK:
         return hit
@@ -105,10 +111,21 @@ def _weakened(hit: Hit, burst: Sequence[Hit]) -> Hit:
     return replace(hit, tier="weak") if apart else hit
 
 
+def _apart(hit: Hit, other: Hit) -> bool:
+    """True for a later one of another kind, which is more than what is left behind."""
+    return other.position > hit.position and other.signature.id != hit.signature.id and other.tier != "last"
+
+
 def _explained(hit: Hit, burst: Sequence[Hit]) -> Hit:
     """Left behind, where an earlier line shows what this one comes from."""
-    before = (other for other in burst if other.position < hit.position and other.tier == "cause")
+    before = (other for other in burst if other.tier == "cause" and _stands_before(other, hit))
     return replace(hit, tier="last") if not hit.sure and any(_follows(other, hit) for other in before) else hit
+
+
+def _stands_before(other: Hit, hit: Hit) -> bool:
+    """True also for what sets up an environment a few lines behind a word of the shell: start-up files come first."""
+    behind = other.position - hit.position
+    return behind < 0 or (0 < behind <= _SET_UP and hit.survived and other.survived)
 
 
 def _follows(hit: Hit, later: Hit) -> bool:
@@ -142,6 +159,13 @@ def _first_rank(texts: Sequence[LogText]) -> str | None:
                 found = (_RANK.match(split_rank(after.text)[1]) for after in text.lines[index : index + 8])
                 return next((match[1] for match in found if match is not None), None)
     return None
+
+
+def set_up_before(hit: Hit, found: Sequence[Hit]) -> Hit | None:
+    """What says that an environment was not activated, before something that is missing may be missing for that."""
+    if hit.signature.id not in by_id()[MODULES].explains:
+        return None
+    return next((one for one in found if one.hint and one.text == hit.text and one.position < hit.position), None)
 
 
 # --- Which task of a step ended first, as srun's own lines tell -------------------------------------------------------

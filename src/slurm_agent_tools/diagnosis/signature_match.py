@@ -8,13 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, split_rank
-from slurm_agent_tools.diagnosis.harmless_lines import grave, of_the_shell, probing
+from slurm_agent_tools.diagnosis.harmless_lines import grave, harmless, not_activated, of_the_shell, probing, prose
 from slurm_agent_tools.diagnosis.job_facts import among
+from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, tracebacks
 from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
 from slurm_agent_tools.models.shapes import EvidenceLine
 
-PYTHON = "python-exception"
+PYTHON, MODULES = "python-exception", "module-load"
 
 _TIERS: tuple[Tier, ...] = ("certain", "cause", "generic", "weak", "effect", "last")
 
@@ -29,8 +30,6 @@ _TASK_ENDED = re.compile(
 _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
 
 _OF_OTHERS = frozenset({"cancelled", "host-out-of-memory"})
-
-_PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter|iteration|batch|cycle|timestep)\b\W{0,3}\d|\d%\||\b\d+/\d+ \[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,12 @@ class Hit:
         """True for what the shell and the set-up of an environment say: a script goes on behind it."""
         if self.raised is not None or not self.signature.recoverable:
             return False
-        return self.signature.id == "module-load" or of_the_shell(split_rank(self.line.text)[1])
+        return self.signature.id == MODULES or of_the_shell(split_rank(self.line.text)[1])
+
+    @property
+    def hint(self) -> bool:
+        """True where only the activation of an environment failed: no cause beside anything that came later."""
+        return self.survived and self.signature.id == MODULES and not_activated(self.line.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ def _counted(text: LogText) -> list[int]:
     """How many lines of progress there are before each line, and in all."""
     counted = [0]
     for line in text.lines:
-        counted.append(counted[-1] + bool(_PROGRESS.search(line.text[:300])))
+        counted.append(counted[-1] + shows_progress(line.text))
     return counted
 
 
@@ -190,6 +194,7 @@ def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int
         what = next((value for value in match.groupdict().values() if value), None)
         tier = signature.strength(match)
         tier = "weak" if tier == "cause" and signature.recoverable and probing(body) else tier
+        tier = "weak" if tier in {"cause", "generic"} and (prose(body) or harmless(body)) else tier
         tier = "last" if tier != "certain" and grave(body) else tier
         yield ground.hit(position, signature, tier, what)
 
