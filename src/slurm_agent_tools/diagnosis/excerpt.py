@@ -41,9 +41,10 @@ _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
 # Which process wrote a line: ranks as torchrun, mpirun and srun mark them, workers of Ray and vLLM, what pyxis shows
 # of a container's own log. Behind it may stand where an error was logged from, which is another one on every line.
 _RANK = re.compile(
-    r"(?:(?:(?:\[default\d+\]:)?\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):"
+    r"(?:(?:\d{1,5}: )?slurmstepd: error: pyxis: {4,}"
+    r"|(?:(?:\[default\d+\]:)?\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):"
     r"|\(\w+(?: \w+=[\w.]+,?)*? pid=\d+(?:, [^()]{1,60})?\)(?: \[\w+-\d+\](?= ))?"
-    r"|slurmstepd: error: pyxis: {4,})\s?"
+    r")\s?"
 )
 
 _LOGGED_AT = re.compile(r"ERROR \d\d-\d\d \d\d:\d\d:\d\d (?:\[?\w[\w./]*:\d+\]\s?)?")

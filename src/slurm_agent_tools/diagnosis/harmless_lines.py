@@ -32,7 +32,8 @@ _USUAL = re.compile(
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
     r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
-    r"|^Exception ignored (?:in|on|while)\b|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
+    r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
+    r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
     r"|\bDelay kernel timed out: measured|\bwill result in indexing errors\b|\bOperation was cancelled$"
     r"|\btime step continuity errors : |^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
     r"|^(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
@@ -83,7 +84,8 @@ _LOOKING = re.compile(
 )
 
 _SMALL = re.compile(
-    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|chmod|head|tail|sed|source|bash|sh): |\S{1,200}: line \d+: "
+    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|chmod|head|tail|sed|source|bash|sh): "
+    r"|\S{1,200}: (?:line \d+: |[Cc]ommand not found\.?$)"
 )
 
 # An environment of conda's or Python's own that was not activated: programs mostly go on in another one.

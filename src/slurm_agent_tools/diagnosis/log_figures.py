@@ -32,7 +32,8 @@ _ERROR = re.compile(
 _NO_ERROR = re.compile(
     r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b"
     r"|\b(?:errors?|exceptions?|failures?|failed|aborted|killed)\b['\"]?\s{0,9}[=:]\s{0,9}"
-    r"(?:['\"]?(?:0\b(?!\.)|none|null|nil|false|off|no|ignore|coerce|raise|replace|strict)\b|\[\]|\{\}|[\d.]+(?:e-?\d+)?%?\s*$)"
+    r"(?:['\"]?(?:0\b(?!\.)|none|null|nil|false|off|no|ignore|coerce|raise|replace|strict)\b|\[\]|\{\})"
+    r"|\berrors?\s{0,4}[=:]\s{0,4}[\d.]+(?:e-?\d+)?%?\s*$"
     r"|\b(?:\w+ )?errors?\b(?: \([^()]{1,20}\))?\s{0,4}(?:is |was |of )?[=:~|<>]{0,2}\s{0,4}[-+]?\d*\.\d"
     r"|\berror (?:rate|bars?|check\w*|handl\w*|bound|margin|estimat\w*|norm|tolerance|threshold|analysis|function"
     r"|file|log|output|stream|model|correction|profile|term|messages? (?:are|will))s?\b"

@@ -29,6 +29,12 @@ _TASK_ENDED = re.compile(
 
 _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
 
+_IN_CONTAINER_LOG = "error: pyxis:"
+
+_OF_PROGRAMS = frozenset({"segmentation-fault", "bus-error", "python-exception", "numeric", "script-error"})
+
+_OF_VALUES = frozenset({"ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "AssertionError"})
+
 _OF_OTHERS = frozenset({"cancelled", "host-out-of-memory"})
 
 
@@ -112,6 +118,9 @@ def hits(texts: Sequence[LogText], known: AbstractSet[str], jobs: AbstractSet[st
 
 def _excluded(hit: Hit, known: AbstractSet[str], jobs: AbstractSet[str]) -> bool:
     other = named_job(hit.line.text) if jobs else None
+    prefix = split_rank(hit.line.text)[0]
+    if _IN_CONTAINER_LOG in prefix and hit.signature.id in _OF_PROGRAMS:
+        return True  # a hook of the container's start, which wrote into its log
     if among(known, hit.signature.contradicts) or (other is not None and other not in jobs):
         return True
     if hit.sure and known and _WHOLE_JOB.search(hit.line.text) and not among(known, hit.signature.decides):
@@ -123,7 +132,7 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
     ground = _Ground(index, text, _counted(text))
     read, quoted = tracebacks(text)
     raised = {item.position: item for item in read}
-    matched = [hit for hit in _by_line(ground, raised, quoted) if not _got_over(hit, raised)]
+    matched = [hit for hit in _by_line(ground, raised, quoted) if not (_got_over(hit, raised) or _vague(hit, raised))]
     taken = {hit.position for hit in matched if hit.signature.id != PYTHON}
     found = [
         _raised(hit, raised.get(hit.position))
@@ -146,6 +155,12 @@ def _got_over(hit: Hit, raised: dict[int, Raised]) -> bool:
     """True for what programs often catch, where another exception came while they did."""
     item = raised.get(hit.position)
     return hit.signature.recoverable and item is not None and item.handled
+
+
+def _vague(hit: Hit, raised: dict[int, Raised]) -> bool:
+    """True where a hint that something was not found is an exception of the program's own about a value."""
+    item = raised.get(hit.position)
+    return hit.tier == "weak" and hit.signature.id == "missing-file" and item is not None and item.name in _OF_VALUES
 
 
 def _raised(hit: Hit, item: Raised | None) -> Hit:
