@@ -9,12 +9,12 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.models.request import JobRequest, ScriptReading
+from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.scripts import reading_state
 from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives, unreadable
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.scripts.program import (
-    SETS_DEVICES,
+    BEFORE_PYTHONS_OWN,
     Effort,
     InnerText,
     Program,
@@ -36,6 +36,7 @@ from slurm_agent_tools.scripts.reading_state import (
     as_encoded,
     as_shown,
     for_bash,
+    included,
     refused,
     scan,
     undecodable,
@@ -91,13 +92,13 @@ def analyse(
     home = posixpath.dirname(path)
     folders = [folder for folder in (home, request.chdir or "") if folder]  # where relative paths may start
     state = ReadingState(path.rpartition("/")[2], args, folders, home, effort=Effort.sized(data))
-    _exports(state, request)
+    reading_state.exports(state, request)
     if unreadable(data) is None:
         lines, state.text = text.split("\n"), text
         state.todo.append(TextToRead(reading_state.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
     if "lightning" in state.notes and "no-requeue" not in state.notes:
-        _signals(state, request)
+        reading_state.signals(state, request)
     return ScriptReading(
         path=path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -106,21 +107,6 @@ def analyse(
         findings=tuple(dict.fromkeys(state.findings)),
         files=state.files,
     )
-
-
-def _exports(state: ReadingState, request: JobRequest) -> None:
-    for directive in request.find("export"):
-        setting = SETS_DEVICES.search(directive.value or "")
-        if setting is not None:
-            state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)
-
-
-def _signals(state: ReadingState, request: JobRequest) -> None:
-    """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
-    for directive in request.find("signal"):
-        if re.search(r"USR1|\b10\b", directive.value or ""):
-            what = "with this signal Lightning requeues the job by itself (auto_requeue)"
-            state.find("auto-retry", what, directive.evidence)
 
 
 def _read_all(state: ReadingState) -> Generator[Need, Answer, None]:
@@ -174,6 +160,9 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
             _collect(state, task_files.read_tasks(source.content, source.args or ("",), source.file), source, offset=0)
         case "other":
             _look(state, source, silent=("#", "%", "//"))
+            program = Program()
+            program.files += [RunFile("other", path, 1) for path in included(source.content, source.file)]
+            _collect(state, program, source, offset=source.line - 1)
         case _:
             _scan(state, source, f"it is written for {source.language}, which is not read")
 
@@ -309,7 +298,10 @@ def _follow(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
 
 def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
     """The files of a module and of the packages around it, as far as they are the project's."""
-    for paths in reading_state.modules(file.path, source.file, state.bases()):
+    first = [
+        note.removeprefix(BEFORE_PYTHONS_OWN) for note in sorted(state.notes) if note.startswith(BEFORE_PYTHONS_OWN)
+    ]
+    for paths in reading_state.modules(file.path, source.file, state.bases(), first):
         for path in paths:
             if path not in state.answers:
                 kind = "own" if file.path.partition(".")[0] in sys.stdlib_module_names else "sought"
@@ -330,16 +322,20 @@ def _import(state: ReadingState, file: RunFile, source: TextToRead) -> Generator
 
 def _settings(state: ReadingState, file: RunFile, source: TextToRead) -> Generator[Need, Answer, None]:
     """A file of settings that a program is given, or of tasks. Many and large ones are read in part."""
+    there = False
     for path in reading_state.candidate_paths(file, state.bases()):
         state.modules[file.how] += path not in state.answers
         if state.modules[file.how] > MAX_SETTINGS:
-            return
+            break
         if path not in state.answers:
             data = yield NeedFile(path)
             state.answers[path] = data if isinstance(data, bytes) and len(data) <= MAX_SETTING else None
         data = state.answers[path]
         if isinstance(data, bytes):
+            there = True
             _open(state, file, path, data, source)
+    if file.elsewhere and not there:
+        state.find("opaque-code", file.elsewhere, source.evidence(file.line), "warn")
 
 
 def _run_made(state: ReadingState, name: str, file: RunFile, source: TextToRead) -> None:
@@ -383,7 +379,8 @@ def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: Te
         return
     if file.how == "multi-prog":
         content, language = _programs(InnerText("other", content, 1)).text, "shell"
-    depth = source.depth + (file.how != "tasks" or source.language != "tasks")  # what a workflow includes is part of it
+    part = file.how == source.language and file.how in {"tasks", "other"}  # what a workflow or a program includes
+    depth = source.depth + (not part)
     if depth > MAX_DEPTH:
         state.find("opaque-code", "it nests programs too deeply", source.evidence(file.line), "approve")
         return

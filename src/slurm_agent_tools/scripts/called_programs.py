@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slurm_agent_tools.scripts.job_work import is_work
-from slurm_agent_tools.scripts.program import DEVICES, IdleCommand, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN, unreadable
+from slurm_agent_tools.scripts.program import BEFORE_PYTHONS_OWN, DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.reading_state import included
+from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, SIGNS, TAME, UNKNOWN, unreadable
 from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind, name_of
 
 # What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
 _REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
 
 _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
-
-_SLEEPS = re.compile(r"\bsleep\(\s*(?:\d{5,}|[4-9]\d{3}|3[6-9]\d\d|\d+(?:\.\d+)?e\d+|float\(\W*inf|math\.inf)")
 
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
@@ -114,13 +115,12 @@ def python(call: Command) -> None:
                 call.program.opaque("it runs a computed text", call.line)
             else:
                 call.program.texts.append(InnerText("python", text, call.line))
-                if _SLEEPS.search(text):
-                    call.program.idles.append(IdleCommand("long", "`time.sleep` of an hour or more", call.line))
             return
         if word == "-m" and position + 1 < len(rest):
             module = rest[position + 1]
             if not re.match(r"(torch|accelerate|deepspeed|horovod|coverage|cProfile|pdb|debugpy|kernprof)\b", module):
                 call.program.files.append(RunFile("module", module, call.line))
+                call.program.notes.add(BEFORE_PYTHONS_OWN)  # the folder where it is started
                 if "." in module:
                     call.program.files.append(RunFile("import", module.rpartition(".")[0], call.line))
                 return
@@ -150,6 +150,7 @@ def other_interpreter(call: Command) -> None:
     """One-liners of other languages: looked at for the words themselves, as are the files that they run."""
     call.program.files += [RunFile("other", word, call.line) for word in call.rest if _PROGRAM.fullmatch(word)][:1]
     for word in call.rest:
+        call.program.files += [RunFile("other", path, call.line) for path in included(word, "")]
         if call.name in {"perl", "ruby", "node", "php"} and re.search(r"\beval\b\s*\(?\s*[$\w]", word):
             call.program.opaque(f"it evaluates a computed text in {call.name}", call.line)
         if _SUBMITS.search(word) and re.search(r"system|exec|run|spawn|popen|`|\|", word):
@@ -162,6 +163,8 @@ def other_interpreter(call: Command) -> None:
 def lines_of_text(call: Command) -> None:
     """watch, parallel, env -S: a word that is a whole command line."""
     position = behind(call.words, 0, WRAPPERS[call.name])
+    if call.name == "env":
+        moves(call)
     for index, word in enumerate(call.words[1:], start=1):
         if word in {"-S", "--split-string"} and call.name == "env":
             _text(call, "".join(call.words[index + 1 : index + 2]))
@@ -174,6 +177,82 @@ def lines_of_text(call: Command) -> None:
         _text(call, _REPLACED.sub(POSITIONAL, text) if call.name == "parallel" else text)
 
 
+# --- Files and folders that a script makes, changes or goes to --------------------------------------------------------
+
+
+def changes(call: Command) -> None:
+    """cd."""
+    folders = [word for word in call.rest if not word.startswith("-")]
+    behind = SIGNS.split(folders[0])[-1] if folders else ""
+    if folders and SIGNS.search(folders[0]):  # `cd "$ROOT/sub"`: the rest is looked for
+        call.program.folders += [behind.strip("/")] if behind.strip("/.") else []
+    elif folders:
+        before = call.program.folders[-1:]
+        call.program.folders.append(folders[0])
+        if before and not posixpath.isabs(folders[0]) and ".." not in folders[0]:
+            call.program.folders.append(posixpath.join(before[0], folders[0]))
+
+
+def moves(call: Command) -> None:
+    """`srun --chdir=sub`, `env -C sub`: the folder in which the command behind it runs."""
+    for place, word in enumerate(call.words[:-1]):
+        option, sign, value = word.partition("=")
+        if option in _MOVING[call.name]:
+            changes(replace(call, words=["cd", value if sign else call.words[place + 1]]))
+
+
+_MOVING = {"srun": ("-D", "--chdir"), "env": ("-C", "--chdir")}
+
+
+def copies(call: Command) -> None:
+    """cp, mv, ln, install: the same text under another name."""
+    files = [word for word in call.rest if not word.startswith("-")]
+    if len(files) == 2:
+        call.program.copied[name_of(files[1])] = files[0]
+
+
+def hashes(call: Command) -> None:
+    """`hash -p FILE NAME`: a command under another name."""
+    if call.rest[:1] == ["-p"] and len(call.rest) == 3:
+        call.program.copied[call.rest[2]] = call.rest[1]
+
+
+def unpacks(call: Command) -> None:
+    """git clone, unzip and tar bring folders whose programs cannot be seen now."""
+    rest = call.rest
+    if call.name == "git":
+        words = [word for word in rest if not word.startswith("-")]
+        if words[:1] == ["clone"] and len(words) > 1:
+            call.program.fetched.append(words[2] if len(words) > 2 else name_of(words[1]).removesuffix(".git"))
+        return
+    for index, word in enumerate(rest[:-1]):
+        if word in {"-d", "-C", "--directory"}:
+            call.program.fetched.append(rest[index + 1])
+
+
+def edits(call: Command) -> None:
+    """sed -i and patch change files in a way that is not followed."""
+    files = [word for word in call.rest if not word.startswith("-")]
+    for word in call.rest if call.name == "sed" else ():
+        started = re.match(r"[\d,/$]*e\s+(.+)", word)
+        if started is not None:
+            call.program.texts.append(InnerText("shell", started[1], call.line))
+    if call.name == "patch" or any(re.match(r"-\w*i|--in-place", word) for word in call.rest):
+        for name in files[-2:]:
+            call.program.written[name_of(name)] = None
+
+
+def fetches(call: Command) -> None:
+    """curl and wget write files that cannot be seen now."""
+    for index, word in enumerate(call.rest[:-1]):
+        if re.fullmatch(r"-[a-zA-Z]*[oO]|--output(?:-document)?", word):
+            call.program.written[name_of(call.rest[index + 1])] = None
+    if "-O" in call.rest or call.name == "wget":
+        for word in call.rest:
+            if "://" in word:
+                call.program.written.setdefault(name_of(word), None)
+
+
 # --- What a script's calls of Slurm's own commands mean: job steps and questions pass, jobs of their own do not -------
 
 
@@ -183,19 +262,7 @@ SUBMITTERS = frozenset(_SUBMITTING.split())
 
 _ASKING = frozenset({"--help", "-h", "--version", "-V", "--usage", "-l", "--list"})
 
-_READING = (
-    "show",
-    "ping",
-    "help",
-    "version",
-    "listpids",
-    "getaddrs",
-    "write",
-    "wait_job",
-    "pidinfo",
-    "hostname",
-    "details",
-)
+_READING = "show ping help version listpids getaddrs write wait_job pidinfo hostname details"
 
 _RETRYING = ("requeue", "requeuehold")
 
@@ -229,7 +296,7 @@ def controls(program: Program, rest: Sequence[str], line: int) -> None:
         program.find("auto-retry", f"it runs scontrol {verb}", line)
     elif unreadable(verb):
         program.opaque("it runs scontrol with a computed command", line)
-    elif not any(word.startswith(verb) for word in _READING):
+    elif not any(word.startswith(verb) for word in _READING.split()):
         program.find("direct-submission", f"it runs scontrol {verb}, which changes jobs or the cluster", line)
 
 

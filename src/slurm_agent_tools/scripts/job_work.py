@@ -41,6 +41,9 @@ _FETCHING = {
     "singularity": "pull push",
     "ollama": "pull list ps",
     "datalad": "get clone update",
+    "oras": "pull push login",
+    "gh": "release repo run auth",
+    "mc": "cp mirror get put ls",
     "wandb": "sync login offline online",
     "hf": "download upload upload-large-folder auth cache env version",
     "huggingface-cli": "download upload upload-large-folder login whoami scan-cache env version",
@@ -63,8 +66,21 @@ def _only_fetches(words: Sequence[str], last: str) -> bool:
     known = _FETCHING.get(name_of(words[0]))
     if known is not None:
         return next((word for word in words[1:] if not word.startswith("-")), "") in known.split()
+    if _INTERPRETERS.fullmatch(name_of(words[0])) and words[1:2] == ["-c"]:
+        return _text_fetches("".join(words[2:3]))
     parts = _parts(words) if name_of(words[0]) == last and not {"-c", "-e"} & set(words) else []
     return bool({"download", "downloader", "fetch", "prefetch"} & set(parts)) and _WORK.isdisjoint(parts)
+
+
+def _text_fetches(text: str) -> bool:
+    """A one-liner of Python that imports what fetches, and nothing that could work."""
+    modules = _imports(text)
+    return (
+        not _FETCHERS.isdisjoint(modules)
+        and modules <= _FETCHERS | _HARMLESS
+        and re.search(r"download|urlretrieve|load_dataset|fetch", text) is not None
+        and _STARTING.search(text) is None
+    )
 
 
 def observes(words: Sequence[str]) -> bool:
@@ -113,6 +129,8 @@ _INTERPRETERS = re.compile(
 _CONNECTS = frozenset({"socket", "urllib", "http", "requests", "httpx", "redis", "zmq", "psycopg2", "pymongo"})
 
 _HARMLESS = _CONNECTS | {"sys", "os", "time", "ssl", "json", "pathlib"}
+
+_FETCHERS = frozenset({"huggingface_hub", "datasets", "nltk", "gdown", "urllib", "requests", "kagglehub", "modelscope"})
 
 _STARTING = re.compile(r"\b(?:system|popen|exec\w*|eval|spawn\w*|fork|import_module|__import__|open)\s*\(")
 
@@ -175,12 +193,17 @@ def _script_asks(tail: Sequence[str]) -> bool:
 
 def _connects(text: str) -> bool:
     """A text of Python that imports what connects, and nothing that could work."""
+    modules = _imports(text)
+    return not _CONNECTS.isdisjoint(modules) and modules <= _HARMLESS and _STARTING.search(text) is None
+
+
+def _imports(text: str) -> set[str]:
+    """The packages that a short text of Python imports."""
     imported = re.findall(
         r"\bfrom\s+([\w.]+)|(?<!\w )\bimport\s+([\w., ]+)", re.sub(r"(from\s+\S+)\s+import.*", r"\1", text)
     )
     names = ",".join("".join(pair) for pair in imported).split(",")
-    modules = {name.strip().partition(" ")[0].partition(".")[0] for name in names}
-    return not _CONNECTS.isdisjoint(modules) and modules <= _HARMLESS and _STARTING.search(text) is None
+    return {name.strip().partition(" ")[0].partition(".")[0] for name in names}
 
 
 def only_waits(node: Node, known: KnownVariables, works: Callable[[Sequence[str]], bool]) -> bool:

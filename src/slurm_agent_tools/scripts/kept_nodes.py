@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurm_agent_tools.scripts import called_programs
-from slurm_agent_tools.scripts.program import IdleCommand, Program
+from slurm_agent_tools.scripts.program import LONG, IdleCommand, Program
 from slurm_agent_tools.scripts.shell_words import Node, line_of
 from slurm_agent_tools.scripts.wrapped_command import Command
-
-LONG = 3600  # seconds from which on a sleep is no pause
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -38,7 +36,7 @@ _LOOKING = re.compile(
     r"--?(?:version|help|list|kill|clean|wipe|ls|X|V|h|v|t|generate-config)|-list|-kill:?\S*|-Q|-q", re.IGNORECASE
 )
 
-_REVERSE = re.compile(r"-[fnNqTtvxXY46AaCgkKMs]*R|-o?R?emoteForward\S*|-[fnNqTtvxXY46AaCgkKMs]*R\d\S*")
+_REVERSE = re.compile(r"-[fnNqTtvxXY46AaCgkKMs]*R(?:\d\S*)?|(?is:-oRemoteForward\b.*)")
 
 _PASSING = frozenset({"|", "|&"})
 
@@ -73,13 +71,14 @@ def _serves(call: Command) -> bool:
 
 
 def _forwards(call: Command) -> bool:
-    """`ssh -R`: a way from elsewhere into the job."""
-    position, rest = 0, call.rest
-    while position < len(rest) and rest[position].startswith("-"):
+    """`ssh -R`: a way from elsewhere into the job. Options may stand behind the host, too."""
+    position, hosts, rest = 0, 0, call.rest
+    while position < len(rest) and hosts < 2:  # the second plain word is a command
         option = rest[position]
         value = rest[position + 1] if position + 1 < len(rest) else ""
         if _REVERSE.fullmatch(option) or (option == "-o" and value.lower().startswith("remoteforward")):
             return True
+        hosts += not option.startswith("-")
         position += 2 if re.fullmatch(r"-\w*[pilFJLDWwoEMbcemSOQB]", option) else 1
     return False
 

@@ -14,20 +14,9 @@ Level = Literal["deny", "approve", "justify", "warn"]
 Language = Literal["shell", "python", "other"]
 
 How = Literal[
-    "source",
-    "shell",
-    "python",
-    "run",
-    "module",
-    "import",
-    "make",
-    "config",
-    "notebook",
-    "other",
-    "multi-prog",
-    "settings",
-    "tasks",
-]
+    "source", "shell", "python", "run", "module", "import", "make", "config", "notebook", "other", "multi-prog",
+    "settings", "tasks",
+]  # fmt: skip
 
 _FAMILY = (
     r"(?:SINGULARITYENV_|APPTAINERENV_)?"
@@ -72,6 +61,7 @@ class RunFile:
     path: str
     line: int
     args: tuple[str, ...] = ()  # that it gets, as far as they are known
+    elsewhere: str = ""  # what is told where the project has no such file
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +75,13 @@ class PassedCommand:
     most: int = 0
     own: bool = False  # in the text itself, whose arguments fill it where they are known
     quiet: bool = False  # a function that nobody calls here: no word about it
+
+
+BEFORE_PYTHONS_OWN = "modules first in: "
+"""A note of a folder in which Python looks before its own modules."""
+
+LONG = 3600
+"""Seconds from which on a sleep is no pause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import ast
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 
 from slurm_agent_tools.scripts import python_devices, python_retry
-from slurm_agent_tools.scripts.program import DEVICES, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.python_text import PythonText, constants, fold, name_of, number_of, shape
 from slurm_agent_tools.scripts.shell_words import UNKNOWN
 
@@ -39,6 +40,8 @@ _TELLING = frozenset(_TELLING_WORDS.split())
 _SUBMITTING = re.compile(
     r"(?:^|[;&|(])\s*(?:\S*/)?(?:sbatch|salloc|scontrol\s+(?:update|requeue\w*|release|hold))\s+[^\s|]"
 )
+
+_RETRYING = frozenset({"FailureConfig", "LaunchConfig", "remote"})
 
 _CLUSTERS = re.compile(r"Slurm\w*(?:Cluster|Provider|Executor|Launcher|BatchSystem)", re.IGNORECASE)
 
@@ -75,6 +78,8 @@ def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Pr
     reader = PythonText(program, first_line, texts, given, silent, named, _other_names(nodes))
     for node in nodes:
         _visit(reader, node)
+    if not imported and re.search(r"\b(?:sleep|pause)\(", text):
+        _judge_waits(reader, tree)
     return program
 
 
@@ -148,11 +153,7 @@ def _keyword(program: Program, name: str, keyword: ast.keyword, line: int) -> No
         if value.value is True:
             program.find("auto-retry", "it requeues itself (auto_requeue)", line)
         program.notes.add("no-requeue")
-    if keyword.arg in {"max_failures", "max_restarts", "max_retries"} and name in {
-        "FailureConfig",
-        "LaunchConfig",
-        "remote",
-    }:
+    if keyword.arg in {"max_failures", "max_restarts", "max_retries"} and name in _RETRYING:
         number = number_of(value)
         if number:
             program.find("auto-retry", f"{keyword.arg}={number} starts failed work again", line)
@@ -247,3 +248,75 @@ def _writes(reader: PythonText, node: ast.Call, name: str) -> None:
     if path.strip(UNKNOWN) and not DEVICES.search(path):
         made = None if text is None else InnerText("other", text, reader.line(node))
         reader.program.written[path] = made
+
+
+# --- Waiting for nothing: a program that keeps the job's nodes --------------------------------------------------------
+
+
+_STARTING = """
+start Popen submit Thread Process Timer spawn create_task ensure_future gather init serve serve_forever launch
+run_in_executor map_async apply_async create_subprocess_exec create_subprocess_shell add_job every schedule
+"""
+
+_QUIET = frozenset({"sleep", "print", "debug", "info", "flush", "now", "time", "strftime", "ctime", "format"})
+
+
+def _judge_waits(reader: PythonText, tree: ast.Module) -> None:
+    """Sleeping for an hour or more, or for ever, where the program comes to it and has started nothing beside it."""
+    calls = [inner for inner in ast.walk(tree) if isinstance(inner, ast.Call)]
+    if any(name_of(call) in _STARTING.split() for call in calls):
+        return
+    for node in _comes_to(tree):
+        call = node.value if isinstance(node, ast.Expr) else None
+        call = call.value if isinstance(call, ast.Await) else call
+        name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+        seconds = _seconds(call.args[0], reader.constants) if isinstance(call, ast.Call) and call.args else 0
+        if isinstance(node, ast.While) and _only_sleeps(node):
+            reader.program.idles.append(IdleCommand("loop", "a loop that only sleeps", reader.line(node)))
+        elif name == "signal.pause":
+            reader.program.idles.append(IdleCommand("endless", "`signal.pause`", reader.line(node)))
+        elif name.rpartition(".")[2] == "sleep" and seconds >= LONG:
+            reader.program.idles.append(IdleCommand("long", "`sleep` of an hour or more", reader.line(node)))
+
+
+def _comes_to(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that a program comes to outside of loops, those of functions that it calls by name among them."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    rest: deque[ast.stmt] = deque(tree.body)
+    while rest:
+        node = rest.popleft()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.For | ast.AsyncFor):
+            continue
+        yield node
+        if isinstance(node, ast.While):
+            continue
+        if isinstance(node, ast.Expr):
+            names = [name_of(inner) for inner in ast.walk(node.value) if isinstance(inner, ast.Call)]
+            inner = [one for name in names if name in functions for one in functions.pop(name).body]
+        else:
+            inner = [one for part in ("body", "orelse", "finalbody") for one in getattr(node, part, ())]
+        rest.extendleft(reversed(inner))
+
+
+def _only_sleeps(loop: ast.While) -> bool:
+    """`while True` around nothing but pauses and words about them."""
+    inside = [inner for statement in loop.body for inner in ast.walk(statement)]
+    names = [name_of(inner) for inner in inside if isinstance(inner, ast.Call)]
+    ends = any(isinstance(inner, ast.Break | ast.Return | ast.Raise | ast.Yield | ast.If) for inner in inside)
+    endless = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    return endless and not ends and "sleep" in names and _QUIET.issuperset(names)
+
+
+def _seconds(node: ast.AST, texts: Mapping[str, str]) -> float:
+    """A constant number of seconds; what is not known counts nothing."""
+    match node:
+        case ast.BinOp(op=ast.Mult()):
+            return _seconds(node.left, texts) * _seconds(node.right, texts)
+        case ast.BinOp(op=ast.Add()):
+            return _seconds(node.left, texts) + _seconds(node.right, texts)
+        case ast.Attribute(attr="inf"):
+            return float("inf")
+        case ast.Call(args=[value]) if name_of(node) == "float":
+            return _seconds(value, texts)
+    text = fold(node, texts) or ""
+    return float(text) if re.fullmatch(r"\d{1,12}(?:\.\d{1,12})?(?:e[+]?\d{1,2})?|inf(?:inity)?", text) else 0.0

@@ -27,22 +27,9 @@ _FETCHING = re.compile(
     r"|(?:hf|huggingface-cli)\s+(?:down|up)load|aws\s+s3|gsutil|gdown|aria2c|rclone|sftp|lftp|azcopy|kaggle|prefetch)\b"
 )
 
-_ASKING = frozenset(
-    {
-        "urlopen",
-        "urlretrieve",
-        "get",
-        "post",
-        "put",
-        "request",
-        "download",
-        "connect",
-        "recv",
-        "send",
-        "create",
-        "from_pretrained",
-    }
-)
+_ASKING_WORDS = "urlopen urlretrieve get post put request download connect recv send create from_pretrained"
+
+_ASKING = frozenset(_ASKING_WORDS.split())
 
 _DECORATORS = frozenset(
     {"retry", "retrying", "Retrying", "on_exception", "on_predicate", "auto_retry", "retry_on_exception"}

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.models.request import Evidence, Finding
+from slurm_agent_tools.models.request import Evidence, Finding, JobRequest
 from slurm_agent_tools.scripts.program import (
     DEVICES,
     NUMBERED,
     NUMBERED_CALL,
+    SETS_DEVICES,
     Effort,
     IdleCommand,
     InnerText,
@@ -186,6 +187,22 @@ class ReadingState:
         return len(self.answers) >= MAX_ASKED or read > MAX_OPENED
 
 
+def exports(state: ReadingState, request: JobRequest) -> None:
+    """Variables that choose devices, set by `--export`."""
+    for directive in request.find("export"):
+        setting = SETS_DEVICES.search(directive.value or "")
+        if setting is not None:
+            state.find("cuda-visible-devices", f"--export sets {setting[1]}", directive.evidence)
+
+
+def signals(state: ReadingState, request: JobRequest) -> None:
+    """Lightning requeues its job by itself when the signal of --signal comes, unless it is told not to."""
+    for directive in request.find("signal"):
+        if re.search(r"USR1|\b10\b", directive.value or ""):
+            what = "with this signal Lightning requeues the job by itself (auto_requeue)"
+            state.find("auto-retry", what, directive.evidence)
+
+
 # --- Which file a command means, and in which language it is written --------------------------------------------------
 
 
@@ -258,8 +275,11 @@ def python_text(content: str) -> str:
     return content
 
 
-def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[str]]:
-    """For each part of a dotted name the paths that its module may have, seen from the importing file and upwards."""
+def modules(name: str, importer: str, folders: Sequence[str], first: Sequence[str] = ()) -> Iterator[list[str]]:
+    """For each part of a dotted name the paths that its module may have, seen from the importing file and upwards.
+
+    `first`: where Python looks before its own modules, besides the folder of the program.
+    """
     bare = name.lstrip(".")
     here = posixpath.dirname(importer)
     if bare != name:
@@ -270,7 +290,7 @@ def modules(name: str, importer: str, folders: Sequence[str]) -> Iterator[list[s
     else:
         roots = list(dict.fromkeys((here, "", *folders, posixpath.dirname(here))))
     if bare.partition(".")[0] in sys.stdlib_module_names and bare == name:
-        roots = [here]  # a file there stands in the place of Python's own
+        roots = [here, *first]  # a file there stands in the place of Python's own
     parts = [part for part in bare.split(".") if part.isidentifier()]
     for length in range(1, min(len(parts), 6) + 1):
         inner = "/".join(parts[:length])
@@ -301,6 +321,18 @@ _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w-])|\bparcluster\(\s*[
 _RETRIES = re.compile(r"\bscontrol\s+requeue")
 
 SILENT = ("#", "//", "echo ", "print ")
+
+
+_INCLUDES = re.compile(
+    r"^[^#%\n]*?\b(?:include|source|sys\.source|run)\(\s*(?:joinpath\(@__DIR__,\s*)?[\"']([\w./-]+\.(?:jl|[rR]|m))[\"']",
+    re.MULTILINE,
+)
+
+
+def included(text: str, file: str) -> list[str]:
+    """The files that a text in Julia, R or MATLAB reads in as a part of itself, beside `file` and where it runs."""
+    named = list(dict.fromkeys(_INCLUDES.findall(text)))[:20]
+    return list(dict.fromkeys(path for one in named for path in (posixpath.join(posixpath.dirname(file), one), one)))
 
 
 def scan(text: str, silent: tuple[str, ...] = SILENT) -> Iterator[tuple[str, str, int]]:

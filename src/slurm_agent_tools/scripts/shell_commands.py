@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-import posixpath
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
 from slurm_agent_tools.scripts import called_programs
-from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, InnerText, PassedCommand, RunFile
+from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, PassedCommand, RunFile
 from slurm_agent_tools.scripts.shell_inputs import PYTHON
-from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, SIGNS, UNKNOWN, unreadable
+from slurm_agent_tools.scripts.shell_words import POSITIONAL, SELF, UNKNOWN, unreadable
 from slurm_agent_tools.scripts.wrapped_command import (
     FILLING,
     SHELLS,
@@ -23,72 +22,6 @@ from slurm_agent_tools.scripts.wrapped_command import (
     starts,
     takes_job_away,
 )
-
-
-def changes(call: Command) -> None:
-    """cd."""
-    folders = [word for word in call.rest if not word.startswith("-")]
-    behind = SIGNS.split(folders[0])[-1] if folders else ""
-    if folders and SIGNS.search(folders[0]):  # `cd "$ROOT/sub"`: the rest is looked for
-        call.program.folders += [behind.strip("/")] if behind.strip("/.") else []
-    elif folders:
-        before = call.program.folders[-1:]
-        call.program.folders.append(folders[0])
-        if before and not posixpath.isabs(folders[0]) and ".." not in folders[0]:
-            call.program.folders.append(posixpath.join(before[0], folders[0]))
-
-
-def copies(call: Command) -> None:
-    """cp, mv, ln, install: the same text under another name."""
-    files = [word for word in call.rest if not word.startswith("-")]
-    if len(files) == 2:
-        call.program.copied[name_of(files[1])] = files[0]
-
-
-def hashes(call: Command) -> None:
-    """`hash -p FILE NAME`: a command under another name."""
-    if call.rest[:1] == ["-p"] and len(call.rest) == 3:
-        call.program.copied[call.rest[2]] = call.rest[1]
-
-
-def unpacks(call: Command) -> None:
-    """git clone, unzip and tar bring folders whose programs cannot be seen now."""
-    rest = call.rest
-    if call.name == "git":
-        words = [word for word in rest if not word.startswith("-")]
-        if words[:1] == ["clone"] and len(words) > 1:
-            call.program.fetched.append(words[2] if len(words) > 2 else name_of(words[1]).removesuffix(".git"))
-        return
-    for index, word in enumerate(rest[:-1]):
-        if word in {"-d", "-C", "--directory"}:
-            call.program.fetched.append(rest[index + 1])
-
-
-def edits(call: Command) -> None:
-    """sed -i and patch change files in a way that is not followed."""
-    files = [word for word in call.rest if not word.startswith("-")]
-    for word in call.rest if call.name == "sed" else ():
-        started = re.match(r"[\d,/$]*e\s+(.+)", word)
-        if started is not None:
-            call.program.texts.append(InnerText("shell", started[1], call.line))
-    if call.name == "patch" or any(re.match(r"-\w*i|--in-place", word) for word in call.rest):
-        for name in files[-2:]:
-            call.program.written[name_of(name)] = None
-
-
-def fetches(call: Command) -> None:
-    """curl and wget write files that cannot be seen now."""
-    for index, word in enumerate(call.rest[:-1]):
-        if re.fullmatch(r"-[a-zA-Z]*[oO]|--output(?:-document)?", word):
-            call.program.written[name_of(call.rest[index + 1])] = None
-    if "-O" in call.rest or call.name == "wget":
-        for word in call.rest:
-            if "://" in word:
-                call.program.written.setdefault(name_of(word), None)
-
-
-# --- What one command of a shell program does, and every command that it starts in turn -------------------------------
-
 
 _PRINTING_WORDS = """
 echo printf logger grep egrep fgrep rg sed awk test [ true false : cat head tail ls rm mkdir touch cp mv unset
@@ -102,7 +35,7 @@ _LAUNCHERS = frozenset(
     {"torchrun", "deepspeed", "horovodrun", "accelerate", "python", "python3", "coverage", "kernprof", "ray"}
 )
 
-_OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
+_OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|R|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
 
 _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
 
@@ -122,12 +55,17 @@ _PATTERN = re.compile(r"[*?\[]|^=")
 _PAUSE = re.compile(r"\d{1,3}s?")
 
 _NUMBERED_OPTION = re.compile(
-    r"--?(?:gpu|device|cuda)[-_](?:ids?|index|idx|device)|--(?:cuda[-_])?device|--main[-_]gpu"
+    r"--?(?:[\w-]+\.)*(?:gpu|device|cuda)[-_]?(?:ids?|index|idx)|--?(?:gpu|cuda)[-_]device|--(?:cuda[-_])?device"
+    r"|--main[-_]gpu|-gputasks"
 )
 
-_ONLY = re.compile(r"--(?:cuda[-_])?device(?:[-_](?:id|index|idx))?|--main[-_]gpu")  # 0 may mean the only device
+_ONLY = re.compile(  # 0 may mean the only device
+    r"--(?:cuda[-_])?device(?:[-_](?:id|index|idx))?|--main[-_]gpu|--(?:gpu|device|cuda)(?:ids?|index|idx)|--\w+\..*"
+)
 
 _LISTED_OPTION = re.compile(r"--?(?:[\w.-]*[-_.])?(?:gpus?|devices?)(?:[-_]list)?")
+
+_OTHER_SPELLING = re.compile(r"gpu:[1-9]\d*|cuda[1-9]\d*", re.IGNORECASE)  # of a device, behind --device
 
 _NUMBERED_SETTING = re.compile(
     r"[\w.]*\b(?:(?:devices|gpus|gpu_ids?|device_ids?)=(?:\[\d[\d, ]*\]|\d+(?:,\d+)+,?|\d+,)|gpu_ids?=\d+)"
@@ -162,8 +100,9 @@ def _one(call: Command) -> None:
     meant = call.program.copied.get(name)
     if meant is not None and name not in _HANDLERS:
         name = name_of(meant)
-    if PYTHON.fullmatch(name) and call.words[1:2] == ["-m"] and name_of("".join(call.words[2:3])) in _HANDLERS:
-        _one(replace(call, words=call.words[2:]))
+    module = "".join(call.words[2:3]) if PYTHON.fullmatch(name) and call.words[1:2] == ["-m"] else ""
+    if (program := _AS_MODULES.get(module, module)) in _HANDLERS:
+        _one(replace(call, words=[program, *call.words[3:]]))
         return
     if name in called_programs.SUBMITTERS:
         called_programs.submits(call.program, name, call.rest, call.line, script=call.script)
@@ -206,7 +145,7 @@ def _source(call: Command) -> None:
 
 
 def _perl(call: Command) -> None:
-    edits(call)
+    called_programs.edits(call)
     called_programs.other_interpreter(call)
 
 
@@ -233,6 +172,7 @@ def _arguments(call: Command) -> None:
         if _lists_devices(call, option, value):
             call.program.find("device-index", f"it names devices by number: {option} {value}", call.line)
         _option(call, option, value)
+    _counted_from_zero(call)
     for word in call.words:
         _word(call, word)
     _mentioned(call)
@@ -271,11 +211,20 @@ def _lists_devices(call: Command, option: str, value: str) -> bool:
     if option == "+devices":  # NAMD
         return re.match(r"\d", value) is not None
     if _NUMBERED_OPTION.fullmatch(option):
-        return re.fullmatch(r"\d[\d,:]*", value) is not None and not (value == "0" and _ONLY.fullmatch(option))
+        number = re.fullmatch(r"\d[\d,: ]*", value) is not None and not (value == "0" and _ONLY.fullmatch(option))
+        return number or _OTHER_SPELLING.fullmatch(value) is not None
     return (
         _LISTED_OPTION.fullmatch(option) is not None
-        and re.fullmatch(r"\[\d[\d, ]*\]|\d+(?:[,:]\d+)+,?|\d+,", value) is not None
+        and re.fullmatch(r"\[\d[\d, ]*\]|\d+(?:[,:] ?\d+)+,?|\d+,|\d+-\d+", value) is not None
     )
+
+
+def _counted_from_zero(call: Command) -> None:
+    """`--gpus 0 1`: several words behind one option; `--gpus 2 8` may be a count and something else."""
+    for place, option in enumerate(call.words[:-2]):
+        listed = _LISTED_OPTION.fullmatch(option) or _NUMBERED_OPTION.fullmatch(option)
+        if listed and call.words[place + 1] == "0" and call.words[place + 2].isdecimal():
+            call.program.find("device-index", f"it names devices by number: {option} 0 ...", call.line)
 
 
 def _word(call: Command, word: str) -> None:
@@ -305,8 +254,21 @@ def _devices(call: Command, word: str) -> None:
         call.program.find("device-index", f"it gives devices to a container by number: {word[:80]}", call.line)
     if (call.name == "yolo" and re.fullmatch(r"device=\d[\d,]*", word)) or _NUMBERED_SETTING.fullmatch(word):
         call.program.find("device-index", f"it names devices by number: {word[:80]}", call.line)
-    if NUMBERED.search(word) or NUMBERED_CALL.search(word):
+    if (NUMBERED.search(word) or NUMBERED_CALL.search(word)) and not _is_read(call, word):
         call.program.find("device-index", f"it names a device by its number: {word[:80]}", call.line)
+
+
+def _is_read(call: Command, word: str) -> bool:
+    """Whether a word is the text behind `python -c`, which is read as such: a device that it only prints is none."""
+    place = call.words.index(word)
+    return call.words[place - 1] == "-c" and any(PYTHON.fullmatch(name_of(one)) for one in call.words[: place - 1])
+
+
+def _of_zsh(call: Command) -> None:
+    """`foreach`, `repeat 3 {` and `{ ... } always {` of zsh; what stands in them is read, when it ends is not."""
+    braced = "{" in call.words[1:] or call.name == "foreach"
+    if braced and call.name not in call.known.functions:
+        call.program.opaque(f"it is written with zsh's own `{call.name}`, which is not read", call.line)
 
 
 def _controls(call: Command) -> None:
@@ -322,6 +284,7 @@ def _cancels(call: Command) -> None:
 
 
 def _steps(call: Command) -> None:
+    called_programs.moves(call)
     called_programs.steps(call.program, call.words, call.line, outside=call.outside)
 
 
@@ -356,6 +319,9 @@ npm pnpm yarn bun just task pixi poe pdm hatch rye inv invoke fab doit dvc snake
 
 _PLANNING = "retry autorestart supervisord forever cromwell make gmake cylc hq systemd-run"
 
+# Modules that Python runs as these programs.
+_AS_MODULES = {"notebook": "jupyter-notebook", "jupyter_server": "jupyter-server", "marimo._cli": "marimo"}
+
 _KEEPING = """
 sleep tail ssh autossh jupyter jupyter-lab jupyter-notebook jupyter-server jupyterlab jupyterhub-singleuser marimo
 code-server openvscode-server code code-insiders cursor screen tmux zellij tmate ttyd gotty vncserver tigervncserver
@@ -369,18 +335,19 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "printf", "wait"), _assigns),
     **dict.fromkeys(_PLANNING.split(), _plans),
     **dict.fromkeys(("su", "runuser", "script", "flock", "sg", "emulate"), called_programs.dash_c),
-    **dict.fromkeys(("cp", "mv", "ln", "install"), copies),
-    **dict.fromkeys(("curl", "wget"), fetches),
-    **dict.fromkeys(("git", "unzip", "tar"), unpacks),
-    **dict.fromkeys(("sed", "patch"), edits),
+    **dict.fromkeys(("cp", "mv", "ln", "install"), called_programs.copies),
+    **dict.fromkeys(("curl", "wget"), called_programs.fetches),
+    **dict.fromkeys(("git", "unzip", "tar"), called_programs.unpacks),
+    **dict.fromkeys(("sed", "patch"), called_programs.edits),
     "perl": _perl,
-    "hash": hashes,
+    "hash": called_programs.hashes,
     "papermill": called_programs.notebook,
     **dict.fromkeys(_KEEPING.split(), _keeps),
     **dict.fromkeys(_TASKS.split(), _tasks),
-    **dict.fromkeys(("cd", "pushd"), changes),
+    **dict.fromkeys(("cd", "pushd"), called_programs.changes),
     **dict.fromkeys(("watch", "parallel", "env"), called_programs.lines_of_text),
     "sacctmgr": _administers,
+    **dict.fromkeys(("foreach", "repeat", "always"), _of_zsh),
     "scontrol": _controls,
     "scancel": _cancels,
     "srun": _steps,

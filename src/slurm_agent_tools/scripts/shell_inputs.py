@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts.program import NUMBERED, InnerText, Language, Program, RunFile
+from slurm_agent_tools.scripts.program import BEFORE_PYTHONS_OWN, NUMBERED, InnerText, Language, Program, RunFile
 from slurm_agent_tools.scripts.shell_tree import calls, inside, quotes
 from slurm_agent_tools.scripts.shell_words import (
+    SIGNS,
     UNKNOWN,
     KnownVariables,
     Node,
@@ -233,7 +234,10 @@ def read_first(program: Program, name: str, value: str, line: int) -> None:
     elif name == "PYTHONSTARTUP":
         program.files.append(RunFile("python", value, line))
     elif name == "PYTHONPATH":
-        program.folders += [folder for folder in value.split(":") if folder and not unreadable(folder)][:4]
+        behind = [SIGNS.split(folder)[-1].strip("/") if SIGNS.search(folder) else folder for folder in value.split(":")]
+        folders = [folder for folder in behind if folder][:4]  # of `$ROOT/lib` the rest is looked for
+        program.folders += folders
+        program.notes |= {f"{BEFORE_PYTHONS_OWN}{folder}" for folder in folders}
         program.files += [RunFile("import", module, line) for module in ("sitecustomize", "usercustomize")]
 
 

@@ -171,17 +171,23 @@ def _repeats_for_ever(condition: list[Node], body: list[Node], known: KnownVaria
     """`while true; do work; done`, with nothing in it that could end it. To look at other work is none."""
     inner = list(calls(body, known))
     worked = [one for one in inner if is_work(one)]
-    watches = all(observes(one) for one in worked) and any(one[0] == "sleep" for one in inner)
+    watches = all(observes(one) for one in worked) and _pauses(condition, body, known)
     endless = _endless(condition, known, until=until) and not any(one[0] in _ENDING for one in inner)
     return endless and bool(worked) and not watches
 
 
+def _pauses(condition: list[Node], body: list[Node], known: KnownVariables) -> bool:
+    return any(one[0] == "sleep" for one in calls([*condition, *body], known))
+
+
 def _endless(condition: list[Node], known: KnownVariables, *, until: bool) -> bool:
-    """`while true`, `while [ 1 ]`, `while ((1))`, `until false`."""
+    """`while true`, `while [ 1 ]`, `while ((1))`, `while sleep 60`, `until false`."""
     command = condition[0].get("Cmd") or {} if len(condition) == 1 else {}
     if command.get("Type") in {"ArithmCmd", "TestClause"}:
         return not until and re.fullmatch(r"[1-9]\d*|true", " ".join(_plain(command))) is not None
     words = list(calls(condition, known))
+    if len(words) == 1 and words[0][0] == "sleep":
+        return not until
     return (
         words in ([["true"]], [[":"]], [["[", "1", "]"]], [["[", "true", "]"]]) if not until else words == [["false"]]
     )
@@ -195,7 +201,7 @@ def _idles(node: Node, known: KnownVariables) -> bool:
         return False
     inner = list(calls(body, known))
     ends = _ENDING | {"kill", "scancel", "wait", "exec"}
-    pauses = any(one[0] == "sleep" for one in inner)
+    pauses = _pauses(condition, body, known)
     return bool(inner) and not any(one[0] in ends or (is_work(one) and not (pauses and observes(one))) for one in inner)
 
 

@@ -38,6 +38,8 @@ _MOST_VALUES = 8
 
 MAX_WORD = 64 * 2**10
 
+_LARGEST = 10**10  # a sum or product beyond this is not worked out
+
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b", "E": "\x1b"}
 
 _OWN = frozenset({"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"})
@@ -188,9 +190,28 @@ def _part(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one answ
         case "CmdSubst":
             return _output(part, known)
         case "ArithmExp":
-            return TAME
+            number = _computed(part.get("X") or {}, known)
+            return TAME if number is None or not 0 <= number < _LARGEST else str(number)
         case _:
             return UNKNOWN
+
+
+def _computed(node: Node, known: KnownVariables) -> int | None:
+    """What `$((8 * 3600))` comes to where all of it is known: sums and products of numbers."""
+    match node.get("Type"):
+        case "ParenArithm":
+            return _computed(node["X"], known)
+        case "BinaryArithm" if node.get("Op") in {"*", "+"}:
+            left, right = _computed(node["X"], known), _computed(node["Y"], known)
+            if left is None or right is None or max(left, right) >= _LARGEST:
+                return None
+            return left * right if node["Op"] == "*" else left + right
+        case "Word":
+            text = fold(node, known)
+            text = known.texts.get(text, text)
+            return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
+        case _:
+            return None
 
 
 def _quoted(part: Node, known: KnownVariables) -> str:

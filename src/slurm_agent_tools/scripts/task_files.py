@@ -13,12 +13,14 @@ import re
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import yaml
 
 from slurm_agent_tools.scripts.program import How, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.workflow_files import read_config, read_makefile
+from slurm_agent_tools.scripts.workflow_files import REMOTE, read_config, read_makefile
 from slurm_agent_tools.scripts.wrapped_command import Command
 
 MAX_TASKS = 200
@@ -31,11 +33,12 @@ FILES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("pixi", "poe", "pdm", "hatch", "rye"), _TOML),
     "just": ("justfile", "Justfile", ".justfile"),
     "task": ("Taskfile.yml", "Taskfile.yaml"),
-    **dict.fromkeys(("inv", "invoke"), ("tasks.py",)),
+    **dict.fromkeys(("inv", "invoke"), ("tasks.py", "tasks/__init__.py")),
+    "fab": ("fabfile.py",),
     "doit": ("dodo.py",),
     "dvc": ("dvc.yaml",),
     "snakemake": ("Snakefile", "workflow/Snakefile", "snakefile", "workflow/snakefile"),
-    "nextflow": ("main.nf",),
+    "nextflow": (),  # named in its command
 }
 
 _FILE_OPTIONS = {
@@ -43,7 +46,22 @@ _FILE_OPTIONS = {
     "task": ("-t", "--taskfile"),
     "doit": ("-f", "--file"),
     "snakemake": ("-s", "--snakefile"),
+    "pixi": ("--manifest-path",),
+    **dict.fromkeys(("inv", "invoke", "fab"), ("-c", "--collection")),
 }
+
+_FOLDER_OPTIONS = {
+    "npm": ("--prefix", "-C"),
+    "pnpm": ("-C", "--dir"),
+    **dict.fromkeys(("yarn", "bun"), ("--cwd",)),
+    "just": ("-d", "--working-directory"),
+    "task": ("-d", "--dir"),
+    "poe": ("-C", "--directory", "--root"),
+    "doit": ("-d", "--dir"),
+    "snakemake": ("-d", "--directory"),
+    **dict.fromkeys(("inv", "invoke", "fab"), ("-r", "--search-root")),
+}
+"""Options that name the folder in which the program looks for its file, or runs."""
 
 _OWN_WORDS = frozenset({"run", "run-script", "exec", "repro", "exp"})
 
@@ -55,19 +73,33 @@ def runs(call: Command) -> None:
     if call.name not in FILES:
         _matlab(call)
         return
-    named, goals, rest = list[str](), list[str](), iter(call.rest)
+    named, goals, folder = _words(call)
+    if goals[:1] and goals[0] in _INSTALLING and call.name not in {"just", "task", "snakemake"}:
+        return
+    if folder:
+        call.program.folders.append(folder)
+    ending = ".py" if call.name in {"inv", "invoke", "fab"} else ""  # of a collection, which is named without it
+    for path in [f"{one}{ending}" for one in named[-1:]] or FILES[call.name]:
+        away = REMOTE.match(path) is not None
+        what = f"it runs {path}, which comes from elsewhere while the job runs" if away else ""
+        tasks = RunFile("tasks", path, call.line, (call.name, *goals[:20]), what)
+        call.program.files += [tasks] if away or not folder else [tasks, replace(tasks, path=f"{folder}/{path}")]
+
+
+def _words(call: Command) -> tuple[list[str], list[str], str]:
+    """The files that a command names, its goals, and the folder that it changes to."""
+    named, goals, folder, rest = list[str](), list[str](), "", iter(call.rest)
     for word in rest:
         option, sign, value = word.partition("=")
         if option in _FILE_OPTIONS.get(call.name, ()):
             named.append(value if sign else next(rest, ""))
-        elif word.endswith(".nf") and call.name == "nextflow":
-            named.append(word)
+        elif option in _FOLDER_OPTIONS.get(call.name, ()):
+            folder = value if sign else next(rest, "")
+        elif call.name == "dvc" and word.partition(":")[0].endswith("dvc.yaml"):
+            named.append(word.partition(":")[0])
         elif not word.startswith("-") and not sign and word not in _OWN_WORDS:
             goals.append(word)
-    if goals[:1] and goals[0] in _INSTALLING and call.name not in {"just", "task", "snakemake"}:
-        return
-    for path in named[-1:] or FILES[call.name]:
-        call.program.files.append(RunFile("tasks", path, call.line, (call.name, *goals[:20])))
+    return named, goals, folder
 
 
 def _matlab(call: Command) -> None:
@@ -88,8 +120,8 @@ def read_tasks(text: str, words: Sequence[str], path: str) -> Program:
     program, kind, goals = Program(), words[0], words[1:]
     try:
         if kind == "just":
-            return read_makefile(_as_makefile(text), goals)
-        if kind in {"inv", "invoke", "doit"}:
+            return _justfile(text, goals, posixpath.dirname(path))
+        if kind in {"inv", "invoke", "fab", "doit"}:
             _python(program, text, kind, goals)
         elif kind == "snakemake":
             _snakefile(program, text, posixpath.dirname(path))
@@ -222,6 +254,20 @@ def _actions(node: ast.AST) -> list[tuple[int, str]]:
     return [(one.lineno, one.value) for one in texts if isinstance(one.value, str)]
 
 
+_IMPORTS = re.compile(r"(?m)^(?:import\??\s+[\"']([^\"']+)[\"']|mod\??\s+(\w+)\s*$)")  # of just
+
+
+def _justfile(text: str, goals: Sequence[str], folder: str) -> Program:
+    """The recipes that are wanted, and the files in which more of them stand."""
+    plain = _as_makefile(text)
+    made = read_makefile(plain, goals)
+    first = re.search(r"(?m)^[\w-]+: ?(.*)", plain)
+    wanted = goals or (first[1].split() if first is not None else [])
+    named = [found[1] or f"{found[2]}.just" for found in _IMPORTS.finditer(text)] if wanted else []
+    made.files += [RunFile("tasks", posixpath.join(folder, one), 1, ("just", *wanted)) for one in named[:20]]
+    return made
+
+
 def _as_makefile(text: str) -> str:
     """A justfile as a makefile, line by line: parameters go, `{{x}}` is a variable."""
     made = []
@@ -248,6 +294,9 @@ _KEYWORDS = (
 _TOP = re.compile(rf"(\s*)(?:{_KEYWORDS})\b[^=(]*:")
 
 
+_MODULE = re.compile(r"\s+snakefile\s*:\s*(?:(?:github|gitlab|bitbucket)\(|[\"']https?://)")
+
+
 def _snakefile(program: Program, text: str, folder: str) -> None:
     """Shell texts, Python blocks, scripts and included files of the rules, and the Python around them."""
     lines, shell, plain = text.split("\n"), list[tuple[int, str]](), list[str]()
@@ -259,6 +308,8 @@ def _snakefile(program: Program, text: str, folder: str) -> None:
         plain.append("" if inside >= 0 else line)
         if inside >= 0 and re.match(r"\s+retries\s*:\s*[1-9]", line):
             program.find("auto-retry", "this setting starts failed work again", number)
+        if inside >= 0 and _MODULE.match(line):
+            program.opaque("it takes rules from elsewhere while the job runs", number, "warn")
         block = _BLOCK.fullmatch(line)
         if block is not None and inside >= 0:
             behind = list(_block([block[3], *lines[number : number + MAX_TASKS]], indent))
@@ -308,18 +359,32 @@ _INCLUDED = re.compile(r"\binclude\s*\{[^{}]*\}\s*from\s*[\"'](\.[^\"'$]+)[\"']"
 _STARTED = re.compile(r"[\"'][^\"'\n]*\b(sbatch|salloc)\b[^\"'\n]*[\"']\s*\.execute\(")
 
 
+_LABELS = re.compile(r"\b(script|shell|stub|exec|input|output|when)\s*:")
+
+_ONE_LINE = re.compile(r"\b(?:script|shell)\s*:\s*([\"'])(?!\1\1)((?:\\.|(?!\1)[^\\\n])+)\1")
+
+
+def _is_script(before: str) -> bool:
+    """Whether a text with three quotes, behind `before`, is a process's command; `script:` may be left out."""
+    process = before.rpartition("\nprocess ")[2] if "\nprocess " in before else ""
+    depths = list(accumulate({"{": 1, "}": -1}[sign] for sign in re.findall(r"[{}]", _TRIPLE.sub("", process))))
+    if not all(depths) or not depths or re.search(r"[=(]\s*$|info\s*$", before):
+        return False
+    labels = _LABELS.findall(process)[-1:]
+    alone = not before.rpartition("\n")[2].strip()
+    return labels in (["script"], ["shell"]) or (alone and labels not in (["stub"], ["exec"]))
+
+
 def _nextflow(program: Program, text: str, folder: str) -> None:
     """The scripts of the processes, the settings among them, and the files that are included."""
     shell = []
     for found in _TRIPLE.finditer(text):
         before = f"\n{text[: found.start()]}"
-        process = before.rpartition("\nprocess ")[2] if "\nprocess " in before else ""
-        kind = re.findall(r"\b(script|shell|stub|exec|input|output|when)\s*:", process)[-1:]
-        if kind not in (["script"], ["shell"]) or re.search(r"[=(]\s*$|info\s*$", before):
-            continue
-        unknown = r"(?<!\\)\$(?:\{[^}]*\}|\w+(?:\.\w+)*)" if found[1] == '"""' else r"!\{[^}]*\}"
-        command = re.sub(unknown, "${_}", textwrap.dedent(found[2])).replace("\\$", "$").replace("\\\\", "\\")
-        shell.append((before.count("\n"), command))
+        if _is_script(before):
+            unknown = r"(?<!\\)\$(?:\{[^}]*\}|\w+(?:\.\w+)*)" if found[1] == '"""' else r"!\{[^}]*\}"
+            command = re.sub(unknown, "${_}", textwrap.dedent(found[2])).replace("\\$", "$").replace("\\\\", "\\")
+            shell.append((before.count("\n"), command))
+    shell += [(text.count("\n", 0, found.start(2)) + 1, found[2]) for found in _ONE_LINE.finditer(text)]
     _shell(program, shell)
     for rule, what, level, number in read_config(text).findings:
         program.find(rule, what, number, level)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from slurm_agent_tools.scripts.job_work import is_work
 from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.wrapped_command import Command, options
 
@@ -29,6 +32,8 @@ _RETRIES = re.compile(
 )
 
 _MAX_GOALS = 200
+
+_TRYING_AGAIN = "--retries --restart-times -T --errorStrategy -process.errorStrategy"
 
 
 @dataclass(slots=True)
@@ -209,36 +214,69 @@ def read(kind: str, text: str, goals: Sequence[str]) -> Program:
 
 def workflows(call: Command) -> None:
     """Workflow managers that submit jobs, and wrappers that try again."""
-    if call.name in {"retry", "autorestart", "supervisord", "forever"}:
+    if call.name in {"autorestart", "supervisord", "forever"} or (call.name == "retry" and is_work(_retried(call))):
         call.program.find("auto-retry", "it runs a command again when it fails", call.line)
     if call.name == "cylc" and call.rest[:1] in (["play"], ["vip"], ["run"], ["restart"]):
         call.program.find("direct-submission", "it plays a workflow of Cylc, which submits its jobs", call.line)
-    if call.name == "hq" and [word for word in call.rest if not word.startswith("-")][:2] == ["alloc", "add"]:
+    if call.name == "hq" and ("alloc", "add") in pairwise(word for word in call.rest if not word.startswith("-")):
         call.program.find("direct-submission", "it runs hq alloc add, which submits jobs", call.line)
     _settings(call)
     for word, value in options(call.rest):
-        if word in {
-            "--retries",
-            "--restart-times",
-            "-T",
-            "--errorStrategy",
-            "-process.errorStrategy",
-        } and value not in {"0", "terminate"}:
+        if word in _TRYING_AGAIN.split() and value not in {"0", "terminate"}:
             call.program.find("auto-retry", f"{call.name} {word} starts failed work again", call.line)
         slurm = word in {"--slurm", "--cluster", "--cluster-generic-submit-cmd", "--cluster-sync", "--drmaa"}
         if slurm or (word.strip("-") in {"profile", "executor", "e", "process.executor"} and "slurm" in value.lower()):
             call.program.find("direct-submission", f"{call.name} {word} submits jobs by itself", call.line)
 
 
+REMOTE = re.compile(r"[a-z][a-z+]*://|git@|git\+")
+
+_REPOSITORY = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?")
+
+_OF_NEXTFLOW = re.compile(
+    r"-(?:profile|r|revision|w|work-dir|c|C|config|params-file|log|hub|user|name|entry|main-script)"
+)
+
+
+def _pipeline(call: Command) -> None:
+    """`nextflow run PIPELINE`: a file, a folder, or the name of a repository that Nextflow fetches."""
+    rest = iter(call.rest)
+    plain = [word for word in rest if not _skipped(word, rest)]
+    if plain[:1] != ["run"]:
+        plain = ["run", *(word for word in plain[:1] if word.endswith(".nf"))]
+    for path in plain[1:2]:
+        file = path if path.endswith(".nf") else posixpath.join(path, "main.nf")
+        away = REMOTE.match(path) or (file != path and _REPOSITORY.fullmatch(path))
+        what = f"it runs the pipeline {path}, which comes from elsewhere while the job runs" if away else ""
+        call.program.files.append(RunFile("tasks", file, call.line, ("nextflow",), what))
+
+
+def _skipped(word: str, rest: Iterator[str]) -> bool:
+    """Whether a word is an option; the value of one goes with it."""
+    if _OF_NEXTFLOW.fullmatch(word):
+        next(rest, "")
+    return word.startswith("-")
+
+
+def _retried(call: Command) -> list[str]:
+    """The command behind `retry -t 3` or `retry 3`."""
+    rest = call.rest
+    while rest and re.fullmatch(r"-\S*|\d+[smh]?", rest[0]):
+        rest = rest[1:]
+    return rest
+
+
 def _settings(call: Command) -> None:
     """Files with a workflow manager's settings."""
     if call.name == "nextflow":
         call.program.files.append(RunFile("config", "nextflow.config", call.line))
+        _pipeline(call)
     for word, value in options(call.rest):
         if word in {"-c", "-C", "-config"} and call.name == "nextflow":
             call.program.files.append(RunFile("config", value, call.line))
         elif word in {"--profile", "--workflow-profile"} and call.name == "snakemake":
-            call.program.files.append(RunFile("config", f"{value}/config.yaml", call.line))
+            names = ("config.yaml", "config.v8+.yaml")  # the second goes before the first from version 8 on
+            call.program.files += [RunFile("config", f"{value}/{name}", call.line) for name in names]
 
 
 def makes(call: Command) -> None:

@@ -64,7 +64,7 @@ WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(_PLAIN.split(), Wrapper()),
     "env": Wrapper(("-u", "--unset", "-C", "--chdir"), settings=True),
     "exec": Wrapper(("-a",)),
-    **dict.fromkeys(("repeat", "sched"), Wrapper(before=1)),  # of zsh
+    **dict.fromkeys(("repeat", "sched"), Wrapper(before=1, words=("{",))),  # of zsh
     "timeout": Wrapper(("-k", "-s", "--signal", "--kill-after"), before=1),
     "nice": Wrapper(("-n",)),
     "ionice": Wrapper(("-c", "-n", "-p")),
@@ -99,23 +99,9 @@ WRAPPERS: dict[str, Wrapper] = {
 }
 
 # Wrappers that do something else without one of their subcommands (`uv pip install`, `conda activate`).
-_NEEDS_WORD = frozenset(
-    {
-        "uv",
-        "poetry",
-        "pipenv",
-        "pdm",
-        "hatch",
-        "rye",
-        "pixi",
-        "conda",
-        "mamba",
-        "micromamba",
-        "accelerate",
-        "perf",
-        "nsys",
-    }
-)
+_WITH_WORD = "uv poetry pipenv pdm hatch rye pixi conda mamba micromamba accelerate perf nsys"
+
+_NEEDS_WORD = frozenset(_WITH_WORD.split())
 
 RUNNING = frozenset({*WRAPPERS, *SHELLS, "eval", "ssh"}) - {"conda", "mamba", "micromamba"}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.insights.launch_lines import launch, step
 from slurm_agent_tools.insights.script_size import launcher_asked, readable, signal_seconds, size_script
 from slurm_agent_tools.models.arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.models.decision import Decision
@@ -17,7 +18,6 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.scripts.directive_lines import directive_line
-from slurm_agent_tools.scripts.launch_lines import launch, step
 from slurm_agent_tools.text.sanitize import safe_name
 from slurm_agent_tools.units import format_duration, format_memory, parse_array
 

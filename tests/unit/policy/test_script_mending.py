@@ -136,6 +136,13 @@ async def test_a_choice_of_devices_is_taken_out_and_workers_beside_each_other_be
     [
         ("python a.py --device cuda:0 --lr 1", "python a.py --device cuda --lr 1"),
         ("python a.py --gpu_ids 0,1 --lr 1", "python a.py --lr 1"),
+        ("python a.py --gpus 0 1 --lr 1", "python a.py --lr 1"),
+        ("python a.py --device 1 5", "python a.py 5"),
+        ("python a.py --gpus '0, 1' --lr 1", "python a.py --lr 1"),
+        ("colmap m --Sift.gpu_index=0,1 --lr 1", "colmap m --lr 1"),
+        ("llama-server --device CUDA1 -c 8", "llama-server -c 8"),
+        ("gmx mdrun -gputasks 0011 -v", "gmx mdrun -v"),
+        ("python a.py --gpuid 1 --lr 1", "python a.py --lr 1"),
         ("python a.py \\\n  --gpu_ids 0,1 \\\n  --lr 1", "python a.py \\\n  --lr 1"),
         ("yolo train device=1,2 data=d", "yolo train data=d"),
         ("deepspeed --include localhost:0,1 a.py", "deepspeed a.py"),

@@ -18,6 +18,9 @@ SUB, DARK = {"direct-submission"}, {"opaque-code"}
         'cd "$(dirname "$0")/sub"\nbash inner.sh',
         "(pushd ${BASE}/sub; source inner.sh)",
         "cd sub && ./inner.sh",
+        "srun --ntasks=2 --chdir=$ROOT/sub ./inner.sh",
+        "srun -D sub ./inner.sh",
+        "env -C sub ./inner.sh",
     ],
 )
 async def test_a_file_in_a_folder_with_a_computed_start_is_read(way: str):
@@ -50,6 +53,21 @@ async def test_a_file_that_stands_in_the_place_of_pythons_own_module_is_read(mod
     )
 
     assert rules(await read("python src/t.py", files)) == SUB
+
+
+@pytest.mark.parametrize(
+    ("way", "place"),
+    [
+        ("python -m src.t", "json.py"),
+        ("PYTHONPATH=lib python src/t.py", "lib/json.py"),
+        ("export PYTHONPATH=$PWD/lib:$PYTHONPATH\npython src/t.py", "lib/json.py"),
+    ],
+)
+async def test_a_folder_in_which_python_looks_first_may_hold_a_module_in_the_place_of_its_own(way: str, place: str):
+    files = MemoryFiles({f"{ROOT}/src/t.py": b"import json\n", f"{ROOT}/{place}": SUBMITS.encode()})
+
+    assert rules(await read(way, files)) == SUB
+    assert rules(await read("python src/t.py", files)) == set()
 
 
 async def test_a_module_that_python_has_loaded_already_or_that_lies_elsewhere_stands_in_no_place():

@@ -14,6 +14,10 @@ KEPT = [
     "sleep 1d 2h",
     "srun sleep 100000",
     "sleep infinity & wait",
+    "sleep $((8 * 3600))",
+    "HOURS=8\nsleep $((HOURS * 60 * 60))",
+    "while sleep 60; do :; done",
+    "while sleep 300; do nvidia-smi; done",
     "echo ready; if [ -f x ]; then tail -f /dev/null; fi",
     "tail -F run.log",
     "while true; do sleep 60; done",
@@ -30,6 +34,9 @@ KEPT = [
     "jupyter-notebook --ip=0.0.0.0",
     "python -m jupyterlab",
     "python3 -m jupyter notebook",
+    "python3 -m notebook --no-browser",
+    "python -m jupyter_server",
+    "python - <<'P'\nimport time\ntime.sleep(86400)\nP",
     "nohup jupyter lab &",
     "srun singularity exec x.sif jupyter lab",
     "code-server --bind-addr 0.0.0.0:80",
@@ -44,6 +51,8 @@ KEPT = [
     "ssh -fNR 8888:localhost:8888 login",
     "ssh -o RemoteForward=80 login",
     "autossh -M 0 -R 1:localhost:2 login",
+    "ssh login -p 22 -N -R 8888:localhost:8888",
+    "ssh -oRemoteForward='80 localhost:80' login",
     "/usr/sbin/sshd -D -p 2222",
     "cloudflared tunnel --url http://localhost:80",
 ]
@@ -51,6 +60,9 @@ KEPT = [
 FREE = [
     "sleep 600",
     "sleep $WAIT",
+    "sleep $((10 * 60))",
+    "while sleep 5; do curl -s localhost:80/health && break; done",
+    "while sleep 60; do nvidia-smi; done &\npython train.py",
     "python -c 'import time; time.sleep(60)'",
     "python -c 'import time; time.sleep(86400)' &\npython train.py",
     "(sleep 23h; touch stop) &\npython train.py",
@@ -78,6 +90,7 @@ FREE = [
     "ssh node1 hostname",
     "ssh -N -L 5432:db:5432 login &",
     "ssh node1 ls -R results",
+    "ssh -N -L 5432:db:5432 -p 22 login -v &\npython train.py",
     "echo 'run jupyter lab yourself'",
     "xvfb-run python render.py",
     "pip install jupyter",
@@ -105,6 +118,46 @@ async def test_what_work_needs_keeps_no_node(text: str):
 async def test_behind_workers_in_the_background_what_was_meant_is_wait(idle: str):
     assert "`wait`" in kept(await read(WORKERS + idle))[0]
     assert "`wait`" not in kept(await read(f"sleep 1 &\n{idle}"))[0]
+
+
+HELD = [
+    "time.sleep(86400)",
+    "HOURS = 8\ntime.sleep(60 * 60 * HOURS)",
+    "time.sleep(1e9)",
+    "from math import inf\nsleep(float('inf'))",
+    "def main():\n    print('ready')\n    time.sleep(24 * 3600)\nif __name__ == '__main__':\n    main()",
+    "async def main():\n    await asyncio.sleep(7200)\nasyncio.run(main())",
+    "while True:\n    print('still here')\n    time.sleep(60)",
+    "try:\n    while True:\n        time.sleep(1)\nexcept KeyboardInterrupt:\n    pass",
+    "signal.pause()",
+]
+
+PAUSED = [
+    "time.sleep(600)",
+    "time.sleep(minutes * 60)",
+    "while not done():\n    time.sleep(3600)",
+    "while True:\n    if ready():\n        break\n    time.sleep(60)",
+    "while True:\n    step()\n    time.sleep(60)",
+    "for host in hosts:\n    time.sleep(3600)",
+    "def idle():\n    time.sleep(86400)\nfit()",
+    "server.start()\ntry:\n    while True:\n        time.sleep(86400)\nexcept KeyboardInterrupt:\n    server.stop()",
+    "child = subprocess.Popen(['./sim'])\ntime.sleep(7200)",
+]
+
+
+@pytest.mark.parametrize("text", HELD)
+async def test_a_python_program_that_only_sleeps_keeps_the_node(text: str):
+    files = project(hold__py=f"import time\n{text}\n")
+
+    assert len(kept(await read("python hold.py", files))) == 1
+    assert kept(await read("python hold.py &\npython train.py", files)) == []
+    files = project(train__py="import hold\nhold.fit()\n", hold__py=text)
+    assert kept(await read("python train.py", files)) == [], "of a module only what the program calls runs"
+
+
+@pytest.mark.parametrize("text", PAUSED)
+async def test_a_pause_a_poll_and_a_server_of_a_python_program_keep_no_node(text: str):
+    assert (await read("python hold.py", project(hold__py=f"import time\n{text}\n"))).findings == ()
 
 
 async def test_a_file_that_the_job_runs_may_keep_the_node_as_well():

@@ -112,6 +112,32 @@ process FIT {
 }
 '''
 
+COLLECTION = """\
+from invoke import task
+
+@task
+def send(c):
+    c.run("sbatch a.sh")
+"""
+BARE = '''\
+process FIT {
+    input:
+    path x
+    output:
+    path "out"
+
+    """
+    ./fit ${x}
+    """
+}
+
+def usage() {
+    """
+    sbatch this
+    """
+}
+'''
+
 FREE = [
     ("npm run lint", {"package.json": PACKAGE}),
     ("npm ci && npm install", {"package.json": PACKAGE}),
@@ -126,6 +152,16 @@ FREE = [
     ("task fit", {"Taskfile.yml": TASKFILE}),
     ("snakemake --cores 4", {"Snakefile": SNAKEFILE}),
     ("nextflow run main.nf", {"main.nf": NEXTFLOW}),
+    ("nextflow run main.nf", {"main.nf": BARE}),
+    ("nextflow run -profile site -w /tmp/work pipe --input a.csv", {"pipe/main.nf": NEXTFLOW}),
+    ("nextflow run ./pipe\nnextflow run .\nnextflow run /opt/pipe/main.nf", {}),
+    ("nextflow run $PIPELINE", {}),
+    ("nextflow pull nf-core/rnaseq\nnextflow -version\nnextflow clean -f", {}),
+    ("snakemake --profile site", {"site/config.v8+.yaml": "jobs: 4\n"}),
+    ("npm --prefix web run lint", {"web/package.json": PACKAGE}),
+    ("just", {"justfile": "import 'more.just'\nall:\n  echo x\n", "more.just": "send:\n  sbatch a.sh\n"}),
+    ("julia a.jl", {"a.jl": '# include("b.jl")\ninclude("c.jl")\n', "b.jl": "run(`sbatch a.sh`)\n"}),
+    ("R CMD INSTALL x\nR CMD BATCH a.R", {"a.R": 'source("a.R")\nx <- 1\n'}),
     ("npm run train\njust send\ninv send", {}),
     ("matlab -batch train", {"train.m": "% sbatch x\ngpuDevice(1);\nx = 1;\n"}),
     ("matlab -nodisplay -r 'try, train(3); catch, end; exit'", {"other.m": "system('sbatch a.sh')\n"}),
@@ -161,6 +197,22 @@ FOUND = [
     (SUB, "nextflow run main.nf", {"main.nf": NEXTFLOW, "modules/send/main.nf": NEXTFLOW.replace("./fit $args", "sbatch $args")}),
     (SUB, "nextflow run main.nf", {"main.nf": "process {\n executor = 'slurm'\n}\n"}),
     (SUB, "nextflow run main.nf", {"main.nf": 'println "sbatch a.sh".execute().text\n'}),
+    (SUB, "nextflow run main.nf", {"main.nf": BARE.replace("./fit", "sbatch")}),
+    (SUB, "nextflow run main.nf", {"main.nf": 'process A {\n script: "sbatch a.sh"\n}\n'}),
+    (SUB, "nextflow -log x.log run pipe -r 3", {"pipe/main.nf": 'process A {\n  script:\n  "sbatch a.sh"\n}\n'}),
+    (SUB, "snakemake --profile site", {"site/config.v8+.yaml": "executor: slurm\n"}),
+    (SUB, "npm --prefix web run both", {"web/package.json": PACKAGE}),
+    (SUB, "pnpm -C web run both", {"web/package.json": PACKAGE}),
+    (SUB, "pixi run --manifest-path sub/pixi.toml all", {"sub/pixi.toml": PIXI}),
+    (SUB, "inv send", {"tasks/__init__.py": COLLECTION}),
+    (SUB, "inv -c other send", {"other.py": COLLECTION}),
+    (SUB, "fab send", {"fabfile.py": COLLECTION}),
+    (SUB, "dvc repro sub/dvc.yaml:send", {"sub/dvc.yaml": DVC}),
+    (SUB, "just send", {"justfile": "import 'more.just'\n", "more.just": "send:\n  sbatch a.sh\n"}),
+    (SUB, "julia a.jl", {"a.jl": 'include("src/b.jl")\n', "src/b.jl": 'include("c.jl")\n', "src/c.jl": "run(`sbatch a.sh`)\n"}),
+    (SUB, "julia -e 'include(\"a.jl\")'", {"a.jl": "run(`sbatch a.sh`)\n"}),
+    (SUB, "R CMD BATCH a.R", {"a.R": 'source("b.R")\n', "b.R": 'system("sbatch a.sh")\n'}),
+    (SUB, "matlab -batch train", {"train.m": "run('more.m')\n", "more.m": "!sbatch a.sh\n"}),
     (SUB, "matlab -batch train", {"train.m": "system('sbatch a.sh')\n"}),
     (SUB, "matlab -r \"addpath('src'); run('src/go.m'); exit\"", {"src/go.m": "!sbatch a.sh\n"}),
     (SUB, "matlab -batch \"c = parcluster('slurm_big'); train\"", {}),
@@ -215,3 +267,25 @@ async def test_a_large_workflow_is_read_in_part_and_is_no_reason_to_ask():
 
     assert rules(reading) == set()
     assert len(reading.files) <= 40
+
+
+@pytest.mark.parametrize(
+    ("text", "texts", "file"),
+    [
+        ("nextflow run nf-core/rnaseq -profile singularity --input a.csv", {}, "job.sh"),
+        ("nextflow run -r 3.1 https://host/some/pipe", {"main.nf": NEXTFLOW}, "job.sh"),
+        ("nextflow -q run hello", {}, "job.sh"),
+        ("snakemake -s https://host/a.smk", {}, "job.sh"),
+        ("snakemake", {"Snakefile": 'module a:\n    snakefile: github("o/r", path="a.smk", tag="1")\n'}, "Snakefile"),
+    ],
+)
+async def test_of_a_workflow_that_is_fetched_it_is_said_that_it_cannot_be_read(
+    text: str, texts: dict[str, str], file: str
+):
+    told = [(one.rule, one.level, one.evidence.file) for one in (await read(text, files(texts))).findings]
+
+    assert told == [("opaque-code", "warn", file)]
+
+
+async def test_a_pipeline_that_the_project_has_is_read_and_not_fetched():
+    assert (await read("nextflow run some/pipe", files({"some/pipe/main.nf": NEXTFLOW}))).findings == ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
-from slurm_agent_tools.models.request import ScriptLayout, ShellCommand
+from slurm_agent_tools.models.request import ScriptLayout, ShellCommand, ShellWord
 from slurm_agent_tools.policy.rules import script_mending
 from slurm_agent_tools.policy.rules.script_commands import DEVICE_VARIABLES
 from slurm_agent_tools.policy.rules.script_mending import Change, Mend, Place
@@ -151,9 +152,9 @@ _IN_WORD = re.compile(r"(?i:\b(cuda|hip|xpu|gpu)):\d+(?:,(?:cuda:)?\d+)*$")
 
 _NUMBERED = re.compile(r"[+~]*(?:\w+\.)*(?:devices?|gpus?|gpu_ids?|device_ids?)=\[?\d+(?:, ?\d+)*\]?")
 
-_OPTION = re.compile(r"(?:--?|\+)[\w.-]*(?:gpu|device|include)[\w-]*", re.IGNORECASE)
+_OPTION = re.compile(r"(?:--?|\+)[\w.-]*(?:gpu|device|cuda|include)[\w-]*", re.IGNORECASE)
 
-_NUMBERS = re.compile(r"(?:localhost|cuda|gpu)?[@:]?\d+(?:[,:]\d+)*", re.IGNORECASE)
+_NUMBERS = re.compile(r"(?:localhost|cuda|gpu)?[@:]?\d+(?:[,:-] ?\d+)*", re.IGNORECASE)
 
 _CHOOSING = re.compile(r"\s*(?:\w+\.)*(?:cuda\.)?set_device\(\s*[\"']?(?:cuda:)?\d+[\"']?\s*\)\s*(?:#.*)?")
 
@@ -168,6 +169,12 @@ def _unnumbered_line(text: str) -> str | None:
     return None if new == text else new
 
 
+def _last(words: Sequence[ShellWord]) -> ShellWord:
+    """The last number of a list like `0 1 2`; behind another number than 0 a second one is something else."""
+    numbers = list(takewhile(lambda word: word.text.isdecimal(), words))
+    return numbers[-1] if numbers and words[0].text == "0" else words[0]
+
+
 def _unnumbered(place: Place) -> Change | None:
     puts = list[tuple[int, int, str]]()
     for command in place.here:
@@ -177,7 +184,7 @@ def _unnumbered(place: Place) -> Change | None:
             name, sign, value = word.text.partition("=")
             before = words[number - 1].text if number else ""
             if _NUMBERS.fullmatch(word.text) and _OPTION.fullmatch(before) and _IN_WORD.search(word.text) is None:
-                puts.append(script_mending.without_words(place, words[number - 1], word))
+                puts.append(script_mending.without_words(place, words[number - 1], _last(words[number:])))
             elif (_NUMBERED.fullmatch(word.text) and word in command.words) or (
                 sign and _OPTION.fullmatch(name) and _NUMBERS.fullmatch(value) and ":" not in value
             ):
