@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -75,6 +76,8 @@ def _fault(key: str, value: object) -> str | None:
         return "is not the name of an option"
     if isinstance(value, Mapping):
         return "is a mapping, not the value of one option"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, no number that Slurm knows"
     try:
         _line(key, value)
     except ValueError as error:

@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 import yaml
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.text.half_characters import PROBLEM, half_place
 
 _FORMATS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON"}
 
 _DEPTH, _VALUES = 50, 50_000
+
+_TAG = "tag:yaml.org,2002:"
+
+# What the three formats have in common, and `<<`. The others have an order that no reader keeps, or none in JSON.
+_VALUE_TAGS = frozenset(f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map"))
+_KEY_TAGS = frozenset({f"{_TAG}str", f"{_TAG}int", f"{_TAG}merge", f"{_TAG}value"})
 
 _BITS = 4096  # of a whole number: Python writes none of more than 4300 digits
 
@@ -45,6 +52,8 @@ def parse_config(data: bytes, suffix: str, path: str) -> Config:
         raise _unreadable(path, f"is not {kind}{where}: {problem}", "Correct it.") from error
     except RecursionError as error:
         raise _unreadable(path, f"is nested deeper than {_DEPTH} levels", "Flatten it.") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # PyYAML, of a tag that does not fit
+        raise _unreadable(path, f"is not {kind}: a value is not what its tag says", "Leave the tag out.") from error
     except ValueError as error:  # UnicodeDecodeError, JSONDecodeError and TOMLDecodeError are such
         raise _unreadable(path, f"is not {kind}: {error}", "Correct it.") from error
     if config.value is None:
@@ -63,6 +72,9 @@ def _bounded(value: object) -> None:
             raise ValueError(f"it holds more than {_VALUES} values")
         if isinstance(item, int) and item.bit_length() > _BITS:
             raise ValueError(f"the number at {place} has more than {_BITS} bits")
+    half = half_place("", value)
+    if half is not None:
+        raise ValueError(f"{half[0].removeprefix('.') or 'a key'} {PROBLEM}")
 
 
 def _yaml(text: str) -> Config:
@@ -70,13 +82,14 @@ def _yaml(text: str) -> Config:
     node = loader.get_single_node()
     if node is None:
         return Config(None, "YAML")
+    _usual(None, node)
     lines: dict[str, int] = {}
     clocks: dict[str, str] = {}
     for place, line, item in _nodes(node):
         lines[place] = line
         if len(lines) > _VALUES:
             raise ValueError(f"it holds more than {_VALUES} values")
-        if item.tag == "tag:yaml.org,2002:int" and ":" in str(item.value):
+        if item.tag in {f"{_TAG}int", f"{_TAG}float"} and ":" in str(item.value):
             clocks[place] = str(item.value)
     return Config(loader.construct_document(node), "YAML", lines, clocks)
 
@@ -93,11 +106,23 @@ def _nodes(node: yaml.Node, place: str = "", depth: int = 0) -> Iterator[tuple[s
         return
     seen: set[str] = set()
     for where, key, item in inner:
+        _usual(key if key is not item else None, item)
         if where in seen and key.tag != "tag:yaml.org,2002:merge":
             raise yaml.MarkedYAMLError(problem=f"the key {where!r} occurs twice", problem_mark=key.start_mark)
         seen.add(where)
         yield where, key.start_mark.line + 1, item
         yield from _nodes(item, where, depth + 1)
+
+
+def _usual(key: yaml.Node | None, item: yaml.Node) -> None:
+    """Raise MarkedYAMLError for a key that is no text, as `on:` and `2026-01-01:` are none, and for another tag."""
+    if key is not None and key.tag not in _KEY_TAGS:
+        named = repr(key.value) if isinstance(key, yaml.ScalarNode) else "here"
+        problem = f"the key {named} is read as a {key.tag.removeprefix(_TAG)}: put it in quotes"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+    if item.tag not in _VALUE_TAGS:
+        problem = f"the tag {item.tag.replace(_TAG, '!!')} is not read: write text, numbers, lists and mappings"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=item.start_mark)
 
 
 def _json(text: str) -> Config:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from slurm_agent_tools.configs import config_checks, experiment_config
@@ -65,6 +67,53 @@ def test_aliases_that_unfold_into_a_huge_file_are_refused_quickly():
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     with pytest.raises(InputError, match="more than 50000 values"):
         yaml("a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "\n".join(levels) + "\n")
+
+
+ODD = {
+    "a tag of the program": "a: !config x\n", "a tag that makes objects": "a: !!python/object/apply:os.system [id]\n",
+    "bytes": "a: !!binary aGVsbG8=\n", "a set": "a: !!set {x, y}\n", "a set as the whole": "!!set {x, y}\n",
+    "pairs": "a: !!pairs [x: 1]\n", "an ordered mapping": "a: !!omap [x: 1]\n", "the tag of a default": "a: =\n",
+    "no truth": "a: !!bool maybe\n", "no date": "a: !!timestamp soon\n", "no number": "a: !!int x\n",
+    "a list that is none": "a: !!seq x\n", "a mapping that is none": "a: !!map x\n",
+    "a key that is a truth": "on: x\n", "a key that is nothing": "~: x\n", "a key that is a date": "2026-01-01: x\n",
+    "a key that is a broken number": "1.5: x\n", "an endless key": ".inf: x\n", "a key that is a list": "? [a]\n: x\n",
+    "a key that is a mapping": "? {a: b}\n: x\n", "a key inside": "a:\n  - yes: 1\n", "merging a number": "a: {<<: 1}\n",
+    "two keys of one name": "1: x\n'1': y\n", "no character": 'a: "\\Uffffffff"\n', "half of one": 'a: "\\ud83d"\n',
+    "half of one in a key": '"\\ud83d": a\n', "a date that is none": "a: 2026-02-30\n", "a nul": "a: \0\n",
+    "a tag of its own": "%TAG ! tag:x,2026:\n---\na: !x 1\n", "an alias of nothing": "a: *b\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_what_only_yaml_can_say_is_an_error_that_names_the_file(text: str):
+    with pytest.raises(InputError, match=r"^config_path: 'configs/x.yaml' is not YAML"):
+        yaml(text)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml"])
+def test_half_of_a_character_in_a_configuration_is_an_error_with_its_place(suffix: str):
+    with pytest.raises(InputError, match=r"run\.tags\[1\] holds half of a character"):
+        experiment_config.parse_config(b'{"run": {"tags": ["a", "\\udc00"]}}', suffix, "x")
+
+
+def test_a_key_that_has_to_be_quoted_is_named_with_its_line():
+    with pytest.raises(InputError, match=r"line 2.*the key 'on' is read as a bool: put it in quotes"):
+        yaml("a: 1\non: 2\n")
+
+
+def test_numbers_as_keys_dates_as_values_and_endless_numbers_are_read():
+    found = yaml("names: {0: cat, 1: dog}\nday: 2026-01-02\nclip: .inf\n").value
+
+    assert found == {"names": {0: "cat", 1: "dog"}, "day": date(2026, 1, 2), "clip": float("inf")}
+
+
+@pytest.mark.parametrize("written", [".inf", "-.inf", ".nan"])
+def test_an_option_of_sbatch_that_is_no_number_is_an_error(written: str):
+    assert "slurm.gpus" in checked(f"slurm:\n  gpus: {written}\n")[0]
+
+
+def test_a_clock_with_a_fraction_is_told_as_one():
+    assert "YAML reads 1:30.5 as the number 90.5" in checked("start: 1:30.5\n")[1]["start"].message
 
 
 def test_merge_keys_and_aliases_are_read():
