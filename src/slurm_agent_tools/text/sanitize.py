@@ -160,6 +160,12 @@ _OPEN = r"[ \t]{0,4}[\"']?"
 # Not a secret: nothing, a placeholder, a variable that is only named, a value of another type, or masked already.
 _REAL = r"(?!(?:none|null|true|false|required|yes|no|\*+|x{3,}|\.{3,})(?![\w.-])|[$<{%(\[*]|\[masked)"
 
+# As it stands for `user:password`, in both cases of letters.
+_BASE64 = (
+    r"(?=[a-z0-9+/]{0,64}[A-Z])(?=[A-Z0-9+/]{0,64}[a-z])(?:[A-Za-z0-9+/]{4}){2,}"
+    r"(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![A-Za-z0-9+/=])"
+)
+
 _MIXED = r"(?=[\w./+=~:-]{0,64}?\d)(?=[\w./+=~:-]{0,64}?[A-Za-z])"
 
 
@@ -222,6 +228,26 @@ ROWS: tuple[Secret, ...] = (
          r"(?<![A-Za-z0-9])(?:npm_[A-Za-z0-9]{36}|pypi-AgE[\w-]{40,}|dckr_pat_[\w-]{20,}"
          r"|AGE-SECRET-KEY-1[0-9A-Z]{40,})",
          ("npm¦_0123456789abcdefghijABCDEFGHIJ456789", "dckr¦_pat_abcdefghij0123456789"), "npm_config_cache=/tmp"),
+    _row("google", "ya29. 1//0 gocspx-",
+         r"(?<![\w/])(?:ya29\.[\w-]{20,}|1//0[\w-]{30,}|GOCSPX-[\w-]{20,})",
+         ("ya29¦.a0AfH6SMBx-0123456789_abcdefghij", "GOCSPX¦-abcdefghij0123456789klmnop"), "ya29.3 of 1//08 done"),
+    _row("clouds",
+         "dop_v1_ doo_v1_ dor_v1_ hvs. hvb. dapi atatt3x shpat_ shpss_ rpa_ pplx- glsa_ sntrys_ tskey- lin_api_",
+         r"(?<![A-Za-z0-9])(?:do[opr]_v1_[0-9a-f]{40,}|hv[bs]\.[\w-]{24,}|dapi[0-9a-f]{32}(?![0-9a-z])|ATATT3x[\w=-]{40,}"
+         r"|shp(?:at|ss)_[0-9a-fA-F]{32}|rpa_[A-Z0-9]{30,}|pplx-[A-Za-z0-9]{40,}|glsa_[A-Za-z0-9]{20,}_[0-9a-f]{8}"
+         r"|sntrys_[\w=+/-]{30,}|tskey-[a-z]{2,12}-[\w-]{20,}|lin_api_[A-Za-z0-9]{32,})",
+         ("dop¦_v1_0123456789abcdef0123456789abcdef01234567", "hvs¦.CAESIJabcdefghij0123456789"),
+         "dapi of hvs.load, rpa_score=1"),
+    _row("docker-auth", "auth\" auth' auth\\ _auth",
+         r"(?P<kept>(?<![\w-])(?:\\?\"auth\\?\"|'auth'|_auth)[ \t]{0,4}[:=]\s{0,9}\\?[\"']?)" + _BASE64,
+         ('{"auths": {"reg.example": {"auth": "YWxpY2U6¦aHVudGVyMg=="}}}',
+          "//npm.example/:_auth=YWxpY2U6¦aHVudGVyMg=="),
+         '"auth": "kerberos5"'),
+    _row("personal-access-token", "pat= pat: pat\" pat'",
+         r"(?P<kept>(?<![A-Za-z0-9])(?:[A-Z0-9]{1,30}_){0,4}PAT" + _GAP + r"[:=]" + _OPEN + r")"
+         + _MIXED + r"[\w.~+/=-]{20,}",
+         ("GITHUB_PAT=0123456789¦abcdef0123456789abcdef01234567", "PAT: 'abcdefghij¦klmnopqrstuvwxyz234567'"),
+         "PAT=5 PATH=/opt/a1 LD_PATCH=0123456789abcdef0123"),
     _row("payment-and-mail", "sk_live_ rk_live_ sg. aiza",
          r"(?<![A-Za-z0-9])(?:[sr]k_live_[A-Za-z0-9]{16,}|SG\.[\w-]{16,64}\.[\w-]{16,}|AIza[\w-]{35})",
          ("sk¦_live_abcdefghij0123456789", "AI¦za0123456789abcdefghijklmnopqrstuvwxy"), "sg.load(model.layers)"),
@@ -244,14 +270,15 @@ ROWS: tuple[Secret, ...] = (
     _row("named-secret",
          "password passwd passphrase passwort secret api_key api-key apikey access_key access-key accesskey account_key"
          " accountkey private_key client_key encryption_key signing_key credential pgpass sshpass mysql_pwd"
-         " auth_key kaggle_key session_key sas_key wandb_key",
+         " auth_key kaggle_key session_key sas_key wandb_key client-key-data _pass",
          r"(?i)(?P<kept>(?:passw(?:or)?d|passphrase|passwort|secret|api[_-]?key|(?:access|account|private|client|"
-         r"encryption|signing|auth|kaggle|session|sas|wandb)[_-]?key|credentials?|pgpass(?:word)?|sshpass|mysql_pwd)"
+         r"encryption|signing|auth|kaggle|session|sas|wandb)[_-]?key|credentials?|pgpass(?:word)?|sshpass|mysql_pwd"
+         r"|client-key-data|(?<![a-z])(?:db|smtp|mail|ftp|redis|mongo|mysql|postgres|ldap|vnc|mqtt|proxy|admin|root)_pass)"
          + _GAP + r"(?:[:=]|=>)" + _OPEN + r")" + _REAL + r"[^\s\"',;&)}\]]{3,}",
          ("export WANDB_API_KEY=0123456789¦abcdef0123456789abcdef01234567", '"db_password": "hunt¦er2!"'),
          "password=$DB_PASSWORD"),
     _row("named-token", "token jwt",
-         r"(?P<kept>(?:(?<![A-Za-z])(?:token|TOKEN|Token|jwt|JWT)|(?<=[a-z])Token)"
+         r"(?P<kept>(?:(?<![A-Za-z])(?:(?:identity|registry)?token|TOKEN|Token|jwt|JWT)|(?<=[a-z])Token)"
          + _GAP + r"[:=]" + _OPEN + r")(?!\[masked)" + _MIXED + r"[\w./+=~-]{8,}",
          ("HF_TOKEN=abc123de¦f456", "accessToken: 'x9y8z7w6¦v5u4'"),
          "token_accuracy=0.93 max_tokens=4096 token: 123456"),
@@ -299,6 +326,8 @@ def secret_value(key: str, value: object) -> bool:
     """True where a setting's name says that its value is a secret, and the value can be one."""
     if not isinstance(value, str) or value == MASK:
         return False
+    if key in {"auth", "_auth"}:  # of a registry, in docker's settings and npm's
+        return _compiled(_BASE64).fullmatch(value.strip()) is not None
     if _compiled(_KEY).search(key):
         return _compiled(_PLAIN).match(value.strip()) is not None
     return _compiled(_TOKEN_KEY).search(key) is not None and _compiled(_TOKEN).match(value) is not None

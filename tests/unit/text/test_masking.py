@@ -22,6 +22,10 @@ ORDINARY = (
     "sat-0123456789abcdef is the job's own mark",
     "uuid 123e4567-e89b-12d3-a456-426614174000",
     "git@github.com:group/project.git",
+    '"auth": "kerberos" auth=munge auth: LdapAuth "auth": null "auth": "OAuth2" auth_type="Basic64A"',
+    "PATH=/opt/a1b2c3d4e5f6a7b8c9d0:/usr/bin PATCH=0123456789abcdef0123456789 PAT=1234 --pat 5 PATTERN=a1b2c3d4e5f6a7b8c9d0e1",
+    "ya29 is 1//2 of it; dapi.save(x); hvs.open; N_PASS=3 bypass=abcdef first_pass=abc123 ONE_PASS=abc123",
+    "cache_key=0123456789abcdef0123456789abcdef01234567 run-0123456789abcdef",
 )
 
 
@@ -84,3 +88,42 @@ def test_settings_are_masked_by_the_names_of_their_keys():
     assert {key: masked[key] for key in ("lr", "tokenizer", "eos_token", "max_tokens", "password", "secret_santa")} == {
         key: settings[key] for key in ("lr", "tokenizer", "eos_token", "max_tokens", "password", "secret_santa")
     }
+
+
+SECRET = {
+    "a registry in docker's file": (
+        '{"auths": {"https://index.example/v1/": {"auth": "YWxpY2U6¦c2VjcmV0cGFzcw=="}}}',
+        "YWxpY2U6",
+    ),
+    "over two lines": ('"auth":\n\t\t"YWxpY2U6¦c2VjcmV0cGFzcw=="', "YWxpY2U6"),
+    "in a text of JSON": (r"{\"auth\": \"YWxpY2U6¦c2VjcmV0cGFzcw==\"}", "YWxpY2U6"),
+    "docker's other tokens": ('"identitytoken": "eb1b7f2e-¦0123-4567"', "eb1b7f2e"),
+    "a hexadecimal token": ("export GITHUB_PAT=0123456789abcdef¦0123456789abcdef01234567", "0123456789abcdef"),
+    "one of Azure": ("AZURE_DEVOPS_EXT_PAT='abcdefghijklmnopqrst¦uvwxyz234567abcdefghijklmnopqrst'", "abcdefghijkl"),
+    "Google's": ("gcloud: ya29.¦A0ARrdaM-0123456789_abcdefghijklmnop", "A0ARrdaM"),
+    "Google's, to refresh": ("refresh 1//0¦gabcdefghijklmnopqrstuvwxyz-0123456789", "gabcdefghij"),
+    "Vault's": ("VAULT hvs.¦CAESIJabcdefghijklmn0123456789", "CAESIJ"),
+    "Databricks'": ("dapi¦0123456789abcdef0123456789abcdef", "0123456789abcdef"),
+    "a mailbox": ("SMTP_PASS=hunt¦er22", "hunter22"),
+    "kubectl's": ("client-key-data: LS0tLS1CRUdJTiBS¦U0EgUFJJVkFURSBLRVk=", "LS0tLS1CRUdJ"),
+}
+
+
+@pytest.mark.parametrize(("text", "hidden"), SECRET.values(), ids=SECRET)
+def test_a_secret_of_this_kind_does_not_stay(text: str, hidden: str):
+    masked = mask(text.replace("¦", ""))
+
+    assert hidden not in masked
+    assert MASK in masked
+
+
+def test_the_settings_of_docker_and_npm_are_masked_by_their_key_and_form():
+    settings = {
+        "auths": {"reg.example": {"auth": "YWxpY2U6aHVudGVyMg=="}},
+        "auth": "kerberos",
+        "_auth": "YWxpY2U6aHVudGVyMg==",
+    }
+    masked, places = mask_settings(settings)
+
+    assert places == ["auths.reg.example.auth", "_auth"]
+    assert masked == {"auths": {"reg.example": {"auth": MASK}}, "auth": "kerberos", "_auth": MASK}
