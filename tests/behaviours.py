@@ -59,6 +59,7 @@ BEHAVIOURS = {
     "init-overwrites-nothing": "init sets up a project folder and overwrites nothing.",
     "wheel-is-whole": "The built wheel carries all it needs.",
     "devcluster-leaves-nothing": "devcluster down leaves no process and no socket, also after a kill half-way.",
+    "devcluster-is-written-by-its-owner": "Whatever the umask, what a devcluster makes is written by its owners alone.",
     "failure-record": "A failed job is recorded once in documents/issues, and listed once among the failure modes.",
     "categories-have-samples": "Each category of failure has two true samples and a near miss, tried among all others.",
     "root-cause-first": "The rank that failed first is the cause, not those that died of it; a harmless warning never is.",

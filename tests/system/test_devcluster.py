@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -286,3 +287,30 @@ def test_status_tells_every_daemon_and_node(cluster):
     assert done.returncode == 0
     assert {"munged", "mariadbd", "slurmdbd", "slurmctld"} <= set(body["daemons"])
     assert len(body["nodes"]) == 5
+
+
+def loose(folder: Path) -> list[str]:
+    """What others than its owner may write, sockets and devices aside, and keys and passwords that they may read.
+
+    The database's files are also written by its own group, in a folder that is closed.
+    """
+    found = []
+    for path in (folder, *folder.rglob("*")):
+        state = path.lstat()
+        kind = stat.S_IFMT(state.st_mode)
+        if kind in {stat.S_IFREG, stat.S_IFDIR} and state.st_mode & (0o002 if folder / "db" in path.parents else 0o022):
+            found.append(f"{path} {state.st_mode:o}")
+        if path.name in {"munge.key", "slurmdbd.conf", "host_ed25519", "id_ed25519", "data"} and state.st_mode & 0o077:
+            found.append(f"{path} {state.st_mode:o}")
+    return found
+
+
+@pytest.mark.proves("devcluster-is-written-by-its-owner")
+def test_under_a_umask_that_closes_nothing_nobody_else_can_write_what_the_cluster_made(folder: Path):
+    """A record of a process says what is ended, as root: whoever wrote there could have anything ended."""
+    folder.rmdir()
+    words = ["up", "--folder", str(folder), "--yes", "--sshd"]
+    done = subprocess.run([*CLI, *words], env=os.environ, capture_output=True, text=True, timeout=300, umask=0)
+
+    assert done.returncode == 0, done.stderr
+    assert loose(folder) == []

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from slurm_agent_tools.devcluster import config_files, hostname
@@ -22,6 +22,19 @@ _OPEN = ("", "etc", "run", "run/munge", "log", "dev", "pids", "spool", "home")
 DAEMONS = "daemons.conf"
 
 _CLOSED = ("state", "munge")
+
+
+@contextlib.contextmanager
+def written_by_us() -> Iterator[None]:
+    """Whatever the caller's umask is: nobody else writes what is made meanwhile, and the cluster's users can read it.
+
+    A record of ours says which processes are ended; what is for fewer readers is closed by itself.
+    """
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def prepare(cluster: Cluster) -> None:
@@ -64,7 +77,9 @@ def configure(cluster: Cluster, choices: Choices, cgroup_conf: str) -> None:
 def write(cluster: Cluster, name: str, text: str, mode: int = 0o644) -> Path:
     """Write a file of etc/."""
     path = cluster.folder / "etc" / name
-    path.write_text(text, encoding="utf-8")
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
     path.chmod(mode)
     return path
 

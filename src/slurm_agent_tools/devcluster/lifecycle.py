@@ -61,8 +61,9 @@ async def up(
     await packages.ensure_packages(accounting=accounting, yes=yes, say=say, release=unpack, ssh=ssh)
     if slurm is not None:
         await packages.ensure_release(slurm, say)
-    _claim(where)
-    with _locked(where):
+    with folders.written_by_us():
+        _claim(where)
+    with _locked(where), folders.written_by_us():
         before = await _cleaned(where, say)
         if before is not None:
             _same(before, wanted)
@@ -120,7 +121,8 @@ def find(folder: Path | None = None) -> Cluster | None:
 
 async def start_daemon(cluster: Cluster, name: str) -> None:
     """Start slurmctld, slurmdbd, slurmd.NODE or another daemon again and wait until it answers."""
-    await slurm_daemons.start(cluster, slurm_daemons.known(cluster, name))
+    with folders.written_by_us():
+        await slurm_daemons.start(cluster, slurm_daemons.known(cluster, name))
     await slurm_daemons.ready(cluster, name)
     if name == "slurmctld" and _stamp(cluster).exists():
         await workers.heard_of(cluster)

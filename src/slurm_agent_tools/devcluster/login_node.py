@@ -37,8 +37,9 @@ async def up(cluster: Cluster) -> LoginNode:
     """Start sshd and wait until it answers. As an ordinary user it lets in that user alone. DevclusterError."""
     if shutil.which("sshd", path=SEARCH) is None:
         raise DevclusterError("sshd is not installed", hint="run: sudo apt-get install openssh-server")
-    await write(cluster)
-    await slurm_daemons.start(cluster, NAME)
+    with folders.written_by_us():
+        await write(cluster)
+        await slurm_daemons.start(cluster, NAME)
     await slurm_daemons.ready(cluster, NAME)
     return login_node(cluster)
 
