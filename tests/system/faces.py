@@ -121,13 +121,16 @@ def laptop(place: Place, door: LoginNode) -> Laptop:
 
 
 def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
-    """Run a command of ours on a pseudo-terminal, type a line when it asks, and return code and screen."""
+    """Run a command of ours on a pseudo-terminal, type a line when it asks, and return code and screen.
+
+    Where it shows several pages, each is followed by the next.
+    """
     argv = place.cluster.as_user([sys.executable, "-m", "slurm_agent_tools", *words])
     pid, handle = pty.fork()
     if pid == 0:  # pragma: no cover - the child
         os.chdir(place.project)
         os.execvpe(argv[0], argv, place.environment())  # noqa: S606 - an argument vector
-    screen, sent, end = b"", False, time.monotonic() + 60
+    screen, sent, pages, end = b"", False, 0, time.monotonic() + 60
     while time.monotonic() < end:
         ready, _, _ = select.select([handle], [], [], 0.2)
         if ready:
@@ -138,6 +141,9 @@ def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
             if not piece:
                 break
             screen += piece
+        if screen.count(b"anything else ends this: ") > pages:
+            os.write(handle, b"\n")
+            pages += 1
         if b"Type " in screen and not sent:
             os.write(handle, typed.encode() + b"\n")
             sent = True

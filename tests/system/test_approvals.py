@@ -273,5 +273,6 @@ def test_a_question_whose_text_was_exchanged_is_no_approval_of_what_it_hides(fre
         text = db.execute("SELECT plan FROM approvals WHERE id = ?", (name,)).fetchone()[0]
         db.execute("UPDATE approvals SET plan = ? WHERE id = ?", (text.replace("sleep 30", "sleep 1"), name))
     fresh.own()
-    assert at_terminal(fresh, ["approve", name], "yes")[0] == 0
+    code, screen = at_terminal(fresh, ["approve", name], "yes")
+    assert (code, "is not what would run now" in screen) == (2, True)
     assert fresh.cli("submit_job", "--script=long.sh")[1]["status"] == "blocked"

@@ -125,6 +125,16 @@ class ResourcesShown(Shape):
             array_concurrency=record.array_concurrency,
         )
 
+    @property
+    def in_words(self) -> str:
+        """All that is known of it, on one line."""
+        known = {
+            "partition": self.partition, "nodes": self.nodes, "cpus": self.cpus, "gpus": self.gpus,
+            "memory": self.memory, "memory per GPU": self.memory_per_gpu, "time": self.time_limit,
+            "array tasks": self.array_tasks, "at once": self.array_concurrency,
+        }  # fmt: skip
+        return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+
 
 class JobShown(Shape):
     """One job as Slurm tells it. Times are UTC; `reason` is Slurm's."""

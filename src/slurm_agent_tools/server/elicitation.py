@@ -20,6 +20,7 @@ from mcp_types.version import is_version_at_least
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text.plan_text import fenced
 
 if TYPE_CHECKING:
     from slurm_agent_tools.services.approval import Answer, Question
@@ -61,7 +62,7 @@ class ApprovalQuestions:
             return self._answered(context, question)
         with anyio.move_on_after(self.seconds):
             try:
-                result = await context.elicit(question.text, ConsentForm)
+                result = await context.elicit(fenced(question.text), ConsentForm)
             except ValueError:  # accepted without an answer, or with another one than was asked for
                 return "no"
             return "yes" if result.action == "accept" and result.data.approve else "no"
@@ -85,7 +86,9 @@ class ApprovalQuestions:
         self._asked[name] = question.sha256
         while len(self._asked) > 100:
             del self._asked[next(iter(self._asked))]
-        form = ElicitRequestFormParams(message=question.text, requested_schema=render_elicitation_schema(ConsentForm))
+        form = ElicitRequestFormParams(
+            message=fenced(question.text), requested_schema=render_elicitation_schema(ConsentForm)
+        )
         return InputRequiredResult(
             input_requests={_KEY: ElicitRequest(params=form)}, request_state=json.dumps({"question": name})
         )

@@ -10,23 +10,27 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from slurm_agent_tools.errors import AgentToolsError
+from pydantic import ValidationError
+
+from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services import present
-from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision
+from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision, open_request
 from slurm_agent_tools.store.submissions import Approval
-from slurm_agent_tools.text.sanitize import visible
+from slurm_agent_tools.text import plan_text
 
-Answer = Literal["yes", "no", "timeout", "cannot"]
+Answer = Literal["yes", "no", "timeout", "cannot", "too long"]
 
-_WHOLE, _HEAD, _TAIL = 24_000, 120, 40
+_DIALOG = 24_000
+"""Characters of the longest question that is put to a client: longer ones are read at a terminal, page by page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,14 @@ async def granted(context: ClusterContext, request: SubmissionRequest, given: Gr
 
 def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) -> bool:
     """Whether the text that the person read was about this plan: what lies in the ledger is checked, not believed."""
-    return item.plan.startswith(_head(item) + _facts(context, request)) and item.plan.endswith(_script(request))
+    first, last = (
+        plan_text.head(item.id, item.plan_sha256, item.expires) + _facts(context, request),
+        plan_text.script(request.data),
+    )
+    soon = item.expires <= context.clock.now() + timedelta(seconds=context.policy.policy.approval_seconds)
+    ours = item.plan.startswith(first) and item.plan.endswith(last) and len(item.plan) >= len(first) + len(last)
+    rules = [rule.id for rule in request.verdict.rules if rule.outcome == "approve"]
+    return soon and ours and plan_text.reasons_fit(item.plan[len(first) : -len(last)], rules)
 
 
 async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
@@ -108,7 +119,9 @@ async def question(context: ClusterContext, request: SubmissionRequest) -> Appro
     """The question about this plan as it stands in the ledger; the same plan is asked about once at a time."""
     wanted = plan_sha256(context, request)
     asked = [
-        item for item in await context.db(context.store.approvals.open, context.owner, wanted) if item.granted is None
+        item
+        for item in await context.db(context.store.approvals.open, context.owner, wanted)
+        if item.granted is None and _shows(context, request, item)
     ]
     if asked:
         return asked[0]
@@ -121,8 +134,9 @@ async def question(context: ClusterContext, request: SubmissionRequest) -> Appro
         created=now,
         updated=now,
         expires=(now + timedelta(seconds=context.policy.policy.approval_seconds)).replace(microsecond=0),
+        request=request.arguments.model_dump_json(),
     )
-    item = replace(item, plan=_head(item) + _body(context, request))
+    item = replace(item, plan=plan_text.head(item.id, item.plan_sha256, item.expires) + _body(context, request))
     await context.db(context.store.approvals.ask, context.owner, item)
     await log_decision(context, request, "asked", approval=item.id)
     return item
@@ -145,6 +159,8 @@ async def consult(
     """Put the question to the person at the client; a yes in time comes back as a grant."""
     if ask is None or "elicitation" not in context.policy.policy.approval_channels:
         return "cannot"
+    if len(item.plan) > _DIALOG:
+        return "too long"
     answer = await ask(Question(item.plan_sha256, item.plan))
     if answer == "cannot":
         return answer
@@ -160,53 +176,82 @@ async def consult(
     return Grant(item.plan_sha256, shown, item)
 
 
-def _head(item: Approval) -> str:
-    """The first lines of what is shown and signed: they bind it to one question, one plan and one time."""
-    expires = item.expires.isoformat(timespec="seconds")
-    return f"slurm-agent-tools approval\nid: {item.id}\nplan: {item.plan_sha256}\nexpires: {expires}\n"
-
-
 def _body(context: ClusterContext, request: SubmissionRequest) -> str:
     """What is asked: the facts of the plan, then why a person is asked and by whom, then the script."""
-    told = [f"  {rule.id}: {rule.message}" for rule in request.verdict.rules if rule.outcome == "approve"]
-    asked = f"asked by: {request.caller.client} {request.caller.version} ({request.caller.face})"
-    return "".join([_facts(context, request), _lines(["needs a person because:", *told, asked]), _script(request)])
+    told = [f"{rule.id}: {rule.message}" for rule in request.verdict.rules if rule.outcome == "approve"]
+    caller = f"{request.caller.client} {request.caller.version} ({request.caller.face})"
+    return _facts(context, request) + plan_text.reasons(told, caller) + plan_text.script(request.data)
 
 
 def _facts(context: ClusterContext, request: SubmissionRequest) -> str:
     """What would run, the same for the same plan whenever it is asked."""
-    return _lines(
-        [
-            f"user: {context.owner.user}   project: {context.project}",
-            f"script: {request.reading.path}   sha256: {request.reading.sha256}",
-            f"job name: {request.name}",
-            f"arguments: {json.dumps(list(request.arguments.args or ()))}",
-            f"options: {' '.join([*request.options, *(pin.option for pin in request.pinned)]) or 'none'}",
-            f"effective request: {_numbers(present.resources(request.resources))}",
-            f"reason given: {request.arguments.justification or request.effective.justification or 'none'}",
-            *(f"also runs: {path}   sha256: {sha}" for path, sha in sorted(request.reading.files.items())),
-        ]
+    policy = context.policy
+    decided = [
+        ("added options", " ".join(pin.option for pin in request.pinned) or "none"),
+        ("effective request", ResourcesShown.of(request.resources).in_words),
+        ("policy", f"{policy.name} {policy.version} (sha256 {policy.sha256})"),
+    ]
+    return plan_text.facts([*_asked(context, request), *decided])
+
+
+def _asked(context: ClusterContext, request: SubmissionRequest) -> list[tuple[str, str]]:
+    """What is asked for, before anything is decided on it."""
+    return [
+        ("user", context.owner.user),
+        ("project", context.project),
+        ("cluster", context.owner.cluster),
+        ("script", request.reading.path),
+        ("sha256", request.reading.sha256),
+        ("job name", request.name),
+        ("arguments", json.dumps(list(request.arguments.args or ()))),
+        ("options", " ".join(request.options) or "none"),
+        ("reason given", request.arguments.justification or request.effective.justification or "none"),
+        *(("also runs", f"{path} (sha256 {sha})") for path, sha in sorted(request.reading.files.items())),
+    ]
+
+
+# --- A question or a yes that does not fit what would run now ---------------------------------------------------------
+
+
+async def outdated(context: ClusterContext, item: Approval) -> list[str]:
+    """What a question does not show as it is now: script, arguments, files. To be asked whenever a person answers.
+
+    What the policy adds is compared when the yes is used: the process that submits may have another policy.
+    """
+    limit = context.clock.now() + timedelta(seconds=context.policy.policy.approval_seconds)
+    if not item.plan.startswith(plan_text.head(item.id, item.plan_sha256, item.expires)) or item.expires > limit:
+        return ["its text is not about this question"]
+    try:
+        arguments = SubmitJob.model_validate_json(item.request or "")
+        request = await open_request(context, arguments, Caller())
+    except ValidationError:
+        return ["what was asked is not known any more"]
+    except InputError as error:
+        return [error.message]
+    asked = _asked(context, request)
+    now = (
+        plan_text.head(item.id, item.plan_sha256, item.expires)
+        + plan_text.facts(asked)
+        + plan_text.script(request.data)
     )
+    return plan_text.differences(item.plan, now, list(dict.fromkeys([*dict(asked), "also runs"])))
 
 
-def _lines(lines: Sequence[str]) -> str:
-    return "".join(f"{visible(line.replace(chr(10), ' '))}\n" for line in lines)
+async def void(context: ClusterContext, request: SubmissionRequest) -> str | None:
+    """Why a yes that a person gave for this script does not count for this request; None without such a yes."""
+    for item in await context.db(context.store.approvals.open, context.owner):
+        if item.granted is None or plan_text.value(item.plan, "script") != plan_text.spelled(request.reading.path):
+            continue
+        found = against(context, request, item)
+        counts = item.channel in context.policy.policy.approval_channels
+        why = "; ".join(found) or ("it cannot be verified" if counts else "the policy does not count that way")
+        await log_decision(context, request, "void", approval=item.id, channel=item.channel, differences=found)
+        return f"The yes {item.id} ({item.channel}) does not count for this: {why}."
+    return None
 
 
-def _numbers(shown: ResourcesShown) -> str:
-    known = {
-        "partition": shown.partition, "nodes": shown.nodes, "cpus": shown.cpus, "gpus": shown.gpus,
-        "memory": shown.memory, "memory per GPU": shown.memory_per_gpu, "time": shown.time_limit,
-        "array tasks": shown.array_tasks, "at once": shown.array_concurrency,
-    }  # fmt: skip
-    return ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
-
-
-def _script(request: SubmissionRequest) -> str:
-    text = visible(request.data.decode("utf-8", "backslashreplace"))
-    lines = text.splitlines()
-    if len(text) > _WHOLE:
-        left = len(lines) - _HEAD - _TAIL
-        gap = f"... {left} lines are left out here: read {request.reading.path} itself ..."
-        lines = [line[:400] for line in [*lines[:_HEAD], gap, *lines[-_TAIL:]]]
-    return "\n".join(["--- the script ---", *lines, "--- end of the script ---", ""])
+def against(context: ClusterContext, request: SubmissionRequest, item: Approval) -> list[str]:
+    """What would run now and is not what a question shows, a sentence each."""
+    return plan_text.differences(
+        item.plan, plan_text.head(item.id, item.plan_sha256, item.expires) + _body(context, request)
+    )

@@ -148,6 +148,8 @@ async def _with_a_person(context: ClusterContext, request: SubmissionRequest, co
     refusal = format_refusal(request.verdict)
     if await approval.declined(context, request):
         return await hand_over(context, request, "approval", f"{refusal}\nA person declined this very request.")
+    given = await approval.void(context, request)
+    refusal = refusal if given is None else f"{refusal}\n{given}"
     item = await approval.question(context, request)
     answer = await approval.consult(context, request, item, consult)
     if isinstance(answer, approval.Grant):
@@ -155,10 +157,13 @@ async def _with_a_person(context: ClusterContext, request: SubmissionRequest, co
         sent = await _locked(context, again, answer)
         if isinstance(sent, SubmitReply):
             return sent
-        refusal = f"{format_refusal(sent.verdict)}\nWhat was approved is not what would run now: it changed meanwhile."
+        changed = "; ".join(approval.against(context, sent, item)) or "somebody else used the yes"
+        refusal = f"{format_refusal(sent.verdict)}\nWhat was approved is not what would run now: {changed}."
         return await hand_over(context, sent, "approval", refusal)
     if answer == "no":
         return await hand_over(context, request, "approval", f"{refusal}\nThe person who was asked declined.")
+    if answer == "too long":
+        refusal += "\nThe script is too long to be shown whole in a question at the client; at a terminal it is shown."
     return await hand_over(context, request, "approval", refusal, approval_id=approval.later(context, item))
 
 

@@ -147,7 +147,10 @@ def append(path: Path, entries: Sequence[Mapping[str, object]], head: LogHead | 
     What a full disk or a crash cut off before is ended first, so that it stays the only line that is lost. A log that
     was changed since it was written says so in a line of its own, once.
     """
-    known = head if head is not None and head.mark == mark(path) else look(path, head)
+    if head is None:
+        known = look(path, head) if path.exists() else LogHead(0, NOTHING, "none")
+    else:
+        known = head if head.mark == mark(path) else look(path, head)
     if known.broken is not None and (head is None or head.broken is None):
         entries = [{"at": at.isoformat(), "event": BROKEN, **_ITS_OWN, "what": known.broken}, *entries]
     if not entries:

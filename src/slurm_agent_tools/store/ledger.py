@@ -77,6 +77,12 @@ class Approvals:
         self._db.alter("approvals", "id", approval.id, to_row(now, {"updated", *changes}))
         return now
 
+    def grant(self, approval: Approval, **changes: object) -> bool:
+        """Write a yes to exactly this text; False where another stands there by now."""
+        now = replace(approval, updated=self._clock.now(), **changes)  # type: ignore[arg-type]
+        row, still = to_row(now, {"updated", *changes}), ("plan", approval.plan)
+        return self._db.alter("approvals", "id", approval.id, row, still)
+
     def give_back(self, approval_id: str) -> None:
         """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
         now = self._clock.now().timestamp()

@@ -136,7 +136,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question to a person about one exact plan, and what came of it. `plan` is the text that was shown."""
+    """A question to a person about one exact plan, and what came of it.
+
+    `plan` is the text that was shown, `request` the arguments of submit_job as JSON.
+    """
 
     id: str
     plan_sha256: str
@@ -151,6 +154,7 @@ class Approval:
     signature: str | None = None
     used: datetime | None = None
     declined: datetime | None = None
+    request: str | None = None
 
 
 # --- Submissions as records of jobs: what was asked, and how it ended once that was seen ------------------------------

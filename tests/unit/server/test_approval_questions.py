@@ -42,7 +42,7 @@ async def test_a_yes_is_a_yes_and_the_whole_plan_was_shown(era: str):
     assert not (await submit(guard, person, era)).is_error
     assert guard.heard == ["yes"]
     ((message, schema),) = person.shown
-    assert message == "Submit plan-1?"
+    assert message == "```\nSubmit plan-1?\n```"
     assert list(schema["properties"]) == ["approve"]
     assert "default" not in schema["properties"]["approve"]  # nothing is filled in before
 
@@ -76,5 +76,5 @@ async def test_where_the_client_cannot_ask_that_is_said(era: str):
 async def test_a_yes_to_one_plan_is_none_to_another():
     guard, person = Guard("plan-1", "plan-2"), Person(YES)
     await submit(guard, person, ERAS[0])
-    assert [message for message, _ in person.shown] == ["Submit plan-1?", "Submit plan-2?"]
+    assert [message.split("\n")[1] for message, _ in person.shown] == ["Submit plan-1?", "Submit plan-2?"]
     assert guard.heard == ["yes"]

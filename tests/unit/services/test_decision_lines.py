@@ -201,22 +201,6 @@ async def test_a_plan_is_asked_about_once_and_for_as_long_as_the_policy_says(sce
     assert question(scene).job_name == "train.sh"
 
 
-async def test_a_long_script_is_shown_by_its_ends_with_what_is_left_out(scene: Scene):
-    lines = [f"echo {number:05} {'x' * 100}" for number in range(400)]
-    scene.write("train.sh", NEEDS_A_PERSON + "\n".join(lines) + f"\necho {'y' * 900}\n")
-    person = Person("no")
-    await scene.submit(consult=person)
-    text = person.asked[0]
-    total = 5 + 400 + 1
-    assert f"... {total - 160} lines are left out here: read train.sh itself ..." in text
-    assert "echo 00114 " in text
-    assert "echo 00115 " not in text
-    assert f"echo {400 - 39:05} " in text
-    assert f"echo {400 - 40:05} " not in text
-    assert "y" * 395 in text
-    assert "y" * 396 not in text
-
-
 # --- other tools ----------------------------------------------------------------------------------------------------
 
 

@@ -7,17 +7,17 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.context_registry import OpenedContexts
 from slurm_agent_tools.store.submissions import Approval
-from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text import plan_text, sanitize
 from slurm_agent_tools.transport import signature
 
 DONE, BLOCKED = 0, 3
@@ -49,6 +49,8 @@ async def run(args: argparse.Namespace) -> int:
         if args.id is None:
             return await _list(context)
         item = await _open(context, args.id)
+        if not args.decline:
+            await _check(context, item)
         if args.show:
             sys.stdout.write(item.plan)
             return DONE
@@ -77,11 +79,19 @@ async def _open(context: ClusterContext, name: str) -> Approval:
         raise InputError("id", name, "is no question of this user", hint=hint)
     ended = {"was used": item.used, "was declined": item.declined}
     problem = next((what for what, when in ended.items() if when is not None), None)
-    if problem is None and item.expires <= datetime.now(UTC):
+    if problem is None and item.expires <= context.clock.now():
         problem = "has expired"
     if problem is not None:
         raise InputError("id", name, problem, hint=hint)
     return item
+
+
+async def _check(context: ClusterContext, item: Approval) -> None:
+    """Raises InputError where the question is not about what would run now."""
+    found = await approval.outdated(context, item)
+    if found:
+        hint = "Nothing was changed. Let submit_job be called again: it asks about what would run."
+        raise InputError("id", item.id, f"is not what would run now: {'; '.join(found)}", hint=hint)
 
 
 async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> int:
@@ -90,9 +100,7 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
     word = "no" if decline else "yes"
     with _terminal() as (reading, writing):
         what = "decline" if decline else "approve exactly this, once"
-        writing.write(f"{sanitize.visible(item.plan)}\nType {word} to {what}: ")
-        writing.flush()
-        answer = reading.readline().strip().lower()
+        answer = _answer(reading, writing, sanitize.visible(item.plan), f"Type {word} to {what}: ")
         name = os.ttyname(sys.stdin.fileno())
     if answer != word:
         printing.lines(["Nothing was changed."])
@@ -101,11 +109,37 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
     if decline:
         await context.db(context.store.approvals.update, item, declined=now, channel="terminal")
     else:
-        by = f"{context.owner.user} at {name}"
-        await context.db(context.store.approvals.update, item, granted=now, granted_by=by, channel="terminal")
+        await _grant(context, item, granted=now, granted_by=f"{context.owner.user} at {name}", channel="terminal")
     await _log(context, item, "declined" if decline else "approved", "terminal", context.owner.user)
     printing.lines(["Declined." if decline else "Approved. The next identical submit_job uses it, once."])
     return DONE
+
+
+def _answer(reading: TextIO, writing: TextIO, text: str, ask: str) -> str | None:
+    """What is typed behind the last page; None where somebody stops before. All of it is shown, by no other program."""
+    *first, last = plan_text.pages(text, _size(writing))
+    for number, page in enumerate(first, 1):
+        writing.write(f"{page}--- page {number} of {len(first) + 1}: Enter shows the next, anything else ends this: ")
+        writing.flush()
+        if reading.readline() not in {"\n", "\r\n"}:
+            return None
+    writing.write(f"{last}\n{ask}")
+    writing.flush()
+    return reading.readline().strip().lower()
+
+
+def _size(terminal: TextIO) -> os.terminal_size:
+    found = os.get_terminal_size(terminal.fileno())
+    return found if found.columns and found.lines else os.terminal_size((80, 24))
+
+
+async def _grant(context: ClusterContext, item: Approval, **changes: object) -> None:
+    """Write the yes down, if the question is still what was read and what would run. Raises InputError."""
+    await _check(context, item)
+    if not await context.db(context.store.approvals.grant, item, **changes):
+        raise InputError(
+            "id", item.id, "was exchanged while it was read", hint="Nothing was changed. Look at it again."
+        )
 
 
 async def _signed(context: ClusterContext, item: Approval, args: argparse.Namespace) -> int:
@@ -113,9 +147,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     signed = await signature.sign(item.plan, Path(args.sign)) if args.sign else _read(Path(args.signature))
     now = context.clock.now()
     by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
-    await context.db(
-        context.store.approvals.update, item, granted=now, granted_by=by, channel="signed", signature=signed
-    )
+    await _grant(context, item, granted=now, granted_by=by, channel="signed", signature=signed)
     await _log(context, item, "approved", "signed", by)
     printing.lines([f"Approved with the signature of {ascii(by)[1:-1]}. The next identical submit_job uses it, once."])
     return DONE
