@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import yaml
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.text import bounded_documents, yaml_documents
+from slurm_agent_tools.text.bounded_documents import DEPTH, DocumentError, decoded
 from slurm_agent_tools.text.half_characters import PROBLEM, half_place
 
 _FORMATS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON"}
 
-_DEPTH, _VALUES = 50, 50_000
+_PLACE = 500
+"""Characters of a key with all above it: each place is kept as text."""
 
 _TAG = "tag:yaml.org,2002:"
 
 # What the three formats have in common, and `<<`. The others have an order that no reader keeps, or none in JSON.
 _VALUE_TAGS = frozenset(f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map"))
 _KEY_TAGS = frozenset({f"{_TAG}str", f"{_TAG}int", f"{_TAG}merge", f"{_TAG}value"})
-
-_BITS = 4096  # of a whole number: Python writes none of more than 4300 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +41,19 @@ def parse_config(data: bytes, suffix: str, path: str) -> Config:
     if kind is None:
         raise _unreadable(path, f"has the suffix {suffix!r}", "Use .yaml, .yml, .toml or .json.")
     try:
-        text = data.decode("utf-8-sig")
-        config = {"YAML": _yaml, "TOML": _toml, "JSON": _json}[kind](text)
-        _bounded(config.value)
+        config = {"YAML": _yaml, "TOML": _toml, "JSON": _json}[kind](decoded(data))
+        for _ in walk(config.value):  # what it makes of merged keys stays below the limits as well
+            pass
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" in line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
         raise _unreadable(path, f"is not {kind}{where}: {problem}", "Correct it.") from error
-    except RecursionError as error:
-        raise _unreadable(path, f"is nested deeper than {_DEPTH} levels", "Flatten it.") from error
-    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # PyYAML, of a tag that does not fit
-        raise _unreadable(path, f"is not {kind}: a value is not what its tag says", "Leave the tag out.") from error
-    except ValueError as error:  # UnicodeDecodeError, JSONDecodeError and TOMLDecodeError are such
-        raise _unreadable(path, f"is not {kind}: {error}", "Correct it.") from error
+    except DocumentError as error:
+        raise _unreadable(path, str(error), error.mend) from error
+    half = half_place("", config.value)
+    if half is not None:
+        raise _unreadable(path, f"is not {kind}: {half[0].removeprefix('.') or 'a key'} {PROBLEM}", "Correct it.")
     if config.value is None:
         raise _unreadable(path, "is empty", "Write `key: value` lines.")
     return config
@@ -65,21 +63,8 @@ def _unreadable(path: str, problem: str, hint: str) -> InputError:
     return InputError("config_path", path, problem, hint=hint)
 
 
-def _bounded(value: object) -> None:
-    """Aliases let a small file unfold into a huge one, or into itself; hexadecimal numbers have no end."""
-    for count, (place, item) in enumerate(walk(value)):
-        if count > _VALUES:
-            raise ValueError(f"it holds more than {_VALUES} values")
-        if isinstance(item, int) and item.bit_length() > _BITS:
-            raise ValueError(f"the number at {place} has more than {_BITS} bits")
-    half = half_place("", value)
-    if half is not None:
-        raise ValueError(f"{half[0].removeprefix('.') or 'a key'} {PROBLEM}")
-
-
 def _yaml(text: str) -> Config:
-    loader = yaml.SafeLoader(text)
-    node = loader.get_single_node()
+    node = yaml_documents.node(text)
     if node is None:
         return Config(None, "YAML")
     _usual(None, node)
@@ -87,17 +72,13 @@ def _yaml(text: str) -> Config:
     clocks: dict[str, str] = {}
     for place, line, item in _nodes(node):
         lines[place] = line
-        if len(lines) > _VALUES:
-            raise ValueError(f"it holds more than {_VALUES} values")
         if item.tag in {f"{_TAG}int", f"{_TAG}float"} and ":" in str(item.value):
             clocks[place] = str(item.value)
-    return Config(loader.construct_document(node), "YAML", lines, clocks)
+    return Config(yaml_documents.value(node), "YAML", lines, clocks)
 
 
-def _nodes(node: yaml.Node, place: str = "", depth: int = 0) -> Iterator[tuple[str, int, yaml.Node]]:
+def _nodes(node: yaml.Node, place: str = "") -> Iterator[tuple[str, int, yaml.Node]]:
     """Every key and list item with its place and line; a key that occurs twice is an error."""
-    if depth > _DEPTH:
-        raise RecursionError
     if isinstance(node, yaml.SequenceNode):
         inner = [(f"{place}[{index}]", item, item) for index, item in enumerate(node.value)]
     elif isinstance(node, yaml.MappingNode):
@@ -109,9 +90,12 @@ def _nodes(node: yaml.Node, place: str = "", depth: int = 0) -> Iterator[tuple[s
         _usual(key if key is not item else None, item)
         if where in seen and key.tag != "tag:yaml.org,2002:merge":
             raise yaml.MarkedYAMLError(problem=f"the key {where!r} occurs twice", problem_mark=key.start_mark)
+        if len(where) > _PLACE:
+            problem = f"the key {where[:50]!r}... has more than {_PLACE} characters with those above it; shorten it"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         seen.add(where)
         yield where, key.start_mark.line + 1, item
-        yield from _nodes(item, where, depth + 1)
+        yield from _nodes(item, where)
 
 
 def _usual(key: yaml.Node | None, item: yaml.Node) -> None:
@@ -128,30 +112,21 @@ def _usual(key: yaml.Node | None, item: yaml.Node) -> None:
 def _json(text: str) -> Config:
     if not text.strip():
         return Config(None, "JSON")
-    value = json.loads(text, object_pairs_hook=_once)
+    value = bounded_documents.json_value(text, once=True)
     try:  # JSON is YAML but for tabs; without it only the line numbers are missing
         return Config(value, "JSON", _yaml(text.replace("\t", " ")).lines)
     except yaml.YAMLError:
         return Config(value, "JSON")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key!r} occurs twice")
-        found[key] = value
-    return found
-
-
-_TOML_TABLE = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_TOML_TABLE = re.compile(r"\s*+\[([^\[\]]++)\]\s*+(?:#.*)?$")
 
 _TOML_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
 def _toml(text: str) -> Config:
     """Line numbers of plain tables and keys only; those in lists of tables are left out."""
-    value = tomllib.loads(text)
+    value = bounded_documents.toml(text)
     known = {place for place, _ in walk(value)}
     lines: dict[str, int] = {}
     table = ""
@@ -171,9 +146,9 @@ def join(place: str, key: str) -> str:
 
 
 def walk(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Every key and list item below `value` with its place."""
-    if depth > _DEPTH:
-        raise RecursionError
+    """Every key and list item below `value` with its place. Raises DocumentError beyond the limits."""
+    if depth > DEPTH:
+        raise DocumentError(f"is nested deeper than {DEPTH} levels", mend="Flatten it.")
     if isinstance(value, Mapping):
         inner = [(join(place, str(key)), item) for key, item in value.items()]
     elif isinstance(value, list):
@@ -181,6 +156,9 @@ def walk(value: object, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
     else:
         return
     for where, item in inner:
+        if len(where) > _PLACE:
+            problem = f"has a key of more than {_PLACE} characters with those above it: {where[:50]!r}"
+            raise DocumentError(problem, mend="Shorten it.")
         yield where, item
         yield from walk(item, where, depth + 1)
 

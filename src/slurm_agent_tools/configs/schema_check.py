@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from slurm_agent_tools.configs.experiment_config import Config, join
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.submission_answer import Complaint
+from slurm_agent_tools.text.bounded_documents import DocumentError, decoded, json_value
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -62,9 +63,9 @@ def _validator(data: bytes) -> Validator:
     from referencing import Registry  # noqa: PLC0415
 
     try:
-        schema = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UnusableSchema(f"is not JSON: {error}", "Correct it.") from error
+        schema = json_value(decoded(data))
+    except DocumentError as error:
+        raise UnusableSchema(str(error), error.mend) from error
     if not isinstance(schema, dict | bool):
         raise UnusableSchema(f"holds {type(schema).__name__} instead of a schema", "Write an object with `properties`.")
     known = validator_for(schema, default=Draft202012Validator)

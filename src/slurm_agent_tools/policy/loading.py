@@ -17,6 +17,8 @@ from pydantic import BaseModel, ValidationError
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
 from slurm_agent_tools.policy.field_types import Part, tighten
+from slurm_agent_tools.text import yaml_documents
+from slurm_agent_tools.text.bounded_documents import DocumentError, decoded
 
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.site_rules import Expression
@@ -33,30 +35,18 @@ class Document(NamedTuple):
     lines: Mapping[KeyPath, int]
 
 
-class _Loader(yaml.SafeLoader):
-    """Aliases are refused: they can make a small file unfold into a huge one."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
-            mark = event.start_mark
-            raise yaml.MarkedYAMLError(problem="anchors and aliases are not accepted", problem_mark=mark)  # type: ignore[arg-type]
-        return super().compose_node(parent, index)
-
-
 def read(source: str, content: bytes) -> Document:
     """The mapping in `content`; an empty file is an empty mapping. ConfigError names the line."""
     if len(content) > MAX_BYTES:
         raise ConfigError(source, len(content), f"is larger than {MAX_BYTES} bytes", hint="Shorten the policy file.")
     lines: dict[KeyPath, int] = {}
     try:
-        loader = _Loader(content.decode("utf-8"))
-        node = loader.get_single_node()
+        node = yaml_documents.node(decoded(content), aliases=False)
         if node is None:
             return Document({}, lines)
         _walk(node, (), lines)
-        data = loader.construct_document(node)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        data = yaml_documents.value(node)
+    except (yaml.YAMLError, DocumentError) as error:
         raise _unreadable(source, error) from error
     if not isinstance(data, dict):
         raise ConfigError(source, type(data).__name__, "is not a mapping", hint="Write `field: value` lines.")
@@ -83,7 +73,7 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int]) -> None:
 def _unreadable(source: str, error: Exception) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = "" if mark is None else f" in line {mark.line + 1}"
-    problem = getattr(error, "problem", None) or str(error) or type(error).__name__
+    problem = getattr(error, "problem", None) or str(error)
     return ConfigError("policy", source, f"cannot be read{where}: {problem}", hint=f"Mend {source}{where}.")
 
 

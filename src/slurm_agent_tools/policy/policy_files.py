@@ -10,12 +10,19 @@ import stat
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
+from slurm_agent_tools.policy.loading import MAX_BYTES, Base, LoadedPolicy, load, shipped
+from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text.bounded_documents import decoded, json_value
 
 SITE = Path("/etc/slurm-agent-tools/policy.yaml")
+
+_LAYERS = 64
+
+_RECORD = 64 * 1024  # bytes of a record of trust
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -27,11 +34,26 @@ def load_for(project: Path, named: Path | None, *, site: tuple[str, bytes] | Non
 
     Raises ConfigError: a file that cannot be read or used is never skipped.
     """
-    layers = sorted((project / "policies").glob("*.yaml"))
-    path = None if named is None else project / named
+    layers = _listed(project / "policies")
+    path = None if named is None else Path(os.path.normpath(project / named))
     layers += [] if path is None or path.resolve() in [layer.resolve() for layer in layers] else [path]
     base, notes = _base() if site is None else (Base("site", *site), [])
-    return _loaded(shipped(), tuple((_shown(path, project), _read(path)) for path in layers), base, tuple(notes))
+    contents = tuple((_shown(path, project), _layer(path, project)) for path in layers)
+    return _loaded(shipped(), contents, base, tuple(notes))
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The project's own layers. Raises ConfigError where there are too many."""
+    found = list(islice(folder.glob("*.yaml"), _LAYERS + 1))
+    if len(found) > _LAYERS:
+        problem = f"holds more than {_LAYERS} files *.yaml"
+        raise ConfigError("policy", str(folder), problem, hint="Put what belongs together into one file.")
+    return sorted(found)
+
+
+def _layer(path: Path, project: Path) -> bytes:
+    """What lies in the project is read from there: a link out of it could show a file that is nobody's policy."""
+    return _read(path, within=project if path.is_relative_to(project) else None)
 
 
 @lru_cache(maxsize=16)
@@ -57,7 +79,7 @@ def _base() -> tuple[Base | None, list[str]]:
         return None, []
     path = Path(record["path"])
     try:
-        content = path.read_bytes()
+        content = bounded_read.read(path, MAX_BYTES)
     except OSError as error:
         return None, [f"{path} was trusted and cannot be read ({error.strerror}): it counts for nothing"]
     if record["host"] != platform.node():
@@ -89,9 +111,9 @@ def of_root_alone(owners: Iterable[tuple[int | None, int | None]], site: str) ->
         raise ConfigError("policy", site, "could be changed by others than root", hint=hint)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, *, within: Path | None = None) -> bytes:
     try:
-        return path.read_bytes()
+        return bounded_read.read(path, MAX_BYTES, within=within)
     except OSError as error:
         raise ConfigError(
             "policy", str(path), f"cannot be read: {error.strerror}", hint="Mend or remove it."
@@ -109,7 +131,7 @@ def trust_record() -> Path:
 def _record() -> dict[str, str] | None:
     path = trust_record()
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json_value(decoded(bounded_read.read(path, _RECORD)))
         return {name: str(record[name]) for name in ("path", "sha256", "host")}
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -122,7 +122,8 @@ async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
             return None
         if stat.size > MAX_FILE:
             return "is too large to be read"
-        return await files.read(real)
+        data = await files.read(real, size=MAX_FILE + 1)
+        return "is too large to be read" if data is not None and len(data) > MAX_FILE else data
     except (StorageError, ValueError):  # ValueError: a name that no file can have
         return "cannot be read"
 

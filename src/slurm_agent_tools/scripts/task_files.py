@@ -7,11 +7,9 @@ commands of one file become one text, each about where it stands. A large workfl
 from __future__ import annotations
 
 import ast
-import json
 import posixpath
 import re
 import textwrap
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -22,6 +20,7 @@ import yaml
 from slurm_agent_tools.scripts.program import How, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.workflow_files import REMOTE, read_config, read_makefile
 from slurm_agent_tools.scripts.wrapped_command import Command
+from slurm_agent_tools.text import bounded_documents, yaml_documents
 
 MAX_TASKS = 200
 
@@ -153,9 +152,11 @@ _PARTS = ("cmd", "cmds", "shell", "do", "task", "sequence", "composite", "chain"
 def _listed(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
     """The commands of the tasks that are wanted, of all where none is named, and of those that they need."""
     if kind in {"dvc", "task"}:
-        tasks = (yaml.safe_load(text) or {}).get("tasks" if kind == "task" else "stages") or {}
+        tasks = (yaml_documents.load(text) or {}).get("tasks" if kind == "task" else "stages") or {}
+    elif kind in {"pixi", "poe", "pdm", "hatch", "rye"}:
+        tasks = _tables(bounded_documents.toml(text))
     else:
-        tasks = _tables(tomllib.loads(text)) if kind in {"pixi", "poe", "pdm", "hatch", "rye"} else _scripts(text)
+        tasks = _scripts(text)
     wanted = goals if kind != "dvc" else ()  # what a stage needs are files
     rest, seen, found = list(wanted) or list(tasks), set[str](), list[tuple[int, str]]()
     while rest and len(seen) < MAX_TASKS:
@@ -198,7 +199,7 @@ def _line(text: str, name: str, command: str) -> int:
 
 
 def _scripts(text: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(text).get("scripts") or {}
+    found: Mapping[str, Any] = bounded_documents.json_value(text).get("scripts") or {}
     return found
 
 

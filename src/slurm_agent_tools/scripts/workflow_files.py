@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from itertools import pairwise
 from slurm_agent_tools.scripts.job_work import is_work
 from slurm_agent_tools.scripts.program import NUMBERED, SETS_DEVICES, InnerText, Program, RunFile
 from slurm_agent_tools.scripts.wrapped_command import Command, options
+from slurm_agent_tools.text import bounded_documents
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
 
@@ -135,7 +135,7 @@ def read_notebook(text: str) -> Program:
     """The code cells of a Jupyter notebook, as Python, and their lines with `!` as shell."""
     program = Program()
     try:
-        cells = json.loads(text).get("cells", [])
+        cells = bounded_documents.json_value(text).get("cells", [])
     except (ValueError, RecursionError, AttributeError):
         program.opaque("this notebook cannot be read", 1)
         return program

@@ -23,6 +23,8 @@ from typing import Any
 import anyio.to_thread
 
 from slurm_agent_tools.models.node import Node, Partition
+from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text.bounded_documents import decoded, json_value
 from slurm_agent_tools.transport.base import Completed
 
 AGE = 3600.0
@@ -118,10 +120,8 @@ class KeptBackdrop:
 
 def _load(path: Path) -> Backdrop | None:
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            return _understood(json.loads(file.read(_LIMIT)))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _understood(json_value(decoded(bounded_read.read(path, _LIMIT, within=path.parent))))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -1,7 +1,8 @@
-"""Opening files by a path whose links are resolved already: a link that took a folder's place meanwhile is no way out.
+"""Making and extending files by a path whose links are resolved already: a link in a folder's place is no way out.
 
 Where the system can open one name below an open folder (POSIX), every folder on the way is opened like that and none
 may be a link. Elsewhere the path is opened as it is. Folders and files are made for their owner alone. Raises OSError.
+Files are opened to read by text/bounded_read.py.
 """
 
 from __future__ import annotations
@@ -13,13 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_CLOSED = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe that took the place of a file would let the reader wait for ever
-
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK | _CLOSED
+from slurm_agent_tools.text.bounded_read import CLOSED, FOLDER, IN_STEPS, NO_LINK, NO_WAIT
 
 _PRIVATE = 0o700
 
@@ -41,7 +36,7 @@ class OpenFolder:
 
 
 def _in_steps() -> bool:
-    return os.open in os.supports_dir_fd and bool(_NO_LINK)
+    return IN_STEPS
 
 
 @contextmanager
@@ -52,7 +47,7 @@ def folder(path: str, *, make: bool) -> Iterator[OpenFolder]:
             make_private(path)
         yield OpenFolder(None, path)
         return
-    handle = os.open("/", _FOLDER)
+    handle = os.open("/", FOLDER)
     try:
         for name in filter(None, path.split("/")):
             inner = _into(handle, name, make=make)
@@ -65,14 +60,14 @@ def folder(path: str, *, make: bool) -> Iterator[OpenFolder]:
 
 def _into(handle: int, name: str, *, make: bool) -> int:
     try:
-        return os.open(name, _FOLDER, dir_fd=handle)
+        return os.open(name, FOLDER, dir_fd=handle)
     except FileNotFoundError:
         if not make:
             raise
         with contextlib.suppress(FileExistsError):  # somebody else made it just now
             os.mkdir(name, _PRIVATE, dir_fd=handle)
             _sync(handle)
-        return os.open(name, _FOLDER, dir_fd=handle)
+        return os.open(name, FOLDER, dir_fd=handle)
 
 
 def make_private(path: str) -> None:
@@ -83,29 +78,22 @@ def make_private(path: str) -> None:
             os.mkdir(path, _PRIVATE)  # noqa: PTH102
 
 
-def open_file(path: str) -> int:
-    """The handle of a file to read."""
-    place, name = posixpath.split(path)
-    with folder(place, make=False) as where:
-        return os.open(where.name(name), os.O_RDONLY | _NO_LINK | _NO_WAIT | _CLOSED, dir_fd=where.handle)
-
-
 def open_end(path: str) -> int:
     """The handle of a file that is there, to write at its end."""
     place, name = posixpath.split(path)
     with folder(place, make=False) as where:
-        return os.open(where.name(name), os.O_WRONLY | os.O_APPEND | _NO_LINK | _NO_WAIT | _CLOSED, dir_fd=where.handle)
+        return os.open(where.name(name), os.O_WRONLY | os.O_APPEND | NO_LINK | NO_WAIT | CLOSED, dir_fd=where.handle)
 
 
 def touch_private(path: str) -> None:
     """Make an empty file for its owner alone, where there is none."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED, 0o600))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSED, 0o600))
 
 
 def create(where: OpenFolder, name: str, mode: int) -> int:
     """The handle of a new file to write."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _CLOSED
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | CLOSED
     return os.open(where.name(name), flags, mode, dir_fd=where.handle)
 
 
@@ -117,7 +105,7 @@ def create_nameless(where: OpenFolder, mode: int) -> int | None:
     if not _NAMELESS or where.handle is None or not os.path.isdir(_HANDLES):  # noqa: PTH112
         return None
     try:
-        return os.open(".", os.O_WRONLY | _NAMELESS | _CLOSED, mode, dir_fd=where.handle)
+        return os.open(".", os.O_WRONLY | _NAMELESS | CLOSED, mode, dir_fd=where.handle)
     except OSError:
         return None
 
@@ -147,7 +135,7 @@ def take(where: OpenFolder, draft: str, name: str) -> bool:
 
 def _sync(handle: int) -> None:
     """A new name is on disk only when its folder is. What is open for walking only is opened once more."""
-    again = os.open(".", os.O_RDONLY | _CLOSED, dir_fd=handle)
+    again = os.open(".", os.O_RDONLY | CLOSED, dir_fd=handle)
     try:
         os.fsync(again)
     finally:

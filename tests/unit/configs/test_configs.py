@@ -224,5 +224,5 @@ def test_a_time_that_yaml_reads_as_a_number_is_told():
 
 @pytest.mark.parametrize(("suffix", "text"), [(".yaml", "a: [0x{}]"), (".toml", "a = [0x{}]")])
 def test_a_number_too_large_to_be_written_is_refused(suffix, text):
-    with pytest.raises(InputError, match=r"number at a\[0\] has more than 4096 bits"):
+    with pytest.raises(InputError, match=r"a number .*more than 1000 characters"):
         experiment_config.parse_config(text.format("f" * 9000).encode(), suffix, "x")

@@ -17,7 +17,7 @@ from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.context_registry import OpenedContexts
 from slurm_agent_tools.store.submissions import Approval
-from slurm_agent_tools.text import plan_text, sanitize
+from slurm_agent_tools.text import bounded_read, plan_text, sanitize
 from slurm_agent_tools.transport import signature
 
 DONE, BLOCKED = 0, 3
@@ -155,8 +155,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST).decode("ascii", "replace")
+        return bounded_read.read(path, _MOST).decode("ascii", "replace")
     except OSError as error:
         raise InputError(
             "signature", str(path), f"cannot be read: {error.strerror}", hint="Name the .sig file."

@@ -19,8 +19,12 @@ from slurm_agent_tools.policy.document import SETTABLE, VIOLATIONS
 from slurm_agent_tools.policy.field_types import Part
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.text import bounded_read, yaml_documents
+from slurm_agent_tools.text.bounded_documents import DocumentError, decoded
 
 DONE, FAILED = 0, 1
+
+_LARGEST = 2**20
 
 
 class ExpectedDecision(Part):
@@ -84,8 +88,8 @@ def _shipped() -> Path:
 def read(path: Path) -> Iterator[PolicyCase]:
     """The cases in a file: a list, or a list under `cases`. Raises ConfigError naming the case."""
     try:
-        found = yaml.safe_load(path.read_bytes())
-    except (OSError, yaml.YAMLError) as error:
+        found = yaml_documents.load(decoded(bounded_read.read(path, _LARGEST)))
+    except (OSError, DocumentError, yaml.YAMLError) as error:
         raise ConfigError("files", str(path), f"cannot be read: {error}", hint="Mend the file.") from error
     listed = found.get("cases") if isinstance(found, dict) else found
     if not isinstance(listed, list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import anyio
@@ -12,6 +13,7 @@ from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.text import bounded_read
 from slurm_agent_tools.transport.local import LocalFiles
 
 DONE, BLOCKED = 0, 3
@@ -54,17 +56,22 @@ def _shown(name: str, project: str) -> str:
     return str(path.relative_to(project)) if path.is_relative_to(project) else str(path)
 
 
+def _why(error: OSError | ValueError, limit: int) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "does not exist"
+    if isinstance(error, bounded_read.NotStored):
+        return "is not a regular file"
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return f"is larger than {limit} bytes"
+    return f"cannot be read: {error}"
+
+
 def _read(path: Path, limit: int) -> tuple[bytes | None, str | None]:
     """The script's bytes, or why it is no batch script: the rule script-exists says so in the decision."""
     try:
-        if not path.is_file():
-            return None, f"{path} is not a regular file" if path.exists() else f"{path} does not exist"
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
+        data = bounded_read.read(path, limit)
     except (OSError, ValueError) as error:
-        return None, f"{path} cannot be read: {error}"
-    if len(data) > limit:
-        return None, f"{path} is larger than {limit} bytes"
+        return None, f"{path} {_why(error, limit)}"
     if not data.strip():
         return None, f"{path} is empty"
     if b"\0" in data:

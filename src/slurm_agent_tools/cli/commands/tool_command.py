@@ -24,7 +24,8 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings, load
-from slurm_agent_tools.text import log_events
+from slurm_agent_tools.text import bounded_read, log_events
+from slurm_agent_tools.text.bounded_documents import DocumentError, json_value
 
 _MAX_FILE = 2**20
 
@@ -253,21 +254,18 @@ def _mapping(field: str, words: list[str], first: str | None) -> object:
 
 def _json(field: str, text: str) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(field, text, f"is not JSON: {error}") from error
+        return json_value(text)
+    except DocumentError as error:
+        raise InputError(field, text, str(error), hint=error.mend) from error
 
 
 def _text_of(field: str, path: str) -> str:
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MAX_FILE + 1)
-        if len(data) > _MAX_FILE:
-            raise InputError(field, path, "is a file above 1 MiB")
-        return data.decode()
+        return bounded_read.read(Path(path), _MAX_FILE).decode()
     except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise InputError(
-            field, path, f"is no JSON file that can be read: {error}", hint="Give JSON, key=value words or a file."
+            field, path, f"is no JSON file that can be read: {why}", hint="Give JSON, key=value words or a file."
         ) from error
 
 
