@@ -96,6 +96,15 @@ class Laptop(Place):
 
     there: Path = Path("/")
 
+    @property
+    def settings(self) -> Path:
+        """The user's file of settings, in which a cluster is named: an agent may write the project's."""
+        return self.project.parent / ".config/slurm-agent-tools/settings.toml"
+
+    def table(self, name: str) -> str:
+        """The head of a table in it that holds for this project alone."""
+        return f'[projects."{self.project}".{name}]\n'
+
     def environment(self) -> dict[str, str]:
         programs = self.project.parent / "programs"
         found = super().environment() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{programs}"}
@@ -113,11 +122,15 @@ def laptop(place: Place, door: LoginNode) -> Laptop:
         folder.mkdir(exist_ok=True)
     (programs / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} "$@"\n')  # no link: it is given to the user
     (programs / "ssh").chmod(0o755)
-    (project / "slurm-agent.toml").write_text(
-        f'[clusters.lab]\nhost = "{door.host}"\nremote_root = "{place.project}"\nssh_config = "{door.config}"\n'
+    (project / "slurm-agent.toml").touch()
+    made = Laptop(place.cluster, project, there=place.project)
+    made.settings.parent.mkdir(parents=True, exist_ok=True)
+    made.settings.write_text(
+        f'{made.table("clusters.lab")}host = "{door.host}"\nremote_root = "{place.project}"\n'
+        f'ssh_config = "{door.config}"\n'
     )
     place.own()
-    return Laptop(place.cluster, project, there=place.project)
+    return made
 
 
 def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.settings.setting_sources import FILE_NAME
 
 
 @pytest.fixture
@@ -15,13 +16,13 @@ def project(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("SLURM_AGENT_")]:
         monkeypatch.delenv(name)
     (tmp_path / "sub").mkdir()
-    (tmp_path / settings.FILE_NAME).write_text("")
+    (tmp_path / FILE_NAME).write_text("")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def write(project: Path, text: str) -> None:
-    (project / settings.FILE_NAME).write_text(text)
+    (project / FILE_NAME).write_text(text)
 
 
 def test_what_is_set_nowhere_is_the_default(project):
@@ -59,7 +60,7 @@ def test_an_unknown_key_is_named_with_the_file(project, text, named):
     with pytest.raises(ConfigError) as caught:
         settings.load()
     assert caught.value.field == named
-    assert settings.FILE_NAME in caught.value.hint
+    assert FILE_NAME in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_file_that_is_no_toml_is_named(project):
     write(project, "log_level = \n")
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         settings.load()
-    assert str(project / settings.FILE_NAME) in str(caught.value.value)
+    assert str(project / FILE_NAME) in str(caught.value.value)
 
 
 def test_a_root_that_is_no_folder_is_refused(project, monkeypatch):
@@ -178,26 +179,6 @@ def test_settings_do_not_change(project):
         settings.load().log_level = "debug"
 
 
-@pytest.mark.proves("paths-stay-inside")
-@pytest.mark.parametrize(
-    ("text", "field"),
-    [
-        ('[slurm]\nbin_dir = "bin"\n', "slurm.bin_dir"),
-        ('[slurm]\nconf = "{root}/slurm.conf"\n', "slurm.conf"),
-        ('[clusters.a]\nhost = "h"\nremote_root = "x"\nssh_config = "sub/../ssh"\n', "clusters.a.ssh_config"),
-        ('[clusters.a]\nhost = "h"\nremote_root = "x"\nknown_hosts = "link/kh"\n', "clusters.a.known_hosts"),
-        ('[clusters.a.slurm]\nbin_dir = "{root}/sub"\n', "clusters.a.slurm.bin_dir"),
-    ],
-)
-def test_the_project_names_no_programs_and_no_host_keys_of_its_own(project, text, field):
-    """An agent that may write the project would choose what the tools run and whom they trust."""
-    (project / "link").symlink_to("sub")
-    write(project, text.replace("{root}", str(project)))
-    with pytest.raises(ConfigError, match=f"^{field}: .* lies in the project") as caught:
-        settings.load()
-    assert "SLURM_AGENT_" in caught.value.hint
-
-
 def test_the_environment_may_name_programs_anywhere(project, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(project / "bin"))
     assert settings.load().slurm.bin_dir == project / "bin"
@@ -222,50 +203,32 @@ def test_gpu_figures_come_from_a_plain_address(project, monkeypatch, url):
     assert settings.load().gpu_metrics.url == "http://prometheus.site:9090/here"
 
 
-@pytest.mark.parametrize("line", ['url = "http://a"', 'query = "up"'])
-def test_the_project_does_not_say_where_gpu_figures_come_from(project, line):
-    write(project, f"[gpu_metrics]\n{line}\n")
-    with pytest.raises(ConfigError, match="environment alone") as caught:
-        settings.load()
-    assert "SLURM_AGENT_GPU_METRICS__" in caught.value.hint
-
-
-@pytest.mark.parametrize("line", ['command = ["sh"]', 'url = "http://a"', 'env = ["HOME"]', 'token_env = "T"'])
-def test_the_project_does_not_say_which_memory_server_is_told(project, line):
-    """An agent that may write the project would choose a program that runs, or where variables go."""
-    write(project, f"[memory]\ntimeout = 5\n{line}\n")
-    with pytest.raises(ConfigError, match=r"^memory\..*environment alone") as caught:
-        settings.load()
-    assert "SLURM_AGENT_MEMORY__" in caught.value.hint
-
-
-@pytest.mark.parametrize("name", ["hosts", "proxy", "origins", "tls_cert", "tls_key"])
-def test_the_project_does_not_say_who_may_call_the_server(project, monkeypatch, name):
-    """An agent that may write the project would let others in, or send tokens past TLS."""
-    value = '"/site/x.pem"' if name.startswith("tls") else '["evil.example"]'
-    write(project, f"[http]\nper_minute = 60\n{name} = {value}\n")
-    with pytest.raises(ConfigError, match=rf"^http\.{name}: .*environment alone") as caught:
-        settings.load()
-    assert f"SLURM_AGENT_HTTP__{name.upper()}" in caught.value.hint
-    write(project, "[http]\nper_minute = 60\n")
-    monkeypatch.setenv(f"SLURM_AGENT_HTTP__{name.upper()}", value.strip('"'))
-    assert settings.load().http.per_minute == 60
+def cluster(**names: str) -> str:
+    return json.dumps({"lab": {"host": "login.cluster.org", "user": "me@uni.edu", "remote_root": "work", **names}})
 
 
 @pytest.mark.parametrize("name", ["host", "user"])
 @pytest.mark.parametrize(
-    "value", ["`touch x`", "a;b", "$(id)", "a b", "-oProxyCommand=id", "a|b", "a\\", "a'b", 'a"b', "a\nb", ""]
-)
-def test_a_host_and_a_user_are_names_and_nothing_that_a_shell_could_run(project, name, value):
-    names = {"host": "login.cluster.org", "user": "me@uni.edu", "remote_root": "work", name: value}
-    write(project, "[clusters.lab]\n" + "".join(f"{key} = {json.dumps(given)}\n" for key, given in names.items()))
+    "value",
+    ["`touch x`", "a;b", "$(id)", "a b", "-oProxyCommand=id", "a|b", "a\\", "a'b", 'a"b', "a\nb", "", "a\n", "a\x00",
+     "\x1b[2J", "a" * 300, "b\u00fcro", "login\u2024org", " a", "a/b", "a,b", "a%h b", "{a}", "*"],
+)  # fmt: skip
+def test_a_host_and_a_user_are_names_and_nothing_that_a_shell_could_run(project, monkeypatch, name, value):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", cluster(**{name: value}))
     with pytest.raises(ConfigError, match=f"{name} .* is more than a name"):
         settings.load()
 
 
-@pytest.mark.parametrize("host", ["lab", "login-1.cluster.org", "10.0.0.7", "fe80::1%eth0", "[::1]"])
-def test_hosts_are_taken_as_people_write_them(project, host):
-    write(project, f'[clusters.lab]\nhost = "{host}"\nuser = "ada.l+x@uni.edu"\nremote_root = "work"\n')
+@pytest.mark.parametrize("host", ["[a]", "fe80::1%a/b", "lab@other", "a:22", "%h", "::1%$(id)"])
+def test_a_host_carries_no_user_no_port_and_no_token(project, monkeypatch, host):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", cluster(host=host))
+    with pytest.raises(ConfigError, match=r"host .* is more than a name"):
+        settings.load()
+
+
+@pytest.mark.parametrize("host", ["lab", "login-1.cluster.org", "10.0.0.7", "fe80::1%eth0", "[::1]", "_gw", "a" * 253])
+def test_hosts_are_taken_as_people_write_them(project, monkeypatch, host):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", cluster(host=host, user="ada.l+x@uni.edu"))
     assert settings.load().clusters["lab"].host == host
 
 

@@ -22,6 +22,9 @@ SITE = Path("/etc/slurm-agent-tools/policy.yaml")
 
 _LAYERS = 64
 
+LARGEST = MAX_BYTES
+"""Bytes of a file of policy."""
+
 _RECORD = 64 * 1024  # bytes of a record of trust
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -79,7 +82,7 @@ def _base() -> tuple[Base | None, list[str]]:
         return None, []
     path = Path(record["path"])
     try:
-        content = bounded_read.read(path, MAX_BYTES)
+        content = bounded_read.read(path, LARGEST)
     except OSError as error:
         return None, [f"{path} was trusted and cannot be read ({error.strerror}): it counts for nothing"]
     if record["host"] != platform.node():
@@ -113,7 +116,7 @@ def of_root_alone(owners: Iterable[tuple[int | None, int | None]], site: str) ->
 
 def _read(path: Path, *, within: Path | None = None) -> bytes:
     try:
-        return bounded_read.read(path, MAX_BYTES, within=within)
+        return bounded_read.read(path, LARGEST, within=within)
     except OSError as error:
         raise ConfigError(
             "policy", str(path), f"cannot be read: {error.strerror}", hint="Mend or remove it."

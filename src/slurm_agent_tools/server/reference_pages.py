@@ -25,7 +25,8 @@ from slurm_agent_tools.models import (
 from slurm_agent_tools.models.history_answer import HistoryReply, JobReply
 from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
 from slurm_agent_tools.server.resources import RESOURCES
-from slurm_agent_tools.settings import FILE_NAME, Settings
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
     diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer, submission_answer,
@@ -83,14 +84,20 @@ _SETTINGS_HEAD = f"""# Settings
 
 This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit it.
 
-Looked up in this order: the environment, `{FILE_NAME}` in the project's top folder, the default. An unknown name in
-the file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and where
-it came from. What an agent may do is not a setting but the [policy](policy.md).
+Looked up in this order: the environment, `~/.config/slurm-agent-tools/settings.toml` of the user,
+`/etc/slurm-agent-tools/settings.toml` of the site, `{FILE_NAME}` in the project's top folder, the default. An unknown
+name in a file or a value of the wrong kind is an error that names it. `slurm-agent-tools doctor` shows each value and
+where it came from. What an agent may do is not a setting but the [policy](policy.md).
 
-A name with a dot is a table in the file: `slurm.bin_dir` is `bin_dir` below `[slurm]`. Durations are in seconds.
+An agent may write the project's file, so it comes last, and what says where records lie, which programs run, which host
+is reached and who may call is an error in it. In the table these settings have a *no*. `policy` may name a file in the
+project there.
 
-| in `{FILE_NAME}` | in the environment | default | meaning |
-|---|---|---|---|
+A name with a dot is a table in a file: `slurm.bin_dir` is `bin_dir` below `[slurm]`. What holds for one project alone
+stands in the user's file below `[projects."/path/of/the/project"]`. Durations are in seconds.
+
+| setting | in the environment | in `{FILE_NAME}` | default | meaning |
+|---|---|---|---|---|
 """
 
 
@@ -215,7 +222,8 @@ def _settings(model: type[BaseModel], before: str) -> Iterator[str]:
             continue
         shown = _COMPUTED[path] if field.default_factory else _set_to(field.default)
         variable = "SLURM_AGENT_" + path.replace(".", "__").upper()
-        yield f"| `{path}` | `{variable}` | {shown} | {field.description}{_choices(kind)} |"
+        project = "yes" if in_project(path.replace(".NAME.", ".*.")) else "no"
+        yield f"| `{path}` | `{variable}` | {project} | {shown} | {field.description}{_choices(kind)} |"
 
 
 def _set_to(value: object) -> str:

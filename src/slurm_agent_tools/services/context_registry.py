@@ -203,7 +203,7 @@ def chosen_cluster(settings: Settings, cluster: str | None) -> str | None:
 
 def _named(settings: Settings) -> str:
     names = ", ".join(sorted({*settings.clusters, LOCAL}))
-    return f"Known clusters: {names}. More are written as [clusters.NAME] in slurm-agent.toml."
+    return f"Known clusters: {names}. More are [clusters.NAME] in ~/.config/slurm-agent-tools/settings.toml."
 
 
 def open_transport(settings: Settings, name: str) -> Transport:
@@ -232,7 +232,6 @@ def _elsewhere(settings: Settings, name: str) -> bool:
 async def _site(place: Transport) -> tuple[str, bytes] | None:
     """The site policy of a cluster elsewhere. Raises StorageError and ConfigError for one that cannot be used."""
     from slurm_agent_tools.policy import policy_files  # noqa: PLC0415
-    from slurm_agent_tools.policy.loading import MAX_BYTES  # noqa: PLC0415
 
     path = policy_files.SITE.as_posix()
     if (found := await place.files.stat(path)) is None:
@@ -240,7 +239,7 @@ async def _site(place: Transport) -> tuple[str, bytes] | None:
     shown = f"{place.key}:{path}"
     places = (found, await place.files.stat(policy_files.SITE.parent.as_posix()))
     policy_files.of_root_alone([(None, None) if one is None else (one.uid, one.mode) for one in places], shown)
-    content = await place.files.read(path, size=MAX_BYTES + 1)  # a larger one is refused where it is understood
+    content = await place.files.read(path, size=policy_files.LARGEST + 1)
     return None if content is None else (shown, content)
 
 

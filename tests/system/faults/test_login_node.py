@@ -53,8 +53,8 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
     far = laptop(fresh, door)
     sent = fresh.project.parent / "sent"
     folder = wrapper(fresh, f'{TRIAL}$REAL/sbatch "$@" && touch {sent} && exec sleep 30')
-    with (far.project / "slurm-agent.toml").open("a") as file:
-        file.write(f'[clusters.lab.slurm]\nbin_dir = "{folder}"\n')
+    with far.settings.open("a") as file:
+        file.write(f'{far.table("clusters.lab.slurm")}bin_dir = "{folder}"\n')
     script(far, "cut")
     fresh.own()
     answers = []
@@ -84,7 +84,7 @@ def test_a_login_node_with_another_key_is_not_spoken_to(fresh: Place, door: Logi
     shutil.copy(door.known_hosts, known)
     other = (fresh.cluster.folder / "ssh/id_ed25519.pub").read_text().split()[1]
     known.write_text(re.sub(r"(ssh-ed25519) \S+", rf"\1 {other}", known.read_text()))
-    with (far.project / "slurm-agent.toml").open("a") as file:
+    with far.settings.open("a") as file:
         file.write(f'known_hosts = "{known}"\n')
     fresh.own()
     _, told = far.cli("get_status")

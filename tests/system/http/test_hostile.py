@@ -198,5 +198,5 @@ def test_the_project_file_cannot_open_the_server(env: dict[str, str], tmp_path: 
     (project / "slurm-agent.toml").write_text('[http]\nlisten = "0.0.0.0:0"\nproxy = ["evil.example"]\n')
 
     said = refused([], env, project)
-    assert "http.proxy" in said
-    assert "environment" in said
+    assert "http.listen" in said
+    assert "SLURM_AGENT_HTTP__LISTEN" in said

@@ -9,6 +9,7 @@ import pytest
 from slurm_agent_tools import settings
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import doctor_command
+from slurm_agent_tools.settings import setting_sources
 from slurm_agent_tools.store import ledger_location
 
 
@@ -65,7 +66,7 @@ def test_the_line_that_ended_a_command_is_shown_and_where_to_mend_it(
     assert main.main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "NO  slurm       sinfo: fatal: no source\n" in out
-    assert "slurm-agent.toml" in out.partition("no source")[2]
+    assert "SLURM_AGENT_SLURM__BIN_DIR" in out.partition("no source")[2]
 
 
 def test_a_ledger_that_had_to_move_is_told_with_the_reason(
@@ -98,7 +99,9 @@ def test_each_cluster_of_the_settings_is_looked_at_up_to_its_first_fault(
 ) -> None:
     far = '[clusters.far]\nhost = "no-such-host.invalid"\nremote_root = "x"\nconnect_timeout = 2\n'
     near = f'[clusters.near.slurm]\nbin_dir = "{project.parent}/none"\n'
-    (project / "slurm-agent.toml").write_text(far + near)
+    path = setting_sources.user_file()
+    path.parent.mkdir(parents=True)
+    path.write_text(far + near)
     assert main.main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["clusters"]
     assert {name: [(step["name"], step["ok"]) for step in way["steps"]] for name, way in found.items()} == {

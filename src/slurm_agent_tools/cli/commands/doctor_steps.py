@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
-from slurm_agent_tools.settings import FILE_NAME
+from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
 from slurm_agent_tools.slurm.commands import sacct
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Completed, Transport
@@ -110,8 +110,9 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
 
 async def _commands(place: Transport) -> list[CheckStep]:
     done = await place.runner.run(["sinfo", "--version"])
-    here = f"Set slurm.conf or slurm.bin_dir in {FILE_NAME}; for a cluster behind a login node, write [clusters.NAME]."
-    there = f"Set bin_dir or conf in {FILE_NAME}, below [clusters.NAME.slurm]."
+    here = f"Set {PREFIX}SLURM__BIN_DIR or ...CONF, or bin_dir or conf below [slurm] in {user_file()};"
+    here += " for a cluster behind a login node, write [clusters.NAME] there."
+    there = f"Set bin_dir or conf in {user_file()}, below [clusters.NAME.slurm]."
     todo = "" if done.exit_code == 0 else there if isinstance(place, SshTransport) else here
     return [CheckStep("slurm", ok=not todo, seen=_said(done), todo=todo)]
 

@@ -76,7 +76,7 @@ def found(hop: SshHop, settings: ClusterSettings, *, canonical: bool = True) -> 
 
     `canonical` False: as it stands, without the domain that CanonicalizeHostname would look for.
     """
-    path = settings.ssh_config.expanduser() if settings.ssh_config else None
+    path = settings.ssh_config
     try:
         return ssh_config.read(
             path, hop.host, hop.user, hop.port, seconds=settings.connect_timeout, canonical=canonical
@@ -98,7 +98,7 @@ def target(hop: SshHop, settings: ClusterSettings, said: HostValues) -> SshTarge
     except ValueError as error:
         raise _unusable(error, hop, settings) from error
     own = settings.known_hosts
-    files = [own.expanduser()] if own else [*said.files("userknownhostsfile"), *said.files("globalknownhostsfile")]
+    files = [own] if own else [*said.files("userknownhostsfile"), *said.files("globalknownhostsfile")]
     name = (said.one("hostkeyalias") or said.host).lower()
     way = said.one("proxycommand") is not None
     return SshTarget(hop, said.host, said.port, said.user, name, jumps, tuple(files), way)

@@ -1,38 +1,50 @@
-"""One frozen settings tree: SLURM_AGENT_* in the environment, then slurm-agent.toml in the project, then defaults."""
+"""One frozen settings tree: the environment, the user's file, the site's, the project's, then defaults."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from slurm_agent_tools.errors import ConfigError
-
-FILE_NAME = "slurm-agent.toml"
-
-ENVIRONMENT = "environment"
+from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, merged
+from slurm_agent_tools.settings.setting_sources import sources as sources_of
 
 _ROOT_MARKS = (FILE_NAME, ".git")
 
-_TRUSTED = frozenset({"bin_dir", "conf", "ssh_config", "known_hosts"})
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
-_OUTSIDE = {  # what runs, and who is told what
-    "memory": ("command", "url", "env", "token_env"),
-    "gpu_metrics": ("url", "query"),
-    "http": ("hosts", "proxy", "origins", "tls_cert", "tls_key"),  # who may come in, and who could listen in
-}
-
-_PLAIN = re.compile(r"[\w.:@%+\[\]][\w.:@%+\[\]-]*")
-
-_PREFIX = "SLURM_AGENT_"
-
-_BESIDE = ("devcluster", "test_")  # how names begin that are for the devcluster and the tests
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
 _TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory")  # may be given whole, as JSON
+
+
+def _is_address(text: str) -> bool:
+    """`::1`, `[::1]` or `fe80::1%eth0`."""
+    import ipaddress  # noqa: PLC0415 - few name a host by its number
+
+    address, _, zone = (text[1:-1] if text.startswith("[") and text.endswith("]") else text).partition("%")
+    try:
+        ipaddress.IPv6Address(address)
+    except ValueError:
+        return False
+    return not zone or _HOST.fullmatch(zone) is not None
+
+
+def _whole_path(value: Path | None) -> Path | None:
+    """A path from the top, its `~` read once and for all: nothing that is used later depends on where it is used."""
+    if value is None:
+        return None
+    try:
+        found = value.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value} names the home folder of nobody here") from error
+    if not (found.is_absolute() or found.as_posix().startswith("/")):  # on Windows, of a cluster elsewhere
+        raise ValueError("is no whole path: begin it with / or ~/")
+    return found
 
 
 class SlurmSettings(BaseModel):
@@ -47,11 +59,13 @@ class SlurmSettings(BaseModel):
     poll_scale: float = Field(1.0, gt=0, le=10, description="Multiplies the pauses between looks while waiting")
     cache_seconds: float = Field(10.0, ge=0, le=60, description="How old a shared answer may be")
 
+    _whole = field_validator("conf", "bin_dir")(_whole_path)
+
 
 class HttpSettings(BaseModel):
     """`serve --http`: where it listens, whom it answers, and how much it takes. Times in seconds.
 
-    Names, origins and TLS files count on the command line and in the environment alone.
+    Where it listens, names, origins and TLS files are not for the project's file to say.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -76,7 +90,7 @@ class HttpSettings(BaseModel):
 
 
 class MemorySettings(BaseModel):
-    """A memory server that is told of every job; off by default. All but the times in the environment alone."""
+    """A memory server that is told of every job; off by default. Only its times are for the project to say."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -120,18 +134,34 @@ class ClusterSettings(BaseModel):
     idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)
 
+    _whole = field_validator("ssh_config", "known_hosts")(_whole_path)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _there(cls, said: Any) -> Any:
+        """`~` would be read as the home folder here, and the path is one on the cluster."""
+        slurm = said.get("slurm") if isinstance(said, dict) and said.get("host") else None
+        for name in ("bin_dir", "conf"):
+            if isinstance(slurm, dict) and str(slurm.get(name) or "").startswith("~"):
+                raise ValueError(f"slurm.{name} {slurm[name]!r} is a path on the cluster: begin it with /")
+        return said
+
     @model_validator(mode="after")
     def _plain(self) -> ClusterSettings:
-        """An agent may write these, and the person's `Match exec` and ProxyCommand put them into a shell's line."""
-        for name, value in (("host", self.host), ("user", self.user)):
-            if value is not None and _PLAIN.fullmatch(value) is None:
-                raise ValueError(f"{name} {value!r} is more than a name: letters, digits and ._:@%+[]- are taken")
+        """The person's `Match exec` and ProxyCommand put both into a shell's line, and `ssh` reads options."""
+        if self.host is not None and _HOST.fullmatch(self.host) is None and not _is_address(self.host):
+            taken = "at most 253 letters, digits and ._- are taken, or an IP address"
+            raise ValueError(f"host {self.host[:80]!a} is more than a name: {taken}")
+        if self.user is not None and _USER.fullmatch(self.user) is None:
+            raise ValueError(f"user {self.user[:80]!a} is more than a name: letters, digits and ._@%+- are taken")
         return self
 
     @model_validator(mode="after")
     def _rooted(self) -> ClusterSettings:
         if self.host is not None and not self.remote_root:
             raise ValueError("remote_root is needed with host: the project folder on the cluster")
+        if self.remote_root is not None and not self.remote_root.isprintable():
+            raise ValueError(f"remote_root {self.remote_root[:80]!a} holds a control character")
         return self
 
 
@@ -166,7 +196,7 @@ class EfficiencySettings(BaseModel):
 
 
 class GpuMetricsSettings(BaseModel):
-    """A Prometheus that knows how busy the GPUs were, for the report. Address and query in the environment alone."""
+    """A Prometheus that knows how busy the GPUs were, for the report. Only its time limit is for the project to say."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -205,6 +235,8 @@ class Settings(BaseModel):
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict, description="Clusters by name")
 
+    _whole = field_validator("state_dir")(_whole_path)
+
 
 def state_home() -> Path:
     """XDG_STATE_HOME, else ~/.local/state."""
@@ -224,112 +256,29 @@ def find_root(start: Path) -> Path:
 def load(start: Path | None = None) -> Settings:
     """Settings for the project around `start` (default: the working folder). Raises ConfigError."""
     named = os.environ.get("SLURM_AGENT_PROJECT_ROOT")
-    root = Path(named).resolve() if named else find_root(start or Path.cwd())
+    root = Path(named).expanduser().resolve() if named else find_root(start or Path.cwd())
     if not root.is_dir():
         raise ConfigError(
             "project_root", str(root), "is not a folder", hint="Set SLURM_AGENT_PROJECT_ROOT to a folder."
         )
+    said: dict[str, Any] = {}
+    for tables in reversed(sources(root).values()):
+        said = merged(said, tables)
     try:
-        said = sources(root)
-        _check_places(said[FILE_NAME], root)
-        _check_outside(said[FILE_NAME])
-        return Settings.model_validate({"project_root": root, **_merged(said[FILE_NAME], said[ENVIRONMENT])})
-    except (ValidationError, ValueError) as error:
-        raise _explained(error, root) from error
+        return Settings.model_validate({**said, "project_root": root})
+    except ValidationError as error:
+        raise _explained(error) from error
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:
-    """What is said and where, as nested tables; the environment counts before the file. ConfigError, ValueError."""
-    return {ENVIRONMENT: _environment(), FILE_NAME: _written(root)}
+    """What is said and where, as nested tables; the first that says something counts. Raises ConfigError."""
+    return sources_of(root, Settings, _TABLES)
 
 
-def _check_places(written: dict[str, Any], root: Path, above: str = "") -> None:
-    """What says which programs run and which hosts are trusted must not lie where an agent may write. ConfigError."""
-    for name, value in written.items():
-        if isinstance(value, dict):
-            _check_places(value, root, f"{above}{name}.")
-        elif (
-            name in _TRUSTED
-            and isinstance(value, str)
-            and (root / Path(value).expanduser()).resolve().is_relative_to(root)
-        ):
-            hint = f"Keep it outside of the project, or set SLURM_AGENT_{f'{above}{name}'.replace('.', '__').upper()}."
-            raise ConfigError(f"{above}{name}", value, "lies in the project, where an agent may write", hint=hint)
-
-
-def _check_outside(written: dict[str, Any]) -> None:
-    """Agents may write the project's file: it must not name a program or whom to tell. Raises ConfigError."""
-    for above, names in _OUTSIDE.items():
-        table = written.get(above)
-        named = [name for name in names if isinstance(table, dict) and name in table]
-        if isinstance(table, dict) and named:
-            problem = f"counts in the environment alone, not in {FILE_NAME}"
-            hint = f"Set SLURM_AGENT_{above.upper()}__{named[0].upper()} where the server is started."
-            raise ConfigError(f"{above}.{named[0]}", table[named[0]], problem, hint=hint)
-
-
-def _written(root: Path) -> dict[str, Any]:
-    """What slurm-agent.toml says. Raises ValueError."""
-    try:
-        text = (root / FILE_NAME).read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError):
-        return {}
-    except OSError as error:
-        raise ValueError(error.strerror) from error
-    import tomllib  # noqa: PLC0415 - most projects have no such file
-
-    return tomllib.loads(text)
-
-
-def _environment() -> dict[str, Any]:
-    """What SLURM_AGENT_* variables say: `__` goes a level down, an empty one is not set, a table or a list is JSON."""
-    found: dict[str, Any] = {}
-    for variable, value in os.environ.items():
-        if not value or not variable.upper().startswith(_PREFIX):
-            continue
-        first, *rest = variable[len(_PREFIX) :].lower().split("__")
-        if first in Settings.model_fields:
-            json_text = first in _TABLES and value.lstrip().startswith(("{", "["))
-            entry = _parsed(variable, value) if json_text else value
-            for part in reversed(rest):
-                entry = {part: entry}
-            found = _merged(found, {first: entry})
-        elif not first.startswith(_BESIDE):
-            raise _unknown(variable, value, first)
-    return found
-
-
-def _unknown(variable: str, value: str, name: str) -> ConfigError:
-    """A misspelt name must not leave a wish without effect, such as that for a stricter policy."""
-    from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
-
-    near = get_close_matches(name, Settings.model_fields, n=1)
-    hint = f"Did you mean {_PREFIX}{near[0].upper()}?" if near else "slurm-agent-tools doctor lists the settings."
-    return ConfigError(variable, value, "belongs to no setting", hint=hint)
-
-
-def _parsed(variable: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ConfigError(variable, text, f"is not JSON: {error}", hint=f"Correct {variable}.") from error
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Both, table by table; where both say something, `above` counts."""
-    result = dict(below)
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(result.get(key), dict)
-        result[key] = _merged(result[key], value) if both else value
-    return result
-
-
-def _explained(error: ValueError, root: Path) -> ConfigError:
-    if not isinstance(error, ValidationError):
-        return ConfigError(FILE_NAME, str(root / FILE_NAME), f"cannot be read: {error}", hint="Mend the TOML syntax.")
+def _explained(error: ValidationError) -> ConfigError:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
-    variable = _PREFIX + "__".join(parts).upper()
+    variable = PREFIX + "__".join(parts).upper()
     problem = "belongs to no setting" if first["type"] == "extra_forbidden" else first["msg"]
     return ConfigError(
         ".".join(parts), first.get("input"), problem, hint=f"Correct it in {FILE_NAME} or in {variable}."
