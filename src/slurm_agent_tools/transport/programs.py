@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from slurm_agent_tools.transport import process, safe_open
+from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.transport import process
 
 if TYPE_CHECKING:
     from slurm_agent_tools.models.result import GitState
@@ -135,18 +135,11 @@ def _head(repository: _Repository) -> tuple[str, str | None]:
 
 
 def _text(path: Path, limit: int) -> str:
-    """A regular file, links resolved, at most `limit` bytes of it; empty where there is none."""
+    """A regular file of at most `limit` bytes, links resolved; empty where there is none."""
     try:
-        handle = safe_open.open_file(os.path.realpath(path))
+        return bounded_read.read(path, limit).decode("utf-8", "surrogateescape")
     except (OSError, ValueError):  # ValueError: a name that no file can have
         return ""
-    try:
-        regular = stat.S_ISREG(os.fstat(handle).st_mode)
-        return os.read(handle, limit).decode("utf-8", "surrogateescape") if regular else ""
-    except OSError:
-        return ""
-    finally:
-        os.close(handle)
 
 
 async def _changed(repository: _Repository, commit: str, project: Path) -> bool | None:

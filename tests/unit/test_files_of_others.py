@@ -1,0 +1,332 @@
+"""Attacks by files that somebody else wrote: each of them went through before, or kept the guard for minutes."""
+
+import ast
+import json
+import os
+import re
+import socket
+from itertools import count
+from pathlib import Path
+
+import pytest
+from tests.unit.counting import counted
+from tests.watchdog import ends
+
+import slurm_agent_tools
+from slurm_agent_tools import settings
+from slurm_agent_tools.cli import main
+from slurm_agent_tools.configs.experiment_config import parse_config
+from slurm_agent_tools.configs.schema_check import checked_apart
+from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.policy import loading, policy_files
+from slurm_agent_tools.scripts.task_files import read_tasks
+from slurm_agent_tools.scripts.workflow_files import read_notebook
+
+SOURCE = Path(slurm_agent_tools.__file__).parent
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
+STEPS = 2_500_000
+
+MANY_PARTS = ".".join("a" * 20_000) + " = 1\n"
+BASE_60 = "a: 1" + ":1" * 100_000 + "\n"
+ALIASES = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(8)
+)
+MERGES = "a: &a {k: 1}\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{','.join([f'*{chr(97 + n)}'] * 9)}]}}\n" for n in range(7)
+)
+ONE_PLACE = "\n".join(f"{number * (2**61 - 1)}: 1" for number in range(1, 20_000))
+DEEP = "[" * 100_000
+LONG_PLACES = (
+    '{"' + '": {"'.join(letter * 900 for letter in "abcdefghijklmnopqrst") + '": [' + "1," * 5000 + "1]" + "}" * 20
+)
+BLANKS = 'a = """\n[a' + " " * 20_000 + '\n"""\n'
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project beside a private key."""
+    folder = tmp_path / "project"
+    (folder / "policies").mkdir(parents=True)
+    (tmp_path / "id_rsa").write_text(KEY + "\n")
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(folder))
+    monkeypatch.setattr(policy_files, "SITE", tmp_path / "no-site.yaml")
+    return folder
+
+
+def bounded(work) -> object:
+    """What it answers, in a bounded number of steps."""
+    found, steps = counted(work)
+    assert steps < STEPS, steps
+    return found
+
+
+# --- texts that cost a parser gigabytes or minutes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "said"),
+    [
+        (".toml", MANY_PARTS, "32 parts"), (".yaml", BASE_60, "more than 1000 characters"),
+        (".yaml", ALIASES, "more than 50000 values"), (".yaml", MERGES, "more than 50000 values"),
+        (".yaml", ONE_PLACE, "key is a number"), (".yaml", DEEP, "deeper than 50"), (".json", DEEP, "deeper than 50"),
+        (".toml", "a = " + DEEP, "deeper than 50"), (".json", LONG_PLACES, "more than 500 characters"),
+        (".yaml", LONG_PLACES, "more than 500 characters"), (".yaml", 'a: "\\uD83D"', "line 1"),
+        (".json", '{"a": "\\uD83D"}', "half of a character"), (".yaml", "a: !!bool soon", "line 1"),
+        (".yaml", "a: !!timestamp soon", "line 1"), (".yaml", f"%TAG !a! {'x' * 9000}\n---\na: !a!b c", "constructor"),
+    ],
+    ids=count(),
+)  # fmt: skip
+def test_a_configuration_that_would_unfold_is_an_input_error(suffix, text, said):
+    def work() -> str:
+        with pytest.raises(InputError, match=said) as caught:
+            parse_config(text.encode(), suffix, "configs/a")
+        return caught.value.message
+
+    assert len(bounded(work)) < 1000
+
+
+def test_lines_of_a_text_in_a_configuration_are_searched_once():
+    with ends(5):
+        assert parse_config(BLANKS.encode(), ".toml", "a").lines == {"a": 1}
+
+
+def test_a_schema_that_would_unfold_is_told_as_unusable():
+    found = bounded(lambda: checked_apart(".json", b"{}", DEEP.encode()))
+    assert "deeper than 50" in found["problem"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: " + BASE_60[3:], DEEP, "- " * 50_000, "{" * 50_000, "? " * 50_000, "limits: " + "[" * 300],
+    ids=range(6),
+)
+def test_a_policy_that_would_unfold_is_told_with_its_line(text):
+    def work() -> str:
+        with pytest.raises(ConfigError, match="line 1") as caught:
+            loading.read("policies/a.yaml", text.encode())
+        return caught.value.message
+
+    assert "policies/a.yaml" in bounded(work)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("pixi",), MANY_PARTS), (("poe", "x"), "[tool.poe.tasks]\n" + MANY_PARTS), (("task",), BASE_60),
+        (("dvc", "repro"), "stages:\n  a: {cmd: [1" + ":1" * 50_000 + "]}"), (("task",), MERGES), (("npm",), DEEP),
+        (("task",), "tasks: !!timestamp x"), (("dvc",), "stages: !!bool x"), (("task",), ONE_PLACE),
+    ],
+    ids=count(),
+)  # fmt: skip
+def test_a_file_of_tasks_that_would_unfold_is_text_that_cannot_be_analysed(words, text):
+    found = bounded(lambda: read_tasks(text, words, "pixi.toml"))
+    assert [finding[0] for finding in found.findings] == ["opaque-code"]
+
+
+def test_a_notebook_that_would_unfold_is_text_that_cannot_be_analysed():
+    assert bounded(lambda: read_notebook(DEEP)).findings
+
+
+@pytest.mark.parametrize("text", [MANY_PARTS, "a = " + DEEP, "a = [" + "1," * 200_000, "#" * 300_000], ids=range(4))
+def test_settings_that_would_unfold_are_told_with_file_and_mend(project, text):
+    (project / "slurm-agent.toml").write_text(text)
+
+    def work() -> ConfigError:
+        with pytest.raises(ConfigError, match="cannot be read") as caught:
+            settings.load()
+        return caught.value
+
+    found = bounded(work)
+    assert found.value == str(project / "slurm-agent.toml")
+    assert found.hint
+
+
+def test_a_client_file_that_is_nested_deeply_does_not_end_init(project, capsys):
+    (project / ".mcp.json").write_text(DEEP)
+    assert main.main(["init", str(project)]) == 0
+    assert ".mcp.json is not plain JSON" in capsys.readouterr().out
+
+
+def test_cases_of_a_policy_that_would_unfold_are_told(project, capsys):
+    (project / "cases.yaml").write_text(BASE_60)
+    assert bounded(lambda: main.main(["policy", "test", str(project / "cases.yaml")])) == 2
+    assert "more than 1000 characters" in capsys.readouterr().err
+
+
+# --- links out of the project -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("paths-stay-inside")
+@pytest.mark.parametrize("target", ["../id_rsa", "{}/id_rsa"])
+def test_settings_that_are_a_link_out_of_the_project_are_not_read(project, target):
+    (project / "slurm-agent.toml").symlink_to(target.format(project.parent))
+    with pytest.raises(ConfigError, match="is a link that leads out of") as caught:
+        settings.load()
+    assert "id_rsa" not in caught.value.message
+    assert "BEGIN" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.proves("paths-stay-inside")
+@pytest.mark.parametrize("name", ["policies/a.yaml", "mine.yaml"])
+def test_a_policy_that_is_a_link_out_of_the_project_is_not_read_and_not_quoted(project, name):
+    (project.parent / "secret.yaml").write_text("password: hunter2-of-ada\n")
+    (project / name).symlink_to("../../secret.yaml" if "/" in name else "../secret.yaml")
+    with pytest.raises(ConfigError, match="is a link that leads out of") as caught:
+        policy_files.load_for(project, Path(name))
+    assert "hunter2" not in caught.value.message
+    assert "secret.yaml" not in caught.value.message
+
+
+@pytest.mark.proves("paths-stay-inside")
+def test_a_folder_of_policies_that_is_a_link_out_of_the_project_is_not_read(project):
+    (project / "policies").rmdir()
+    (project.parent / "elsewhere").mkdir()
+    (project.parent / "elsewhere" / "a.yaml").write_text("limits: {}\n")
+    (project / "policies").symlink_to("../elsewhere")
+    with pytest.raises(ConfigError, match="is a link that leads out of"):
+        policy_files.load_for(project, None)
+
+
+def test_a_link_inside_of_the_project_and_a_policy_that_people_name_are_read(project):
+    (project / "shared.yaml").write_text("limits: {max_concurrent_jobs: 3}\n")
+    (project / "policies" / "a.yaml").symlink_to("../shared.yaml")
+    assert policy_files.load_for(project, None).policy.limits.max_concurrent_jobs == 3
+    (project.parent / "group.yaml").write_text("limits: {max_concurrent_jobs: 2}\n")
+    assert policy_files.load_for(project, project.parent / "group.yaml").policy.limits.max_concurrent_jobs == 2
+
+
+def test_more_policies_than_anybody_has_are_told(project):
+    for number in range(70):
+        (project / "policies" / f"{number}.yaml").touch()
+    with pytest.raises(ConfigError, match="more than 64 files"):
+        policy_files.load_for(project, None)
+
+
+# --- what is no file ----------------------------------------------------------------------------------------------------
+
+
+def put(path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    elif kind == "huge":
+        with path.open("wb") as file:
+            file.truncate(2**40)
+    else:
+        path.symlink_to(kind)
+
+
+KINDS = pytest.mark.parametrize("kind", ["pipe", "socket", "huge", "/dev/zero", "/dev/random", "/proc/self/maps"])
+
+
+@KINDS
+def test_settings_that_are_no_file_are_told_without_waiting(project, kind):
+    put(project / "slurm-agent.toml", kind)
+    with ends(), pytest.raises(ConfigError, match=r"cannot be read"):
+        settings.load()
+
+
+@KINDS
+def test_a_policy_that_is_no_file_is_told_without_waiting(project, kind):
+    put(project / "policies" / "a.yaml", kind)
+    with ends(), pytest.raises(ConfigError, match=r"cannot be read"):
+        policy_files.load_for(project, None)
+
+
+@KINDS
+def test_a_trusted_policy_that_became_no_file_counts_for_nothing(project, kind):
+    path = project.parent / "mine.yaml"
+    path.write_text("limits: {}\n")
+    policy_files.trust(path, path.read_bytes())
+    path.unlink()
+    put(path, kind)
+    with ends():
+        assert any("cannot be read" in note for note in policy_files.load_for(project, None).notes)
+
+
+@KINDS
+def test_a_record_of_trust_that_is_no_file_is_told_without_waiting(project, kind):
+    policy_files.trust_record().parent.mkdir(parents=True)
+    put(policy_files.trust_record(), kind)
+    with ends(), pytest.raises(ConfigError, match="no" if kind == "none" else "record of trust"):
+        policy_files.load_for(project, None)
+
+
+@KINDS
+def test_files_that_a_command_names_are_told_without_waiting(project, kind, capsys):
+    put(project / "a.sh", kind)
+    with ends():
+        assert main.main(["policy", "check", "--json", str(project / "a.sh")]) == 3
+        verdict = json.loads(capsys.readouterr().out)
+        assert "script-exists" in [rule["id"] for rule in verdict["rules"] if rule["outcome"] == "deny"]
+        assert main.main(["policy", "test", str(project / "a.sh")]) == 2
+        assert main.main(["save_result", "--name", "a", "--status", "success", "--metrics", str(project / "a.sh")]) == 2
+
+
+@KINDS
+def test_a_client_file_that_is_no_file_does_not_keep_init(project, kind, capsys):
+    put(project / ".mcp.json", kind)
+    with ends():
+        assert main.main(["init", str(project)]) == 0
+    assert ".mcp.json is not plain JSON" in capsys.readouterr().out
+
+
+# --- one reader -----------------------------------------------------------------------------------------------------------
+
+OWN = {  # where else files are opened, and why what is in them is bounded, or nobody else's
+    "text/bounded_read.py": "is the reader",
+    "transport/safe_open.py": "makes files, and opens folders",
+    "transport/local.py": "reads parts of what bounded_read opened; the others write what it made",
+    "transport/ssh/sftp_files.py": "files of a login node, by SFTP, with a time limit",
+    "store/decision_log.py": "our own log, in our private folder; made by append",
+    "store/ledger_location.py": "/proc/self/mounts, which the kernel makes up",
+    "models/allowed_signers.py": "/etc/localtime, which is root's",
+    "policy/policy_files.py": "writes the record of trust",
+    "policy/loading.py": "the policy in the package", "policy/for_others.py": "a template in the package",
+    "diagnosis/signatures.py": "the signatures in the package", "cli/commands/init_command.py": "assets in the package",
+    "cli/commands/policy_show.py": "writes a new file", "cli/commands/approve_command.py": "the terminal",
+    "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",
+    "server/http/tokens.py": "makes the empty database", "server/http/private_files.py": "a lock, of which nothing is read",
+    "slurm/partition_backdrop.py": "writes a draft", "slurm/fake/fake_files.py": "a test's folder",
+    "slurm/fake/fake_slurm.py": "a test's scripts",
+}  # fmt: skip
+ROOMS_FOR_TESTS = ("devcluster", "demo")
+"""They read what they wrote themselves, in a folder of their own, and files of the machine."""
+
+
+NO_FILES = {"read_text", "Toolbox.open", "ScopedToolbox.open", "ShellSession.open", "self.logs.open"}
+"""Names that are called alike: of a log that was read, of a toolbox, of a session."""
+
+
+def opened(tree: ast.AST) -> set[str]:
+    """Names of calls that open or read a file by its path."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            by_path = name.rpartition(".")[2] in {"open", "read_text", "read_bytes", "fdopen"}
+            if by_path or name in {"tomllib.load", "tomllib.loads", "yaml.load", "yaml.safe_load", "json.load"}:
+                found.add(name)
+    return found - NO_FILES
+
+
+def test_files_are_opened_by_one_reader_and_where_a_reason_stands_here():
+    found = {
+        str(path.relative_to(SOURCE)): names
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.relative_to(SOURCE).parts[0] not in ROOMS_FOR_TESTS and (names := opened(ast.parse(path.read_text())))
+    }
+    beside = {name: names for name, names in found.items() if name not in OWN}
+    assert beside == {"text/bounded_documents.py": {"tomllib.loads"}}
+    assert set(found) - set(beside) == set(OWN)
+
+
+def test_every_read_of_a_file_where_jobs_run_has_a_size():
+    bare = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and re.search(r"(?<!log_)files\.read$", ast.unparse(node.func)):
+                bare += [] if "size" in {word.arg for word in node.keywords} else [(path.name, node.lineno)]
+    assert bare == []
