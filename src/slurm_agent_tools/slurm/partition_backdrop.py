@@ -120,7 +120,7 @@ class KeptBackdrop:
 
 def _load(path: Path) -> Backdrop | None:
     try:
-        return _understood(json_value(decoded(bounded_read.read(path, _LIMIT, within=path.parent))))
+        return None if path.is_symlink() else _understood(json_value(decoded(bounded_read.read(path, _LIMIT))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

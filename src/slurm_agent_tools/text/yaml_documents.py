@@ -68,8 +68,6 @@ class _Composer:
             return self._alias(event, depth)
         before = self.values
         if event.anchor is not None:
-            if not self.aliases:
-                _refuse("anchors and aliases are not accepted", event)
             self.anchors[event.anchor] = None
         node, height = self._composed(event, depth)
         if event.anchor is not None:
@@ -151,7 +149,9 @@ def node(text: str, *, aliases: bool = True) -> yaml.Node | None:
             return _Composer(loader, aliases).document()
         finally:
             loader.dispose()
-    except yaml.MarkedYAMLError:
+    except yaml.MarkedYAMLError as error:
+        if error.problem_mark is not None and error.problem_mark.line > text.count("\n"):  # behind the last line
+            error.problem_mark = error.context_mark
         raise
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:  # signs that no text may hold
         raise yaml.MarkedYAMLError(problem=_said(error)) from error
