@@ -89,7 +89,7 @@ def _nodes(node: yaml.Node, place: str = "") -> Iterator[tuple[str, int, yaml.No
     for where, key, item in inner:
         _usual(key if key is not item else None, item)
         if where in seen and key.tag != "tag:yaml.org,2002:merge":
-            raise yaml.MarkedYAMLError(problem=f"the key {where!r} occurs twice", problem_mark=key.start_mark)
+            raise yaml.MarkedYAMLError(problem=f"the key {where[-80:]!r} occurs twice", problem_mark=key.start_mark)
         if len(where) > _PLACE:
             problem = f"the key {where[:50]!r}... has more than {_PLACE} characters with those above it; shorten it"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
@@ -101,11 +101,11 @@ def _nodes(node: yaml.Node, place: str = "") -> Iterator[tuple[str, int, yaml.No
 def _usual(key: yaml.Node | None, item: yaml.Node) -> None:
     """Raise MarkedYAMLError for a key that is no text, as `on:` and `2026-01-01:` are none, and for another tag."""
     if key is not None and key.tag not in _KEY_TAGS:
-        named = repr(key.value) if isinstance(key, yaml.ScalarNode) else "here"
-        problem = f"the key {named} is read as a {key.tag.removeprefix(_TAG)}: put it in quotes"
+        named = repr(key.value[:80]) if isinstance(key, yaml.ScalarNode) else "here"
+        problem = f"the key {named} is read as a {key.tag.removeprefix(_TAG)[:80]}: put it in quotes"
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
     if item.tag not in _VALUE_TAGS:
-        problem = f"the tag {item.tag.replace(_TAG, '!!')} is not read: write text, numbers, lists and mappings"
+        problem = f"the tag {item.tag.replace(_TAG, '!!')[:80]} is not read: write text, numbers, lists and mappings"
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=item.start_mark)
 
 

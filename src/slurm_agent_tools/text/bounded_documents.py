@@ -145,7 +145,7 @@ def _said(error: Exception) -> str:
 
 
 def check(value: object) -> None:
-    """Depth, number of values and half characters of what was read. Raises DocumentError."""
+    """Depth and number of values of what was read. Raises DocumentError."""
     waiting: list[tuple[int, object]] = [(0, value)]
     count = 0
     while waiting:
@@ -156,23 +156,6 @@ def check(value: object) -> None:
         if count > VALUES + 1:  # the whole is one as well
             raise DocumentError(_MANY, mend=_SPLIT)
         if isinstance(item, dict):
-            _whole(item)
             waiting += [(depth + 1, inner) for inner in item.values()]
         elif isinstance(item, list):
             waiting += [(depth + 1, inner) for inner in item]
-        else:
-            _whole((item,))
-
-
-def _whole(items: Iterable[object]) -> None:
-    for item in items:
-        if isinstance(item, str) and not whole(item):
-            raise DocumentError(f"holds half of a character, as in {item[:50]!a}: UTF-8 has no such text")
-
-
-def whole(text: str) -> bool:
-    """Whether a text can be written as UTF-8: half of a pair of surrogates cannot."""
-    try:
-        return text.isascii() or bool(text.encode("utf-8"))
-    except UnicodeEncodeError:
-        return False

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from slurm_agent_tools.text.bounded_documents import DEPTH, VALUES, WORD, whole
+from slurm_agent_tools.text.bounded_documents import DEPTH, VALUES, WORD
+from slurm_agent_tools.text.half_characters import PROBLEM, is_half
 
 _QUICK = getattr(yaml, "CSafeLoader", None)
 
@@ -104,8 +105,8 @@ class _Composer:
         tag = self._tag(yaml.ScalarNode, event, event.value)
         if tag in _NUMBERS and len(event.value) > WORD:
             _refuse(f"a number has more than {WORD} characters; shorten it, or put quotes around it", event)
-        if not whole(event.value):
-            _refuse("half of a character: UTF-8 has no such text", event)
+        if is_half(event.value):
+            _refuse(f"it {PROBLEM}", event)
         return yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark, style=event.style)
 
     def _sequence(self, event: Any, depth: int) -> tuple[yaml.Node, int]:

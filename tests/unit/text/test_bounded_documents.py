@@ -67,8 +67,6 @@ JSON_BOMBS = {
     "lists that are closed": "[" * 60 + "]" * 60,
     "many values": "[" + "1," * 1_000_000 + "1]",
     "a long number": "9" * 5000,
-    "half of a character": '"\\ud800"',
-    "half of a character as a key": '{"\\udfff": 1}',
 }
 
 
