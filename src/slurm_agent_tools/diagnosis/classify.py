@@ -7,21 +7,25 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
+from slurm_agent_tools.diagnosis.good_end import quiet, survived
 from slurm_agent_tools.diagnosis.harmless_lines import of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
-    broken,
     code_words,
+    end_of,
     evidence,
     facts,
     failed,
     numbers,
     several,
+    silent,
+    told,
     told_by_code,
 )
 from slurm_agent_tools.diagnosis.log_advice import advised, child, gpu_memory
-from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, quiet, stderr_first, survived
+from slurm_agent_tools.diagnosis.log_figures import error_behind, errors, errors_and_last, stderr_first
 from slurm_agent_tools.diagnosis.next_request import larger_memory, longer_time
+from slurm_agent_tools.diagnosis.phrases import QUOTED, quoted
 from slurm_agent_tools.diagnosis.root_cause import RootCause, root
 from slurm_agent_tools.diagnosis.signature_match import Hit, hits, level
 from slurm_agent_tools.diagnosis.signatures import Signature, signatures
@@ -35,54 +39,17 @@ _READ = "Read the lines shown, and let the program say more (set -x in the scrip
 _UNREAD = "Read the job's log where it still is; let the program say more (set -x in the script, verbose logging)."
 
 
-def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
-    """What is known, with the exit code. `error`: the last one in the logs.
-
-    No texts: no log was read; a text without lines: nothing was written.
-    """
-    last = "" if error is None else f' The last error in the log: "{_quote(error)}".'
-    if part is None:
-        return f"No line of the log shows a known failure, and Slurm's records were not asked.{last}"
-    if part.state == "COMPLETED":
-        why = last or " The log does not say why."
-        return f"{len(broken(part))} step(s) failed behind the exit code 0.{why}"
-    if _silent(texts) and part.state == "FAILED" and _end(part):
-        return f"The script ended with {_end(part)} and wrote nothing to its log."
-    end = f"The job ended in {part.state}" + (f" with {_end(part)}" if _end(part) else "")
-    end = "How the job ended is not known" if part.state == "UNKNOWN" else end
-    end = end.replace("The job ended in COMPLETING", "The job is ending, its script ended")
-    if not texts:
-        return f"{end}; Slurm does not say why, and no log was read."
-    if error is not None:
-        return f"{end}, for a reason of no kind that is known here.{last}"
-    unseen = "nothing in the log shows a failure" if part.state == "UNKNOWN" else "neither Slurm nor the log says why"
-    return f"{end}; {'the log is empty' if _silent(texts) else unseen}."
-
-
 def advice(part: Job | None, texts: Sequence[LogText]) -> list[str]:
     """What to do so that the next run tells more."""
-    if not _silent(texts):
+    if not silent(texts):
         return [_READ if texts or part is None else _UNREAD]
-    end = f" with {_end(part)}" if part is not None and _end(part) else ""
+    end = f" with {end_of(part)}" if part is not None and end_of(part) else ""
     return [f"Put `set -x` at the top of the script, or let the program print why it ends{end}."]
-
-
-def _silent(texts: Sequence[LogText]) -> bool:
-    return bool(texts) and not any(text.lines for text in texts)
-
-
-def _end(part: Job) -> str:
-    """The signal or the exit code; empty where Slurm tells of none."""
-    if part.signal:
-        return f"signal {part.signal}"
-    return f"exit code {part.code_text}" if part.exit_code else ""
 
 
 NONE, UNKNOWN = "none", "unknown"
 
 _SHOWN = 8
-
-_QUOTED = 200
 
 _KILLED = " It was killed (SIGKILL), which is often, but not surely, for memory."
 
@@ -141,7 +108,7 @@ def _judged(case: _Case) -> Diagnosis:
     suggested = next((s for s in signatures() if among(_plain(case), s.suggests)), None)
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
-        return _answer(case, suggested, _by_end(case, suggested), lines)
+        return _answer(case, suggested, _byend_of(case, suggested), lines)
     return _unknown(case) if best is None else _from_log(case, best)
 
 
@@ -153,7 +120,7 @@ def _plain(case: _Case) -> frozenset[str]:
     return case.known - {f"exit={part.exit_code}", f"step_exit={part.exit_code}"}
 
 
-def _by_end(case: _Case, signature: Signature) -> float:
+def _byend_of(case: _Case, signature: Signature) -> float:
     """More where the kernel's own signal says it than where an exit code does, which a program may choose."""
     if case.part is not None and told_by_code(case.part) is not None:
         return 0.5
@@ -187,7 +154,7 @@ def _said(case: _Case, chosen: Signature) -> Diagnosis:
 
 
 def _named(hit: Hit) -> str:
-    return f"{hit.signature.id}: {_quote(hit.line.text)}"
+    return f"{hit.signature.id}: {quoted(hit.line.text)}"
 
 
 def _other(chosen: Signature, found: Sequence[Hit]) -> RootCause | None:
@@ -199,35 +166,36 @@ def _other(chosen: Signature, found: Sequence[Hit]) -> RootCause | None:
 
 
 def _from_log(case: _Case, best: RootCause) -> Diagnosis:
-    """How much a line of the log tells, by its kind and by what stands around it and behind it."""
+    """What one line of the log decides, and what stands beside it."""
     hit, body = best.hit, split_rank(best.hit.line.text)[1]
     if ((of_the_shell(body) and hit.survived) or hit.hint) and _other_error(case, hit):
         if probing(body) or hit.hint:
             return _unknown(case)
         best = replace(best, late=max(best.late, _NEAR + 1))
+    known = {split_rank(one.line.text)[1] for one in case.found}
+    error = errors_and_last(case.texts, known)[1] if hit.tier == "effect" else None
+    confidence = _confidence(case, best)
+    beside = [f"The log also shows {_named(one)}." for one in {one.signature.id: one for one in best.rivals}.values()]
+    before = root_cause.set_up_before(hit, case.found)
+    if before is not None:
+        confidence = min(confidence, 0.5)
+        beside.append(f"Before that the log shows {_named(before)}.")
+    beside += [f'The last other error in the log: "{quoted(error)}".'] if error is not None else []
+    begun = root_cause.first_rank(case.texts)
+    first = f" {begun.text}" if begun is not None else ""
+    case = replace(case, more=first + case.more + "".join(f" {text}" for text in beside))
+    return _answer(case, hit.signature, confidence, [*_lines(hit, case.found, begun), *case.proof], hit)
+
+
+def _confidence(case: _Case, best: RootCause) -> float:
+    """How much a line of the log tells, by its kind and by what stands around it and behind it."""
+    hit = best.hit
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
     if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
-    if best.rivals or best.late > _NEAR:
+    if best.rivals or best.late > _NEAR or (case.part is None and hit.survived):
         confidence = min(confidence, 0.5)
-    if best.went_on or best.late > _FAR:
-        confidence = min(confidence, 0.35)
-    rivals = {rival.signature.id: rival for rival in best.rivals}
-    case = replace(case, more=case.more + "".join(f" The log also shows {_named(rival)}." for rival in rivals.values()))
-    if case.part is None and hit.survived:
-        confidence = min(confidence, 0.5)
-    before = root_cause.set_up_before(hit, case.found)
-    if before is not None and before.signature.id not in rivals:
-        confidence = min(confidence, 0.5)
-        case = replace(case, more=f"{case.more} Before that the log shows {_named(before)}.")
-    begun = root_cause.first_rank(case.texts)
-    if begun is not None:
-        case = replace(case, more=f" {begun.text}{case.more}")
-    known = {split_rank(one.line.text)[1] for one in case.found}
-    error = errors_and_last(case.texts, known)[1] if hit.tier == "effect" else None
-    if error is not None:
-        case = replace(case, more=f'{case.more} The last other error in the log: "{_quote(error)}".')
-    return _answer(case, hit.signature, confidence, [*_lines(hit, case.found, begun), *case.proof], hit)
+    return min(confidence, 0.35) if best.went_on or best.late > _FAR else confidence
 
 
 def _other_error(case: _Case, hit: Hit) -> bool:
@@ -277,7 +245,7 @@ def _suggestions(case: _Case, signature: Signature, hit: Hit | None) -> list[str
     place = None if hit is None else (hit.text, hit.position)
     nodes = part.nodes if part is not None else None
     own = [] if place is None else advised(case.texts, place, signature.id, nodes)
-    return [*(_quote(text) for text in own), *signature.suggestions]
+    return [*(quoted(text) for text in own), *signature.suggestions]
 
 
 def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
@@ -287,11 +255,11 @@ def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
     if hit is not None and hit.raised is not None:
         origin = hit.raised.origin
         where = f" at {origin.file} line {origin.line}" if origin is not None else ""
-        text += f" {_quote(f'{hit.raised.kind}: {hit.raised.message}')}{where}."
+        text += f" {quoted(f'{hit.raised.kind}: {hit.raised.message}')}{where}."
     what = hit.what if hit is not None else None
     if hit is not None and hit.raised is None and not hit.sure and not (what and "({what})" in text):
-        text += f' The log says: "{_quote(split_rank(hit.line.text)[1])}".'
-    text = text.replace(" ({what})", f" ({_quote(what.strip(_QUOTES))})" if what else "")
+        text += f' The log says: "{quoted(split_rank(hit.line.text)[1])}".'
+    text = text.replace(" ({what})", f" ({quoted(what.strip(_QUOTES))})" if what else "")
     if hit is not None and signature.id == "gpu-out-of-memory":
         text += gpu_memory(case.texts[hit.text], hit.position)
     by = f" by user {part.cancelled_by}" if part is not None and part.cancelled_by else ""
@@ -315,7 +283,7 @@ def _unknown(case: _Case) -> Diagnosis:
         text += _KILLED if part.state != "COMPLETED" and _killed(part, case.known) else ""
         text += _STOPPED if among(case.known, ("cancelled=step",)) else ""
     step = child(case.texts)
-    text += "" if step is None else f" {_quote(step)}"
+    text += "" if step is None else f" {quoted(step)}"
     begun = root_cause.first_rank(case.texts)
     if begun is not None:
         text += f" {begun.text}"
@@ -332,7 +300,7 @@ def _unknown(case: _Case) -> Diagnosis:
 
 def _nothing_shown(texts: Sequence[LogText], passed: Sequence[EvidenceLine] = ()) -> Diagnosis:
     """A log alone, none of whose lines is an error but those `passed`, behind which the program went on to its end."""
-    got_over = f' The program went on behind "{_quote(passed[0].text)}".' if passed else ""
+    got_over = f' The program went on behind "{quoted(passed[0].text)}".' if passed else ""
     return Diagnosis(
         category=NONE,
         confidence=_QUIET,
@@ -385,12 +353,6 @@ def _unique(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
     """The first few, each place and each text once, bounded."""
     seen: dict[tuple[str, str], EvidenceLine] = {}
     for line in lines:
-        short = line if len(line.text) <= _QUOTED * 2 else line.model_copy(update={"text": line.text[: _QUOTED * 2]})
+        short = line if len(line.text) <= QUOTED * 2 else line.model_copy(update={"text": line.text[: QUOTED * 2]})
         seen.setdefault((short.file, short.text), short)
     return list(seen.values())[:_SHOWN]
-
-
-def _quote(text: str) -> str:
-    """Text of a log as part of a sentence: one line, bounded."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _QUOTED else flat[: _QUOTED - 3] + "..."

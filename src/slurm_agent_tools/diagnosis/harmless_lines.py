@@ -32,6 +32,7 @@ _USUAL = re.compile(
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
     r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
+    r"|\bG4Exception\b|^ALSA lib |^X Error of failed|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
     r"|\bDelay kernel timed out: measured|\bwill result in indexing errors\b|\bOperation was cancelled$"
@@ -49,7 +50,7 @@ _MENTIONED = re.compile(
 )
 
 # A row of data: a record or a list in the notation of Python or JSON, or columns.
-_ROW = re.compile(r"\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:[^\t]*\t){4}", re.DOTALL)
+_ROW = re.compile(r"\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:[^\t]*\t){4}|\d+,\"", re.DOTALL)
 
 # ... that a program's log is written in.
 _STRUCTURED = re.compile(
@@ -69,8 +70,8 @@ _MANY, _SHARE = 6, 0.25  # little words of a sentence, and of all its words
 _MESSAGE = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Error|Fatal)\b|[A-Za-z](?:Error|Exception)\b"
     r"|(?i:\b(?:error|fatal|exception|failed|failure|abort\w{0,3})\s{0,2}[:!(])"
-    r"|^\W{0,4}(?:\S{1,40}: |\[.{1,40}\] ){1,3}(?=\S)"
-    r"|^\s{0,4}(?i:error|fatal|exception|abort\w*|failed|cannot|could not)\b"
+    r"|^\W{0,4}(?:[a-z0-9/.~]\S{0,39}: |\[.{1,40}\] ){1,3}(?=\S)"
+    r"|^\s{0,4}(?i:error|fatal|exception|abort\w*|failed|cannot|could not)\b|^[EF]\d{4} |\.\w{1,4}:\d+\]"
 )
 
 # Warnings that are all that a library says of what may have ended the program.

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from slurm_agent_tools.diagnosis.excerpt import LogText
+from slurm_agent_tools.diagnosis.phrases import quoted
 from slurm_agent_tools.insights.usage import usage
 from slurm_agent_tools.models.job import Job, Step, end_reason
 from slurm_agent_tools.models.node import Node
@@ -228,3 +230,39 @@ def several(parts: Sequence[Job]) -> str:
     """How many tasks of an array failed, and how."""
     states = ", ".join(f"{count} {state}" for state, count in Counter(part.state for part in parts).most_common())
     return f" {len(parts)} tasks failed ({states}); this is about {parts[0].job_id}, which ended first."
+
+
+def told(part: Job | None, texts: Sequence[LogText], error: str | None) -> str:
+    """What is known, with the exit code. `error`: the last one in the logs.
+
+    No texts: no log was read; a text without lines: nothing was written.
+    """
+    last = "" if error is None else f' The last error in the log: "{quoted(error)}".'
+    if part is None:
+        return f"No line of the log shows a known failure, and Slurm's records were not asked.{last}"
+    if part.state == "COMPLETED":
+        why = last or " The log does not say why."
+        return f"{len(broken(part))} step(s) failed behind the exit code 0.{why}"
+    if silent(texts) and part.state == "FAILED" and end_of(part):
+        return f"The script ended with {end_of(part)} and wrote nothing to its log."
+    end = f"The job ended in {part.state}" + (f" with {end_of(part)}" if end_of(part) else "")
+    end = "How the job ended is not known" if part.state == "UNKNOWN" else end
+    end = end.replace("The job ended in COMPLETING", "The job is ending, its script ended")
+    if not texts:
+        return f"{end}; Slurm does not say why, and no log was read."
+    if error is not None:
+        return f"{end}, for a reason of no kind that is known here.{last}"
+    unseen = "nothing in the log shows a failure" if part.state == "UNKNOWN" else "neither Slurm nor the log says why"
+    return f"{end}; {'the log is empty' if silent(texts) else unseen}."
+
+
+def silent(texts: Sequence[LogText]) -> bool:
+    """True where logs were read and nothing was written to them."""
+    return bool(texts) and not any(text.lines for text in texts)
+
+
+def end_of(part: Job) -> str:
+    """The signal or the exit code; empty where Slurm tells of none."""
+    if part.signal:
+        return f"signal {part.signal}"
+    return f"exit code {part.code_text}" if part.exit_code else ""

@@ -6,11 +6,9 @@ import math
 import re
 from collections.abc import Collection, Sequence
 
-from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap, split_rank
-from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing, probing, prose
-from slurm_agent_tools.diagnosis.program_progress import shows_progress
+from slurm_agent_tools.diagnosis.excerpt import LogText, split_rank
+from slurm_agent_tools.diagnosis.harmless_lines import harmless, prose
 from slurm_agent_tools.diagnosis.python_tracebacks import tracebacks
-from slurm_agent_tools.diagnosis.signature_match import Hit
 from slurm_agent_tools.diagnosis.signatures import matching
 from slurm_agent_tools.models.shapes import EvidenceLine
 
@@ -30,16 +28,17 @@ _ERROR = re.compile(
 
 # Said of errors that did not happen, and of figures that are called error.
 _NO_ERROR = re.compile(
-    r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b"
-    r"|\b(?:errors?|exceptions?|failures?|failed|aborted|killed)\b['\"]?\s{0,9}[=:]\s{0,9}"
+    r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:\w+ ){0,3}(?:errors?|failures?|failed|exceptions?)\b"
+    r"|\b(?:errors?|exceptions?|failures?|failed|aborted|killed)\b(?: \w+)?['\"]?\s{0,9}[=:]\s{0,9}"
     r"(?:['\"]?(?:0\b(?!\.)|none|null|nil|false|off|no|ignore|coerce|raise|replace|strict)\b|\[\]|\{\})"
     r"|\berrors?\s{0,4}[=:]\s{0,4}[\d.]+(?:e-?\d+)?%?\s*$"
     r"|\b(?:\w+ )?errors?\b(?: \([^()]{1,20}\))?\s{0,4}(?:is |was |of )?[=:~|<>]{0,2}\s{0,4}[-+]?\d*\.\d"
-    r"|\berror (?:rate|bars?|check\w*|handl\w*|bound|margin|estimat\w*|norm|tolerance|threshold|analysis|function"
+    r"|\berror (?:less|smaller|below|within|rate|bars?|check\w*|handl\w*|bound|margin|estimat\w*"
+    r"|norm|tolerance|threshold|analysis|function"
     r"|file|log|output|stream|model|correction|profile|term|messages? (?:are|will))s?\b"
     r"|\b(?:become|into|as) errors\b|--\w{0,20}-?errors?\b|\berrors?[._]\w{2,4}\b|[/.]errors?\b"
     r"|\bstd(?:\.|andard) error"
-    r"|\b(?:relative|absolute|squared|standard|std\.?|rounding|residual|percentage|mean|average|max(?:imum)?|min(?:imum)?|rms"
+    r"|\b(?:relative|absolute|squared|standard|std\.?|rounding|residual|percentage|mean|avg|average|best|lowest|allowed|max(?:imum)?|min(?:imum)?|rms"
     r"|l1|l2|train\w*|val\w*|test|prediction|reconstruction|approximation|energy|force|total|final|estimated|numerical"
     r"|truncation|discreti[sz]ation|fitting|calibration"
     r"|reprojection|position|phase|sampling|statistical|type I{1,2}) errors?\b"
@@ -90,35 +89,10 @@ _SPLITS = frozenset(
     }
 )
 
-# Words of an end that are no error by themselves, and yet none of a run that went well.
-_BROKEN_OFF = re.compile(
-    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b"
-    r"|\b(?:cancell?ed|interrupted|preempted|aborting|abort|segfault|core dump|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
-    r"|\bsubmission failed\b"
-    r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
-    re.IGNORECASE,
-)
-
 # What launchers and shells say of a process that failed, without why.
 _OUTER = re.compile(
     r"(?:srun|slurmstepd|mpirun|mpiexec|prterun)\S{0,80}: |Execution halted|Calls: |\S*: line \d+: +\d+ |-{10}|={10}"
     r"|Exiting because a job execution failed|make: \*\*\*|torch\.distributed\.elastic|W\d{4} |E\d{4} .*elastic"
-)
-
-
-_LAST = 12  # lines in which a run that went well says so
-
-_FETCHED = re.compile(r"(?i)\b(?:download|load|fetch|upload|extract|pull)\w{0,3}\b")
-
-_STEPS, _MUCH = 3, 20  # lines of progress, lines of any kind
-
-_DONE = re.compile(
-    r"\b(?:done|finished|completed?|succeeded|success(?:ful(?:ly)?)?|saved|written|converged|goodbye|elapsed"
-    r"|terminated normally|normal termination)\b|\breal\s{1,8}\d+m[\d.]+s"
-    r"|\b(?:total|wall|run|execution|training|computation|cpu)[ _-]?time\b"
-    r"|^wandb: Synced |\b100\s?%|\btook [\d.]+ ?[smh]|\bsaving\b.{0,80}\bto\b"
-    r"|\bexits? (?:with )?(?:code|status) 0\b",
-    re.IGNORECASE,
 )
 
 
@@ -135,7 +109,7 @@ def errors_and_last(texts: Sequence[LogText], besides: Collection[str] = ()) -> 
     found: dict[str, EvidenceLine] = {}
     last = outer = None
     for text in stderr_first(texts):
-        bodies = _said(text)
+        bodies = own_lines(text)
         told = sorted(_error_lines(bodies))
         for index in told:
             found.setdefault(bodies[index], text.lines[index])
@@ -168,73 +142,17 @@ def error_behind(text: LogText, positions: Collection[int]) -> bool:
     """True where another line than these, behind the first of them, tells of an error of the program's own."""
     bodies = [split_rank(line.text)[1] for line in text.lines]
     behind = (bodies[index] for index in range(min(positions), len(bodies)) if index not in positions)
-    return any(_tells(body) and not _OUTER.match(body) for body in behind)
+    return any(tells(body) and not _OUTER.match(body) for body in behind)
 
 
-def _tells(body: str) -> bool:
+def tells(body: str) -> bool:
+    """True for a line that tells of an error, of a known kind or not."""
     if _ERROR.search(body) is None or harmless(body) or prose(body):
         return False
     return _ERROR.search(_NO_ERROR.sub(" ", body)) is not None
 
 
-def quiet(texts: Sequence[LogText]) -> bool:
-    """True where something was written and no line tells of an error, nor of an end that nobody wanted.
-
-    False for a log of which parts were left out: errors of no known kind may be there.
-    """
-    if any(is_gap(line) for text in texts for line in text.lines):
-        return False
-    lines = [line for text in texts for line in _said(text)]
-    broken_off = any(map(_broken_off, lines))
-    return any(line.strip() for line in lines) and not broken_off and not errors(texts)
-
-
-def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
-    """True where a log ends as one of a run that went well does, and the program went on behind every error in it.
-
-    `found`: what matched. Only progress shows that it went on; behind what a shell says other lines do too. False
-    where parts of the log were left out.
-    """
-    if any(is_gap(line) for text in texts for line in text.lines) or not any(map(_ends_well, texts)):
-        return False
-    return all(_went_on(index, texts, [hit for hit in found if hit.text == index]) for index in range(len(texts)))
-
-
-def _ends_well(text: LogText) -> bool:
-    """True where one of the last lines says that the work was done, and none behind it tells of an error."""
-    for body in reversed(_said(text)[-_LAST:]):
-        if _tells(body) or _broken_off(body):
-            return False
-        if _DONE.search(body) and not _FETCHED.search(body[:200]):
-            return True
-    return False
-
-
-def _went_on(index: int, texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
-    bodies = _said(texts[index])
-    shell = {hit.position for hit in found if hit.survived}
-    told = (_error_lines(bodies) | {at for at, body in enumerate(bodies) if _broken_off(body)}) - shell
-    around = [line.text for other, text in enumerate(texts) if other != index for line in text.lines]
-    asked = {at for at in shell if not probing(bodies[at])}
-    return (not told or _steps(bodies[max(told) + 1 :]) >= _STEPS) and (
-        not asked or _busy([*bodies[max(asked) + 1 :], *around])
-    )
-
-
-def _steps(bodies: Sequence[str]) -> int:
-    """Lines of progress but that of what is only fetched or loaded."""
-    return sum(shows_progress(body) and not _FETCHED.search(body[:200]) for body in bodies)
-
-
-def _busy(bodies: Sequence[str]) -> bool:
-    return len(bodies) >= _MUCH or _steps(bodies) >= _STEPS
-
-
-def _broken_off(line: str) -> bool:
-    return _BROKEN_OFF.search(line) is not None and not passing(line) and not prose(line)
-
-
-def _said(text: LogText) -> list[str]:
+def own_lines(text: LogText) -> list[str]:
     """The lines without a rank's prefix; empty those that a traceback only quotes, or shows of what was ignored."""
     quoted = tracebacks(text)[1] if any("Traceback (" in line.text for line in text.lines) else frozenset[int]()
     return ["" if index in quoted else split_rank(line.text)[1] for index, line in enumerate(text.lines)]
@@ -242,7 +160,7 @@ def _said(text: LogText) -> list[str]:
 
 def _error_lines(lines: Sequence[str]) -> set[int]:
     found = {index for index, _, _ in matching(lines)}
-    return found | {index for index, line in enumerate(lines) if _tells(line)}
+    return found | {index for index, line in enumerate(lines) if tells(line)}
 
 
 def stderr_first(texts: Sequence[LogText]) -> list[LogText]:

@@ -9,6 +9,8 @@ from slurm_agent_tools.units import format_duration, human_memory
 
 NOT_MEASURED = "not measured"
 
+QUOTED = 200  # characters of a log within a sentence
+
 
 def outcome(job: Job) -> str:
     """State, exit code or signal where they tell more than the state, and who cancelled it."""
@@ -74,3 +76,9 @@ def listed(words: Iterable[str], between: str = ", ", most: int = 5) -> str:
 def inert(text: str) -> str:
     """As `flat`, for a page of Markdown: no link, no picture, no HTML."""
     return flat(text).replace("](", "]\\(").replace("<", "&lt;")
+
+
+def quoted(text: str) -> str:
+    """Text of a log as part of a sentence: one line, bounded."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= QUOTED else flat[: QUOTED - 3] + "..."

@@ -29,6 +29,8 @@ _TASK_ENDED = re.compile(
 
 _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
 
+_AROUND = 20  # characters around a quotation
+
 _IN_CONTAINER_LOG = "error: pyxis:"
 
 _OF_PROGRAMS = frozenset({"segmentation-fault", "bus-error", "python-exception", "numeric", "script-error"})
@@ -209,9 +211,16 @@ def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int
         what = next((value for value in match.groupdict().values() if value), None)
         tier = signature.strength(match)
         tier = "weak" if tier == "cause" and signature.recoverable and probing(body) else tier
-        tier = "weak" if tier in {"cause", "generic"} and (prose(body) or harmless(body)) else tier
+        doubtful = prose(body) or harmless(body) or _quoted(body, match)
+        tier = "weak" if tier in {"cause", "generic"} and doubtful else tier
         tier = "last" if tier != "certain" and grave(body) else tier
         yield ground.hit(position, signature, tier, what)
+
+
+def _quoted(body: str, match: re.Match[str]) -> bool:
+    """True where all that matched is quoted within a longer line."""
+    before, behind = body[: match.start()], body[match.end() :]
+    return before.count('"') % 2 == 1 and '"' in behind and len(before) + len(behind) >= _AROUND
 
 
 def _dedented(bodies: Sequence[str]) -> dict[int, str]:

@@ -250,3 +250,51 @@ def test_a_last_run_that_has_only_begun_leaves_the_one_before_it_to_be_judged():
 def test_a_number_of_numeric_trouble_that_is_marked_as_a_warning_is_a_hint():
     assert said("WARNING: Input X contains NaN.") == ("numeric", 0.35)
     assert said("ValueError: Input X contains NaN.")[1] > 0.5
+
+
+# --- How loudly a line tells of an error ------------------------------------------------------------------------------
+
+REST = [f"sample {number} has {number} reads" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "two of the men were killed, police say",
+        "   1  seq1      0.00%    failed      1.21%",
+        "hyp: i cannot go",
+        "HTTP request sent, the first one failed, the second did not",
+    ],
+)
+def test_such_a_word_within_a_line_counts_at_the_end_of_the_log_alone(line):
+    assert said(line, *REST)[0] == "none"
+    assert said(line, *REST[:-1])[0] == "unknown"
+    assert said(line, *REST[:2], "all samples are done")[0] == "none"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["fatal: bad mesh in cell 12", "[10:11:12] E: mesh: failed", "solver: ERROR in cell 12", "mesh read error: cell 12",
+     "*** killed by the guard", "Starting step 2 FAILED", "mesh.c:12: cannot read the next cell"],
+)  # fmt: skip
+def test_a_message_counts_wherever_it_stands(line):
+    assert said(line, *REST)[0] == "unknown"
+    assert said(line, *REST, "elapsed 12 s")[0] == "unknown"
+
+
+def test_what_only_a_program_says_that_came_to_its_end_goes_before_a_message():
+    line = "fatal: bad mesh in cell 12, left out"
+
+    assert said(line, "Normal termination of the solver")[0] == "none"
+    assert said(line, "Job completed successfully")[0] == "none"
+    assert said(line, "At least one job did not complete successfully")[0] == "unknown"
+    assert said("Normal termination of the solver", line)[0] == "unknown"
+    assert said(*TRACEBACK, "KeyError: 'lr'", "Job completed successfully")[0] == "python-exception"
+
+
+def test_what_is_quoted_within_a_line_is_a_hint():
+    quoted = 'Q: What does "Segmentation fault (core dumped)" mean for a beginner?'
+
+    assert said(quoted) == ("segmentation-fault", 0.35)
+    assert said(f"{SLURM}812 Segmentation fault      (core dumped) ./sim")[0] == "segmentation-fault"
+    assert said("A: permission denied by the tower")[0] == "unknown"

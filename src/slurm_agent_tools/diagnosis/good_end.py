@@ -1,0 +1,159 @@
+"""Whether a log by itself shows a run that went well: no error in it, or none that the program did not go on behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap
+from slurm_agent_tools.diagnosis.harmless_lines import passing, probing, prose
+from slurm_agent_tools.diagnosis.log_figures import own_lines, tells
+from slurm_agent_tools.diagnosis.program_progress import shows_progress
+from slurm_agent_tools.diagnosis.signature_match import Hit, level
+from slurm_agent_tools.diagnosis.signatures import matching
+
+# Words of an end that are no error by themselves, and yet none of a run that went well.
+_BROKEN_OFF = re.compile(
+    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b"
+    r"|\b(?:cancell?ed|interrupted|preempted|aborting|abort|segfault|core dump|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
+    r"|\bsubmission failed\b"
+    r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
+    re.IGNORECASE,
+)
+
+_LAST = 12  # lines in which a run that went well says so
+
+_STEPS, _MUCH = 3, 20  # lines of progress, lines of any kind
+
+_NEAR = 5  # lines at the end, where a program that fails tells of it in whatever words
+
+# A line of a good end, but for one word.
+_NOT_SAID = re.compile(
+    r"(?i)\b(?:download|load|fetch|upload|extract|pull)\w{0,3}\b|\b(?:not|never|no|without|before|until|when|unless)\b|n't\b"
+)
+
+# What is fetched or loaded before the work begins.
+_FETCHED = re.compile(r"(?i)\b(?:download|load|fetch|upload|extract|pull)\w{0,3}\b")
+
+_DONE = re.compile(
+    r"\b(?:done|finished|completed?|succeeded|success(?:ful(?:ly)?)?|saved|written|converged|goodbye|elapsed"
+    r"|terminated normally|normal termination)\b|\breal\s{1,8}\d+m[\d.]+s|^End\b|\bEnd of\b"
+    r"|\b(?:total|wall|run|execution|training|computation|cpu)[ _-]?time\b|\bmax[_ ](?:epochs|steps)\b"
+    r"|^wandb: Synced |\b100\s?%|\btook [\d.]+ ?[smh]|\bsaving\b.{0,80}\bto\b"
+    r"|\bexits? (?:with )?(?:code|status):? 0\b",
+    re.IGNORECASE,
+)
+
+# What only a program says that came to its end; a script says `finished` and the time whatever happened before.
+_SURE = re.compile(
+    r"\bsuccess(?:ful(?:ly)?)?\b|\bnormal termination\b|\bterminated normally\b|\bexit (?:code|status):? 0\b"
+    r"|\bis now finished\b|\bJOB DONE\b|\b100% tests passed\b|\b[1-9]\d*(?: of \d+)? steps \(100%\) done\b",
+    re.IGNORECASE,
+)
+
+# How programs begin and mark a message of theirs. Any other line may be text, data or a figure with such a word in it.
+_LOUD = re.compile(
+    r"^\W{0,6}(?:[\w./:,+@-]{1,60}[:|\]>]\W{0,3}|\d[\d:.,/-]*\W{1,3}|\[[^\]]{1,60}\]\W{0,3}){0,5}"
+    r"(?i:fatal|errors?|exception|abort\w*|panic\w*|critical|failed|failure|cannot|could not|unable|traceback)\b"
+    r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|ABORT\w*|FAILED|FAILURE)\b|[A-Za-z](?:Error|Exception)\b"
+    r"|(?i:\b(?:error|errors|exception|fatal|failed|failure)\s?[:!(])|\*\*\*"
+    r"|(?i:\b(?:core dumped|segfault|terminate called|assertion|panicked|missing output file|forrtl)\b)"
+    r"|^(?i:fehler|erreur|errore)\b|^\s{0,4}\S{1,40} (?i:failed|aborted|killed)\b.{0,3}$",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The lines of one text, and where they tell of an error: loudly, in other words, in a shell's."""
+
+    bodies: Sequence[str]
+    clear: frozenset[int]
+    loud: frozenset[int]
+    faint: frozenset[int]
+    shell: frozenset[int]
+
+    def behind(self, places: Collection[int]) -> Sequence[str]:
+        """The lines behind the last of these."""
+        return self.bodies[max(places) + 1 :] if places else self.bodies
+
+
+def quiet(texts: Sequence[LogText]) -> bool:
+    """True where something was written and no line tells of an error, nor of an end that nobody wanted.
+
+    A line that holds such a word without being a message counts at the end alone. False for a log of which parts were
+    left out: errors of no known kind may be there.
+    """
+    if _cut(texts) or not any(line.text.strip() for text in texts for line in text.lines):
+        return False
+    return all(_calm(_read(text, [])) for text in texts)
+
+
+def _calm(read: _Read) -> bool:
+    if read.clear or read.loud:
+        return False
+    late = {at for at in read.faint if at >= len(read.bodies) - _NEAR}
+    return not late or _done(read.behind(late), _DONE)
+
+
+def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
+    """True where a log ends as one of a run that went well does, and the program went on behind every error in it.
+
+    `found`: what matched. Behind a clear cause only progress shows that it went on, behind other errors also what only
+    a program says that came to its end, and behind what a shell says other lines. False where parts were left out.
+    """
+    if _cut(texts) or not any(_done(own_lines(text), _DONE) for text in texts):
+        return False
+    reads = [_read(text, [hit for hit in found if hit.text == index]) for index, text in enumerate(texts)]
+    return all(_went_on(read, reads) for read in reads)
+
+
+def _cut(texts: Sequence[LogText]) -> bool:
+    return any(is_gap(line) for text in texts for line in text.lines)
+
+
+def _read(text: LogText, found: Sequence[Hit]) -> _Read:
+    bodies = own_lines(text)
+    shell = frozenset(hit.position for hit in found if hit.survived)
+    hints = frozenset(hit.position for hit in found if hit.level == level("weak")) - shell
+    clear = frozenset({hit.position for hit in found} | {at for at, _, _ in matching(bodies)}) - shell - hints
+    other = {at for at, body in enumerate(bodies) if tells(body)} - clear - shell
+    loud = {at for at in other if _LOUD.search(bodies[at][:400])} | hints
+    loud |= {at for at, body in enumerate(bodies) if _broken_off(body)} - clear - shell
+    return _Read(bodies, clear, frozenset(loud), frozenset(other - loud), shell)
+
+
+def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
+    around = [body for other in reads if other is not read for body in other.bodies]
+    asked = {at for at in read.shell if not probing(read.bodies[at])}
+    if read.clear and _steps(read.behind(read.clear)) < _STEPS:
+        return False
+    if read.loud and _steps(read.behind(read.loud)) < _STEPS and not _done(read.behind(read.loud), _SURE):
+        return False
+    if asked and not _busy([*read.behind(asked), *around]):
+        return False
+    return not read.faint or _calm(_Read(read.bodies, frozenset(), frozenset(), read.faint, frozenset()))
+
+
+def _done(bodies: Sequence[str], said: re.Pattern[str]) -> bool:
+    """True where one of the last lines says that the work was done, and none behind it tells of an error."""
+    for body in reversed(bodies[-_LAST:]):
+        if tells(body) or _broken_off(body):
+            return False
+        if said.search(body) and not _NOT_SAID.search(body[:200]):
+            return True
+    return False
+
+
+def _steps(bodies: Sequence[str]) -> int:
+    """Lines of progress but that of what is only fetched or loaded."""
+    return sum(shows_progress(body) and not _FETCHED.search(body[:200]) for body in bodies)
+
+
+def _busy(bodies: Sequence[str]) -> bool:
+    return len(bodies) >= _MUCH or _steps(bodies) >= _STEPS
+
+
+def _broken_off(line: str) -> bool:
+    return _BROKEN_OFF.search(line) is not None and not passing(line) and not prose(line)
