@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from slurm_agent_tools.scripts import called_programs
 from slurm_agent_tools.scripts.program import NUMBERED, NUMBERED_CALL, SETS_DEVICES, PassedCommand, RunFile
@@ -222,9 +222,10 @@ def _lists_devices(call: Command, option: str, value: str) -> bool:
 def _counted_from_zero(call: Command) -> None:
     """`--gpus 0 1`: several words behind one option; `--gpus 2 8` may be a count and something else."""
     for place, option in enumerate(call.words[:-2]):
-        listed = _LISTED_OPTION.fullmatch(option) or _NUMBERED_OPTION.fullmatch(option)
-        if listed and call.words[place + 1] == "0" and call.words[place + 2].isdecimal():
-            call.program.find("device-index", f"it names devices by number: {option} 0 ...", call.line)
+        numbers = list(takewhile(str.isdecimal, call.words[place + 1 : place + 9]))
+        named = _LISTED_OPTION.fullmatch(option) or _NUMBERED_OPTION.fullmatch(option)
+        if named and len(numbers) > 1 and numbers[0] == "0":
+            call.program.find("device-index", f"it names devices by number: {option} {' '.join(numbers)}", call.line)
 
 
 def _word(call: Command, word: str) -> None:

@@ -6,11 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts import (
-    shell_commands,
-    shell_inputs,
-    shell_tree,
-)
+from slurm_agent_tools.scripts import shell_commands, shell_inputs, shell_tree
 from slurm_agent_tools.scripts.job_work import Restarts, is_work, work_of
 from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, PassedCommand, Program, RunFile, TooLarge
 from slurm_agent_tools.scripts.shell_tree import TreePosition, calls, flatten, learn, words_of

@@ -18,7 +18,7 @@ from slurm_agent_tools.models.decision import Advised, ExpectedWait
 from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import WaitMeasured
-from slurm_agent_tools.services import queue_history, submission_facts
+from slurm_agent_tools.services import queue_history, submission_facts, submission_request
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, open_request
 from slurm_agent_tools.slurm.commands import sbatch
@@ -260,6 +260,21 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
         " Sizing: memory: 8G is 8.0 times the most that was ever used, 1G. 2 more in `sizing`."
     )
     assert plain.summary == ""
+
+
+@pytest.mark.parametrize(("status", "told"), [("dry_run", True), ("blocked", False), ("unconfirmed", False)])
+async def test_behind_what_went_wrong_nobody_is_told_how_large_the_request_is(
+    context: ClusterContext, monkeypatch: pytest.MonkeyPatch, status: str, told: bool
+):
+    with_runs(monkeypatch, runs(12))
+    slurm(context, Told(None))
+    request = replace(case(), advised=await advised(context, case()))
+
+    answer = submission_request.reply(context, request, status, "So it stands.")
+
+    assert (" Sizing: " in answer.summary) is told
+    assert answer.summary.startswith("So it stands.")
+    assert answer.sizing is not None
 
 
 async def test_what_the_guard_filled_in_is_not_held_against_the_request(

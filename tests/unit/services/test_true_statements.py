@@ -8,7 +8,7 @@ import pytest
 from tests.unit.services.scenes import HEAD, Scene, failed, sent
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.arguments import CompareResults, SaveResult
+from slurm_agent_tools.models.arguments import CompareResults, GenerateScript, SaveResult
 from slurm_agent_tools.slurm.fake.endings import Ending
 
 # --- whether to submit now ----------------------------------------------------------------------------------------------
@@ -108,6 +108,15 @@ async def test_a_job_that_get_status_has_shown_may_be_cancelled(scene: Scene):
     assert (await scene.cancel(number)).status == "cancelled"
 
 
+@pytest.mark.parametrize("view", ["job", "log"])
+async def test_a_job_that_was_read_as_a_resource_may_be_cancelled(scene: Scene, view: str):
+    number = await sent(scene)
+
+    await scene.box.view(view, {"job_id": number})
+
+    assert (await scene.cancel(number)).status == "cancelled"
+
+
 async def test_a_job_that_no_answer_has_shown_may_not_and_the_refusal_names_who_shows_it(scene: Scene):
     number = await sent(scene)
     await scene.status(["gpu"])
@@ -178,6 +187,16 @@ async def test_at_the_cap_a_job_may_follow_another_as_the_refusal_says(scene: Sc
     assert follows.status == "submitted", follows.summary
     assert f"afterany:{first_to_end}" not in refused.reason, "its slot is taken over already"
     assert f'With dependency="afterany:{next_to_end}"' in refused.reason
+
+
+async def test_a_reason_that_a_refusal_of_generate_script_asks_for_is_taken(scene: Scene):
+    ask = {"name": "desk", "command": "jupyter lab --no-browser", "gpus": 0}
+
+    refused = await scene.box.call("generate_script", GenerateScript(**ask))
+    written = await scene.box.call("generate_script", GenerateScript(**ask, justification="an hour with the new data"))
+
+    assert (refused.status, written.status) == ("blocked", "written")
+    assert "justification" in refused.reason
 
 
 # --- results ------------------------------------------------------------------------------------------------------------
