@@ -152,6 +152,17 @@ async def test_the_first_reason_of_a_cancellation_stays(scene: Scene):
     assert run.cancellation == {f"{number}_1": "wrong learning rate", f"{number}_2": "wrong data"}
 
 
+async def test_the_first_reason_stays_where_a_job_that_is_still_ending_is_cancelled_again(scene: Scene):
+    number = await sent(scene)
+    await scene.wait(number)
+    await scene.cancel(number, "wrong learning rate")
+    scene.slurm.job(int(number)).state = "COMPLETING"  # its processes are being cleaned up
+    scene.slurm.clock.move(15)
+    assert (await scene.cancel(number, "again")).status == "cancelled"
+    run = scene.context.store.by_job(scene.context.owner, int(number))
+    assert run.cancellation == {number: "wrong learning rate"}
+
+
 async def test_a_job_that_was_cancelled_while_it_waited_never_started(scene: Scene):
     number = scene.slurm.submit("#!/bin/bash\nsleep 60\n", "--hold")
     scene.slurm.command("scancel", str(number))
