@@ -224,6 +224,20 @@ class JobId:
         """The job that the task or component belongs to."""
         return JobId(self.base)
 
+    def belongs_to(self, wanted: JobId) -> bool:
+        """True for the job itself, for parts of a wanted whole, and for the pending range that holds a wanted task."""
+        if self.base != wanted.base:
+            return False
+        if wanted in {wanted.whole, self}:
+            return True
+        return wanted.task is not None and self.tasks is not None and _holds(self.tasks, wanted.task)
+
+
+def _holds(tasks: str, task: int) -> bool:
+    """Whether a pending range such as 2-50%4 holds a task; a range that Slurm has cut short may."""
+    listed = tasks.split("%", maxsplit=1)[0]
+    return "..." in listed or task in indices(listed)
+
 
 NO_TASK = str(2**32 - 2)
 """What Slurm writes for the number of a task where there is none: for a whole array, or a job that is none."""

@@ -10,8 +10,8 @@ import pytest
 from tests.replay.replaying import RECORDINGS, Answer, ReplayRunner, client, load
 
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import JobId, parse_job_id
 
 BY_MEMORY = "more memory than it asked for"

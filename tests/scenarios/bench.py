@@ -15,14 +15,13 @@ from tests.unit.services.contexts import TestedToolbox
 
 from slurm_agent_tools.errors import SlurmError, UnknownJob
 from slurm_agent_tools.models.arguments import GetStatus, ToolArguments
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.transport.base import Clock, Completed, Files, LoginEnvironment, Runner, Transport

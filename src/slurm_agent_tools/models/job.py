@@ -6,6 +6,7 @@ None means not known.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -304,3 +305,31 @@ def _code(ours: int | None, theirs: int | None) -> int | None:
     if theirs is None or (ours is not None and ours & 127 == theirs):
         return ours
     return theirs
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job, and its array tasks or het components where it has any.
+
+    `missing`: why what the accounting knows is not in it; None where that was asked, or was not needed.
+    """
+
+    job: Job
+    tasks: tuple[Job, ...] = ()
+    missing: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """True when it ended, and every part of it."""
+        return not any(part.active or part.state == "UNKNOWN" for part in (self.job, *self.tasks))
+
+
+def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
+    """Records by the number of their job; by the own number of a task or component that part."""
+    found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
+    parts: dict[int, tuple[Job, ...]] = {}
+    for job in jobs:
+        found[job.job_id.base] += (job,)
+        if job.raw_id is not None:
+            parts[job.raw_id] = (job,)
+    return parts | found

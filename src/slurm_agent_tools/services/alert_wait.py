@@ -5,10 +5,10 @@ from __future__ import annotations
 import anyio
 
 from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.services import job_alerts
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.client import Progress
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import JobId
 
 _PAUSE = 60.0

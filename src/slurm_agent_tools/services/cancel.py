@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.submission_answer import CancelReply
 from slurm_agent_tools.services import job_outcome, jobs, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
 

@@ -19,10 +19,10 @@ from slurm_agent_tools.diagnosis.failure_record import (
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.services import log_analysis, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
-from slurm_agent_tools.slurm.merge import JobView
 
 _LIMIT = 4 * 2**20
 

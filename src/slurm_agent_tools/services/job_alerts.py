@@ -23,7 +23,7 @@ from slurm_agent_tools.diagnosis.excerpt import FilePiece, LogText, assemble, na
 from slurm_agent_tools.diagnosis.program_progress import progress
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import measured_waits
-from slurm_agent_tools.models.job import Job, JobRecord
+from slurm_agent_tools.models.job import Job, JobRecord, JobView
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.shapes import Alert, RunningShown
 from slurm_agent_tools.services import project_paths
@@ -34,7 +34,6 @@ from slurm_agent_tools.services.log_paths import Kind, paths_of
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.slurm.occasional_questions import Use
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, human_memory

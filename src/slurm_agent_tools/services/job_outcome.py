@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import FoundCause, Submission
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import JobId

@@ -12,7 +12,7 @@ from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis, RecentFailure
-from slurm_agent_tools.models.job import Job, JobRecord
+from slurm_agent_tools.models.job import Job, JobRecord, JobView
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import JobShown
 from slurm_agent_tools.services import job_outcome, jobs, log_files, log_paths, present, project_paths, recovery
@@ -20,7 +20,6 @@ from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.services.log_files import OutputFile
 from slurm_agent_tools.slurm import node_list
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import human_memory

@@ -12,6 +12,7 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
 from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.models.decision import Decision, decision_shown
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.result import (
     ComparedRun,
     CompareReply,
@@ -24,7 +25,6 @@ from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.transport.programs import git_state
 
 _FOLDER = "results"

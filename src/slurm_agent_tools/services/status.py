@@ -124,7 +124,7 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
     Over a long queue and on an idle cluster only what is kept from the last 10 minutes is told.
     """
     waiting = queue.states()["PENDING"] > 0 and len(queue) <= _SHORT_QUEUE
-    if not (named or waiting or context.slurm.lookback.kept):
+    if not (named or waiting or context.slurm.waits_kept):
         return capacity.RecentWaits()
     from slurm_agent_tools.insights import measured_waits  # noqa: PLC0415 - not needed on an idle cluster
     from slurm_agent_tools.services import queue_history  # noqa: PLC0415 - as above

@@ -258,7 +258,7 @@ async def with_advice(
     awaits = await awaited_jobs(context, request.effective.dependency) if request.effective.dependency else None
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
-    if known or ask or context.slurm.lookback.kept:
+    if known or ask or context.slurm.waits_kept:
         from slurm_agent_tools.services import queue_history, run_estimates  # noqa: PLC0415 - loaded where there is something to tell
 
         past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)

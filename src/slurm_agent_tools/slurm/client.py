@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -11,9 +11,7 @@ from datetime import datetime, timedelta
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models.job import Job, token_in
-from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.slurm.merge import JobView, newer
+from slurm_agent_tools.models.job import Job, JobView, token_in
 from slurm_agent_tools.slurm.questions import SlurmQuestions
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.units import JobId
@@ -79,7 +77,7 @@ class SlurmClient(SlurmQuestions):
         except SlurmUnreachable as error:
             silent = error
         going = [job.job_id for job in live if job.active]
-        over = frozenset(wanted.base for wanted in ids if not any(merge.matches(one, wanted) for one in going))
+        over = frozenset(wanted.base for wanted in ids if not any(one.belongs_to(wanted) for one in going))
         known = {job.job_id.base for job in live}
         missing: AccountingUnreachable | None = None
         past: tuple[Job, ...] = ()
@@ -111,7 +109,7 @@ class SlurmClient(SlurmQuestions):
     ) -> JobViews:
         found = JobViews(missing)
         for job_id in ids:
-            seen = merge.view(job_id, *lists)
+            seen = _merged(job_id, *lists)
             if silent is not None and (seen is None or not seen.over):
                 raise silent  # what the accounting alone calls active may have changed since
             if seen is not None:
@@ -120,7 +118,7 @@ class SlurmClient(SlurmQuestions):
 
     async def glance(self, job_id: JobId, *, max_age: float) -> JobView | None:
         """A job as the queue alone shows it; None when it is not active there. Raises SlurmError."""
-        view = merge.view(job_id, (await self.queue(max_age=max_age)).jobs([job_id.base]), (), ())
+        view = _merged(job_id, (await self.queue(max_age=max_age)).jobs([job_id.base]))
         going = view is not None and any(part.active for part in (view.job, *view.tasks))
         return view if going else None
 
@@ -131,6 +129,20 @@ class SlurmClient(SlurmQuestions):
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))
         return next((job for job in seen if token_in(job.comment) == token), None)
+
+
+def _merged(
+    wanted: JobId, live: Iterable[Job], details: Iterable[Job] = (), past: Iterable[Job] = ()
+) -> JobView | None:
+    from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - a submission looks at no other job
+
+    return merge.view(wanted, live, details, past)
+
+
+def _newer(seen: JobView, before: JobView) -> JobView:
+    from slurm_agent_tools.slurm import merge  # noqa: PLC0415 - as above
+
+    return merge.newer(seen, before)
 
 
 def _disputed(view: JobView) -> bool:
@@ -222,7 +234,7 @@ class Watcher:
     async def _look(self, job_id: JobId, view: JobView, limit: float, fresh: float) -> JobView:
         with anyio.move_on_after(limit):
             seen = await self._slurm.glance(job_id, max_age=fresh)
-            return newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=fresh)
+            return _newer(seen, view) if seen is not None else await self._slurm.job(job_id, max_age=fresh)
         raise SlurmUnreachable(
             f"Slurm did not answer within {limit:.0f} s while job {job_id} was waited for.", hint=_SILENT_HINT
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
-from slurm_agent_tools.models.job import NOT_SET_UP, Job, Step
+from slurm_agent_tools.models.job import NOT_SET_UP, Job, JobView, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import JobId, indices
 
@@ -29,23 +29,6 @@ _ENDED_BY = {
     "DEADLINE": "It could not end before its deadline.",
     "REVOKED": "Another cluster took it over.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class JobView:
-    """A job, and its array tasks or het components where it has any.
-
-    `missing`: why what the accounting knows is not in it; None where that was asked, or was not needed.
-    """
-
-    job: Job
-    tasks: tuple[Job, ...] = ()
-    missing: str | None = None
-
-    @property
-    def over(self) -> bool:
-        """True when it ended, and every part of it."""
-        return not any(part.active or part.state == "UNKNOWN" for part in (self.job, *self.tasks))
 
 
 def join(live: Job | None, detail: Job | None, past: Job | None) -> Job | None:
@@ -173,7 +156,7 @@ def view(wanted: JobId, live: Iterable[Job], details: Iterable[Job], past: Itera
 
 
 def _parts(wanted: JobId, *lists: Iterable[Job]) -> list[Job]:
-    tables = [{_key(job.job_id): job for job in jobs if matches(job.job_id, wanted)} for jobs in lists]
+    tables = [{_key(job.job_id): job for job in jobs if job.job_id.belongs_to(wanted)} for jobs in lists]
     keys = sorted({key for table in tables for key in table})
     joined = [join(*(table.get(key) for table in tables)) for key in keys]
     parts = [job for job in joined if job is not None]
@@ -216,21 +199,6 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _key(job_id: JobId) -> tuple[int, int, str]:
     rest = job_id.task if job_id.task is not None else job_id.component
     return (job_id.base, -1 if rest is None else rest, "range" if job_id.tasks is not None else "")
-
-
-def matches(job_id: JobId, wanted: JobId) -> bool:
-    """True for the job itself, for parts of a wanted whole, and for the pending range that holds a wanted task."""
-    if job_id.base != wanted.base:
-        return False
-    if wanted in {wanted.whole, job_id}:
-        return True
-    return wanted.task is not None and job_id.tasks is not None and _holds(job_id.tasks, wanted.task)
-
-
-def _holds(tasks: str, task: int) -> bool:
-    """Whether a pending range such as 2-50%4 holds a task; a range that Slurm has cut short may."""
-    listed = tasks.split("%", maxsplit=1)[0]
-    return "..." in listed or task in indices(listed)
 
 
 def _whole(wanted: JobId, parts: Sequence[Job]) -> Job:

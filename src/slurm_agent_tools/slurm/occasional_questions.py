@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable
-from slurm_agent_tools.models.job import Job, PastWaits, StepUse
+from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
@@ -188,17 +187,6 @@ class AccountingQuestions:
             raise
         self.failed = self._late = None
         return done
-
-
-def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
-    """Records by the number of their job; by the own number of a task or component that part."""
-    found: defaultdict[int, tuple[Job, ...]] = defaultdict(tuple)
-    parts: dict[int, tuple[Job, ...]] = {}
-    for job in jobs:
-        found[job.job_id.base] += (job,)
-        if job.raw_id is not None:
-            parts[job.raw_id] = (job,)
-    return parts | found
 
 
 # --- The question what jobs waited lately: asked seldom, in bounded windows, and not of a cluster that is slow --------

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, overload
 
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.models.job import Job, PastWaits
+from slurm_agent_tools.models.job import Job, PastWaits, by_number
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import command_runner, partition_backdrop
@@ -20,13 +20,13 @@ from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, squeue
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory, by_number
 from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
     from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
+    from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory
 
 
 # --- Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command ----------------
@@ -90,17 +90,40 @@ class SlurmQuestions(JobActions):
         self._diagnosed: ControllerStatistics | None = None
         self._every = SharedAnswer(clock, self._ask_every)
         self._singly: list[datetime] = []
-        self.accounting = AccountingQuestions(self._asker, clock, user=user, mark=mark)
-        self.running = RunningJobs(self._asker, clock)
         self._details = SharedAnswers(clock, self._ask_details)
-        self.lookback = WaitHistory(
+
+    @cached_property
+    def accounting(self) -> AccountingQuestions:
+        """What is asked of slurmdbd."""
+        from slurm_agent_tools.slurm import occasional_questions  # noqa: PLC0415 - a submission asks none of them
+
+        return occasional_questions.AccountingQuestions(self._asker, self._clock, user=self.user, mark=self._mark)
+
+    @cached_property
+    def running(self) -> RunningJobs:
+        """What is asked of running jobs."""
+        from slurm_agent_tools.slurm import occasional_questions  # noqa: PLC0415 - as above
+
+        return occasional_questions.RunningJobs(self._asker, self._clock)
+
+    @cached_property
+    def lookback(self) -> WaitHistory:
+        """What is asked of jobs that waited lately."""
+        from slurm_agent_tools.slurm import occasional_questions  # noqa: PLC0415 - as above
+
+        return occasional_questions.WaitHistory(
             self._asker,
-            clock,
-            user=user,
-            mark=mark,
+            self._clock,
+            user=self.user,
+            mark=self._mark,
             accounting=self._accounting,
             may=lambda: self.verdict == command_runner.CALM and self.accounting.silent is None,
         )
+
+    @property
+    def waits_kept(self) -> bool:
+        """Whether what jobs waited lately was asked for in the last ten minutes."""
+        return "lookback" in vars(self) and self.lookback.kept
 
     @property
     def calls(self) -> Counter[str]:

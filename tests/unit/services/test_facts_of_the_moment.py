@@ -8,12 +8,11 @@ from datetime import timedelta
 import pytest
 from tests.unit.services.scenes import Scene, sent
 
-from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.services import submission_facts, waiting
 from slurm_agent_tools.services.submission_facts import Snapshot
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import parse_array, parse_job_id
 

@@ -13,10 +13,9 @@ from tests.unit.services.scenes import Scene, failed, sent
 from tests.unit.slurm.clocks import queued
 
 from slurm_agent_tools.models.arguments import AnalyzeLog, GetStatus
-from slurm_agent_tools.models.job import Job, JobRecord, PastWait, PastWaits, Usage
+from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services import job_alerts, log_analysis
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import parse_job_id
 
 MIB, GIB = 2**20, 2**30

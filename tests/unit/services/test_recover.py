@@ -11,10 +11,9 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUnreachable
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.services import jobs, recovery
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
 

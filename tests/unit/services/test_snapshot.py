@@ -9,12 +9,11 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import UnknownJob
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.policy.plan import LiveFacts
 from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import JobId
 
 

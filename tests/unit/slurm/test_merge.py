@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.units import JobId, parse_job_id
@@ -158,7 +158,7 @@ def test_a_success_and_a_job_that_goes_on_have_no_cause(record):
     assert merge.cause(replace(record, steps=(Step("batch", "batch", "COMPLETED", exit_code=0),))) is None
 
 
-def codes(seen: merge.JobView) -> tuple[object, ...]:
+def codes(seen: JobView) -> tuple[object, ...]:
     return (seen.job.exit_code, seen.job.signal, [step.exit_code for step in seen.job.steps], merge.cause(seen.job))
 
 

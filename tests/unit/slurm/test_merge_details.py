@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.slurm.test_merge import accounted, at, job, view
 
-from slurm_agent_tools.models.job import Step
+from slurm_agent_tools.models.job import JobView, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm import merge
 
@@ -39,17 +39,17 @@ def test_a_code_that_cannot_be_the_same_end_changes_nothing(code):
 
 
 def test_a_fresh_look_keeps_what_an_earlier_and_fuller_one_told():
-    before = merge.JobView(job("5", "PENDING", work_dir="/p", steps=(BATCH,), resources=Resources(gpus=2)))
-    seen = merge.newer(merge.JobView(job("5", "RUNNING", started=at(10))), before).job
+    before = JobView(job("5", "PENDING", work_dir="/p", steps=(BATCH,), resources=Resources(gpus=2)))
+    seen = merge.newer(JobView(job("5", "RUNNING", started=at(10))), before).job
     assert (seen.state, seen.started, seen.work_dir, seen.steps) == ("RUNNING", at(10), "/p", (BATCH,))
     assert seen.resources.gpus == 2
 
 
 def test_a_fresh_look_at_a_later_run_keeps_nothing_of_the_earlier_one():
-    before = merge.JobView(job("5", "RUNNING", started=at(10), work_dir="/p", steps=(BATCH,)))
-    same = merge.newer(merge.JobView(job("5", "RUNNING", started=at(10))), before).job
-    later = merge.newer(merge.JobView(job("5", "RUNNING", started=at(90))), before).job
-    waits = merge.newer(merge.JobView(job("5", "PENDING")), before).job
+    before = JobView(job("5", "RUNNING", started=at(10), work_dir="/p", steps=(BATCH,)))
+    same = merge.newer(JobView(job("5", "RUNNING", started=at(10))), before).job
+    later = merge.newer(JobView(job("5", "RUNNING", started=at(90))), before).job
+    waits = merge.newer(JobView(job("5", "PENDING")), before).job
     assert (same.work_dir, later.work_dir, waits.work_dir) == ("/p", None, None)
     assert waits.started is None
 
@@ -110,10 +110,10 @@ def test_an_end_that_is_not_known_here_counts_before_all_others():
 
 def test_it_is_over_when_every_part_is():
     ended, unknown, active = job("9_0", "FAILED"), job("9_1", "UNKNOWN"), job("9_1", "RUNNING")
-    assert merge.JobView(ended, (ended,)).over
-    assert not merge.JobView(ended, (ended, unknown)).over
-    assert not merge.JobView(ended, (ended, active)).over
-    assert not merge.JobView(unknown).over
+    assert JobView(ended, (ended,)).over
+    assert not JobView(ended, (ended, unknown)).over
+    assert not JobView(ended, (ended, active)).over
+    assert not JobView(unknown).over
 
 
 def test_a_range_that_slurm_has_cut_short_may_hold_the_task():

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from slurm_agent_tools.models.job import Job, Step
+from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.slurm.merge import JobView
 from slurm_agent_tools.units import parse_job_id
 
 
