@@ -85,6 +85,7 @@ BEHAVIOURS = {
     "cap-holds-across-machines": "The cap holds also for callers on several machines that share no lock.",
     "text-is-data": "Text from jobs, users and files is marked, visible, bounded and without terminal escapes.",
     "secrets-are-masked": "What looks like a secret is masked in results, answers and logs; what does not stays.",
+    "only-known-programs-start": "A session of all tools starts programs of the system and of the package alone.",
     "repositories-start-nothing": "No program is started that a repository, its submodules or the project's folder names.",
     "paths-stay-inside": "No path, link, pipe or device leads out of the project, also when it is swapped meanwhile.",
     "files-are-private": "Files and folders that the server makes are their owner's alone, whatever the umask.",

@@ -25,7 +25,7 @@ from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.transport.programs import git_state
+from slurm_agent_tools.transport.programs import git_state, machine
 
 _FOLDER = "results"
 
@@ -141,7 +141,7 @@ async def _record(context: ClusterContext, ask: SaveResult, view: JobView | None
         environment=Environment(
             git=await git_state(context.project),
             python_version=platform.python_version(),
-            platform=platform.platform(),
+            platform=machine(),
             slurm_job=_slurm_job(view),
         ),
         now=context.clock.now(),

@@ -8,6 +8,7 @@ a folder of ours that stands for the repository, with its objects and its index 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -41,6 +42,12 @@ def program(name: str, project: Path | None = None) -> str | None:
     found = shutil.which(name, path=os.pathsep.join(folders))
     # Windows looks into the working folder first, whatever it is told.
     return found if found is not None and Path(found).is_absolute() else None
+
+
+def machine() -> str:
+    """The system, its release and its C library. platform.platform() would run `uname`, from anywhere on PATH."""
+    here, library = platform.uname(), "".join(platform.libc_ver())
+    return "-".join([here.system, here.release, here.machine, *(["with", library] if library else [])])
 
 
 def _outside(path: str, project: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.transport.local import LocalRunner
-from slurm_agent_tools.transport.programs import program, search_path
+from slurm_agent_tools.transport.programs import machine, program, search_path
 
 pytestmark = pytest.mark.proves("repositories-start-nothing")
 
@@ -74,4 +75,15 @@ async def test_a_command_of_slurm_in_the_project_is_not_run(tmp_path: Path, monk
     monkeypatch.setenv("PATH", f"{project}:/nowhere")
     with pytest.raises(SlurmMissing):
         await LocalRunner(Settings(project_root=project)).run(["sinfo"])
+    assert not proof.exists()
+
+
+def test_the_machine_is_named_as_python_does_and_no_program_is_run_for_it(tmp_path: Path, monkeypatch):
+    wanted, proof = platform.platform(), tmp_path / "was-run.txt"
+    (tmp_path / "uname").write_text(f"#!/bin/sh\ntouch {proof}\n")
+    (tmp_path / "uname").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    assert machine() == wanted
     assert not proof.exists()
