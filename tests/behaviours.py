@@ -39,6 +39,7 @@ BEHAVIOURS = {
     "failed-needs-analysis": "A failed script is refused unchanged until analyze_log was run on its job.",
     "log-is-a-chain": "A line of the decision log that was taken out, put in or changed is told; a crash is no such thing.",
     "a-plan-is-shown-whole": "Every byte of a script that a person approves is shown, visible, and behind its number.",
+    "site-counts-signatures": "Under a site's policy only a yes counts that no program of the user can give: a listed signature.",
     "signatures-are-verified-here": "A signature counts by what is verified in the process, as ssh-keygen would, and by no program.",
     "decisions-are-logged": "Each decision, refusals included, is one line in an append-only log with the policy's hash.",
     "environment-is-listed": "Only variables that the policy lists reach a job, and no SBATCH_* of the caller counts.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -16,6 +17,18 @@ Verdict = Literal["allow", "justify", "approve", "deny"]
 Outcome = Literal["pass", "warn", "justify", "approve", "deny", "not_evaluated"]
 
 Channel = Literal["elicitation", "terminal", "signed"]
+
+PROVEN: tuple[Channel, ...] = ("signed",)
+"""Ways of approval that a program of the user cannot take: the only ones that count under a site's policy."""
+
+WORTH: Mapping[Channel, str] = {
+    "elicitation": "one person's convenience: every program of this user can be a client that answers yes",
+    "terminal": "one person's convenience: every program of this user, a job too, can give it in the person's place",
+    "signed": "a signature by a key of a list that every program of this user can change",
+}
+"""What a yes of each way is worth where no site's policy is in force."""
+
+SITE_WORTH = "a signature by a key that the site lists"
 
 Blocker = Literal["policy", "approval", "tool_unavailable", "cluster_unreachable"]
 
@@ -44,12 +57,13 @@ class PolicyUsed:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A person's yes to one exact plan: the approval's id, through which channel, who, when."""
+    """A yes to one exact plan: the approval's id, through which channel, who, when, and what such a yes is worth."""
 
     id: str
     channel: Channel
     by: str
     at: datetime
+    worth: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ class Policy(Part):
     )
     approval_seconds: Some = Field(description="How long a person's yes holds")
     approval_channels: Annotated[tuple[Channel, ...], Tighter.SHARED] = Field(
-        description="The ways in which a person's yes counts"
+        description="The ways in which a person's yes counts; in a site's file only signed does"
     )
     allowed_signers: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         (), description="Who may approve by signature: lines as in ssh-keygen's allowed signers file"

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.models.decision import PROVEN, SITE_WORTH, WORTH, Channel
 from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
 from slurm_agent_tools.policy.field_types import Part, tighten
 from slurm_agent_tools.text import yaml_documents
@@ -107,6 +108,11 @@ class LoadedPolicy:
     floors: Mapping[str, Level] = field(default_factory=dict)
     expressions: tuple[Expression, ...] = ()
 
+    def worth(self, way: Channel) -> str:
+        """What a person's yes by this way is worth, in words: a site's file is the one that no user can change."""
+        by_site = len(self.layers) > 1 and self.layers[1].startswith("site ")
+        return SITE_WORTH if by_site and way in PROVEN else WORTH[way]
+
     @property
     def source(self) -> str:
         """The layers in one line."""
@@ -138,6 +144,7 @@ def load(
     The hash is the shipped file's own; with more files, the hash of the list of all files' hashes.
     """
     data, policy = _base(shipped, base)
+    notes = [*notes, *_ignored_ways(base, policy)]
     layers = [(name, content) for name, content in layers if content != shipped]
     current, found, floors = policy, list(notes), dict[str, Level]()
     for name, content in layers:
@@ -168,7 +175,24 @@ def _base(shipped: bytes, base: Base | None) -> tuple[dict[str, object], Policy]
         return document.data, policy
     over = read(base.path, base.content)
     data = _ordered(_merged(document.data, over.data), over.data)
-    return data, _validate(base.path, data, over.lines)
+    policy = _validate(base.path, data, over.lines)
+    if base.kind != "site":
+        return data, policy
+    ways = [way for way in policy.approval_channels if way in PROVEN]
+    return data | {"approval_channels": ways}, policy.model_copy(update={"approval_channels": tuple(ways)})
+
+
+def _ignored_ways(base: Base | None, policy: Policy) -> list[str]:
+    """What a site's file names as ways of approval and cannot count: every program of a user could give such a yes."""
+    stated = read(base.path, base.content).data.get("approval_channels") if base is not None else None
+    if base is None or base.kind != "site" or not isinstance(stated, list):
+        return []
+    why = "every program of a user, a job too, can give that yes; list `signed`, and who may sign in `allowed_signers`"
+    return [
+        f"{base.path}: `approval_channels` does not count {way} under a site's policy: {why}"
+        for way in stated
+        if way not in policy.approval_channels
+    ]
 
 
 def _raise(floors: dict[str, Level], base: Mapping[str, Level], stated: Mapping[str, Level]) -> list[str]:

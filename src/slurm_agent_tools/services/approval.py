@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Consent
+from slurm_agent_tools.models.decision import Channel, Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -97,22 +97,19 @@ def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) 
 
 
 async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
-    if item.granted is None or item.channel not in context.policy.policy.approval_channels:
+    if item.granted is None or item.channel not in {*context.policy.policy.approval_channels} - {"elicitation"}:
         return None
-    if item.channel == "terminal":
-        return Consent(id=item.id, channel="terminal", by=item.granted_by or "unknown", at=item.granted)
-    if item.channel != "signed":
-        return None
-    from slurm_agent_tools.transport import signature  # noqa: PLC0415 - its library takes 60 ms to load
+    channel: Channel = "signed" if item.channel == "signed" else "terminal"
+    by, listed = item.granted_by, context.policy.policy.allowed_signers
+    if channel == "signed":
+        from slurm_agent_tools.transport import signature  # noqa: PLC0415 - its library takes 60 ms to load
 
-    try:
-        by = signature.verify(
-            item.plan, item.signature or "", context.policy.policy.allowed_signers,
-            now=context.clock.now(), who=item.granted_by,
-        )  # fmt: skip
-    except AgentToolsError:
-        return None
-    return Consent(id=item.id, channel="signed", by=by, at=item.granted)
+        try:
+            by = signature.verify(item.plan, item.signature or "", listed, now=context.clock.now(), who=by)
+        except AgentToolsError:
+            return None
+    told = context.policy.worth(channel)
+    return Consent(id=item.id, channel=channel, by=by or "unknown", at=item.granted, worth=told)
 
 
 async def question(context: ClusterContext, request: SubmissionRequest) -> Approval:
@@ -172,7 +169,8 @@ async def consult(
         await context.db(context.store.approvals.update, item, declined=now, channel="elicitation")
     if answer != "yes":
         return answer
-    shown = Consent(id=item.id, channel="elicitation", by=f"the person at {request.caller.client}", at=now)
+    by = f"the person at {request.caller.client}"
+    shown = Consent(id=item.id, channel="elicitation", by=by, at=now, worth=context.policy.worth("elicitation"))
     return Grant(item.plan_sha256, shown, item)
 
 

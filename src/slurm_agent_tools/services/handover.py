@@ -56,7 +56,8 @@ async def hand_over(
 def approve_command(context: ClusterContext, approval_id: str) -> str:
     """What a person types to answer a question."""
     more = [] if context.elsewhere is None else ["--cluster", context.cluster]
-    return shlex.join(["slurm-agent-tools", "approve", approval_id, *more])
+    sign = [] if "terminal" in context.policy.policy.approval_channels else ["--sign", "KEY"]
+    return shlex.join(["slurm-agent-tools", "approve", approval_id, *more, *sign])
 
 
 def _commands(context: ClusterContext, artifact: str, sbatch: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Advised, Blocker, Consent, Decision, decision_shown
+from slurm_agent_tools.models.decision import Advised, Blocker, Channel, Consent, Decision, decision_shown
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
@@ -191,6 +191,8 @@ async def hand_over(
     summary = f"{request.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
     if approve:
         summary += f" A person can approve it with `{approve[0]}`; then call again."
+        way: Channel = "terminal" if "terminal" in context.policy.policy.approval_channels else "signed"
+        summary += f" That yes is {context.policy.worth(way)}."
     return answer.model_copy(
         update={
             "reason": reason,

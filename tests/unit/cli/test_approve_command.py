@@ -137,9 +137,12 @@ def test_a_yes_at_the_terminal_approves_once_and_is_logged(context, person, caps
     assert main.main(["approve", "a1"]) == 0
     found = kept(context)
     assert found.granted is not None
-    assert (found.channel, found.granted_by, found.declined) == ("terminal", f"alice at {person.name}", None)
-    assert "    5 | sleep 60 # \\x1b[2J" in person.sees()  # the plan, and nothing that steers the terminal
+    assert (found.channel, found.granted_by, found.declined) == ("terminal", f"typed as alice at {person.name}", None)
+    seen = person.sees()
+    assert "    5 | sleep 60 # \\x1b[2J" in seen  # the plan, and nothing that steers the terminal
+    assert "A yes here is one person's convenience: every program of this user, a job too, can give it" in seen
     (entry,) = logged(context)
+    assert "one person's convenience: every program of this user" in entry["worth"]
     told = (entry["event"], entry["channel"], entry["plan"], entry["by"])
     assert told == ("approved", "terminal", found.plan_sha256, "alice")
     assert capsys.readouterr().out == "Approved. The next identical submit_job uses it, once.\n"

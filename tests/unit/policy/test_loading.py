@@ -77,7 +77,7 @@ def test_a_site_file_may_loosen_and_a_layer_over_it_may_not():
         ("rules: {device-index: off}", "rules.device-index"),
         ("exceptions: [{rule: opaque-code, reason: because I say so, until: 2030-01-01}]", "exceptions"),
         ("approval_channels: [terminal]", None),
-        ("allowed_signers: [eve ssh-ed25519 AAAA]", "allowed_signers"),
+        ("allowed_signers: [eve ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA]", "allowed_signers"),
     ],
 )
 def test_a_layer_that_wishes_to_loosen_is_noted_and_changes_nothing(text: str, place: str | None):

@@ -66,6 +66,38 @@ def test_a_signer_who_could_never_sign_is_an_error_when_the_policy_is_read(line:
     assert line in caught.value.message
 
 
+@pytest.mark.proves("site-counts-signatures")
+@pytest.mark.parametrize(
+    ("stated", "noted"),
+    [
+        ("", []),
+        ("approval_channels: [signed]\n", []),
+        ("approval_channels: [elicitation, terminal, signed]\n", ["elicitation", "terminal"]),
+        ("approval_channels: [terminal]\n", ["terminal"]),
+    ],
+)
+def test_a_sites_policy_counts_no_yes_that_a_job_of_the_user_can_give(stated: str, noted: list[str]):
+    loaded = base(stated, "limits: {max_concurrent_jobs: 1}\n")
+    assert loaded.policy.approval_channels == (() if stated.endswith("[terminal]\n") else ("signed",))
+    ignored = [note for note in loaded.notes if "approval_channels" in note]
+    assert [note.split(" does not count ")[1].split()[0] for note in ignored] == noted
+    assert loaded.worth("signed") == "a signature by a key that the site lists"
+    assert "convenience" in loaded.worth("terminal")
+
+
+@pytest.mark.proves("site-counts-signatures")
+def test_no_layer_brings_back_a_way_that_the_site_does_not_count():
+    loaded = base("version: site\n", "approval_channels: [terminal, signed]\n")
+    assert loaded.policy.approval_channels == ("signed",)
+    assert any("`approval_channels` cannot be loosened by adding terminal" in note for note in loaded.notes)
+
+
+def test_where_no_site_decides_every_way_counts_and_is_called_what_it_is_worth():
+    for loaded in (load(shipped()), load(shipped(), base=Base("trusted", "/home/ada/p.yaml", b"version: mine\n"))):
+        assert loaded.policy.approval_channels == ("elicitation", "terminal", "signed")
+        assert "every program of this user" in loaded.worth("signed")
+
+
 @pytest.mark.parametrize(("text", "kind"), [(b"- a\n", "list"), (b"just words\n", "str"), (b"7\n", "int")])
 def test_a_file_that_is_no_mapping_is_an_error_that_names_it_and_what_it_is(text: bytes, kind: str):
     with pytest.raises(ConfigError) as caught:

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.services.scenes import NEEDS_A_PERSON, Scene
 
 from slurm_agent_tools.errors import SlurmRefused
+from slurm_agent_tools.policy.loading import Base, load, shipped
 
 REFUSED = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n"
 
@@ -286,6 +287,40 @@ async def test_a_yes_does_not_count_where_its_way_is_not_listed_any_more(asking:
     at_the_terminal(asking)
     asking.policy(approval_channels=["elicitation", "signed"])
     assert (await asking.submit()).status == "blocked"
+
+
+def under_a_site(scene: Scene, text: str = "") -> None:
+    """The policy of a site that says no more than this."""
+    site = load(shipped(), base=Base("site", "/etc/slurm-agent-tools/policy.yaml", text.encode()))
+    scene.box.context = scene.box.registry.context = replace(scene.context, policy=site)
+
+
+@pytest.mark.proves("site-counts-signatures")
+async def test_a_yes_that_a_job_wrote_into_the_ledger_does_not_count_under_a_sites_policy(asking: Scene):
+    under_a_site(asking)
+    reply = await asking.submit()
+    at_the_terminal(asking)
+    again = await asking.submit()
+    assert (reply.status, again.status, asking.sent()) == ("blocked", "blocked", [])
+    assert reply.manual_commands[0] == f"slurm-agent-tools approve {reply.approval_id} --sign KEY"
+    assert "That yes is a signature by a key that the site lists." in reply.summary
+
+
+@pytest.mark.proves("site-counts-signatures")
+async def test_a_client_that_answers_yes_by_itself_is_not_asked_under_a_sites_policy(asking: Scene):
+    under_a_site(asking, "approval_channels: [elicitation, terminal]\n")
+    person = Person("yes")
+    reply = await asking.submit(consult=person)
+    assert (reply.status, person.asked, reply.approval_id) == ("blocked", [], None)
+
+
+async def test_a_yes_at_a_terminal_is_called_what_it_is_worth(asking: Scene):
+    reply = await asking.submit()
+    assert "one person's convenience: every program of this user, a job too, can give it" in reply.summary
+    at_the_terminal(asking)
+    sent = await asking.submit()
+    assert "one person's convenience" in sent.decision.approval.worth
+    assert "one person's convenience" in asking.lines("submitted")[0]["approval"]["worth"]
 
 
 async def test_a_yes_of_an_unknown_way_does_not_count(asking: Scene):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.services.scenes import NEEDS_A_PERSON, Scene
-from tests.unit.services.test_persons_yes import at_the_terminal, question
+from tests.unit.services.test_persons_yes import at_the_terminal, question, under_a_site
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.transport import signature
@@ -48,6 +48,17 @@ async def test_a_listed_signature_over_the_plan_counts_and_names_its_key(signing
     assert (await signing.submit()).status == "submitted"
     (sent,) = signing.lines("submitted")
     assert (sent["approval"]["channel"], sent["approval"]["by"]) == ("signed", "ada")
+
+
+@pytest.mark.proves("site-counts-signatures")
+async def test_under_a_sites_policy_a_signature_by_its_list_counts_and_is_called_so(scene: Scene, keys: Path):
+    scene.write("train.sh", NEEDS_A_PERSON)
+    line = f"ada {' '.join((keys / 'ada.pub').read_text().split()[:2])}"
+    under_a_site(scene, f"allowed_signers: ['{line}']\n")
+    await scene.submit()
+    await signed(scene, keys / "ada")
+    reply = await scene.submit()
+    assert (reply.status, reply.decision.approval.worth) == ("submitted", "a signature by a key that the site lists")
 
 
 async def test_a_signature_over_another_text_or_by_another_key_does_not_count(signing: Scene, keys: Path):

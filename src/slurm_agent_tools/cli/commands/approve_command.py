@@ -13,6 +13,7 @@ from typing import TextIO
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.models.decision import Channel
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.context_registry import OpenedContexts
@@ -100,7 +101,8 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
     word = "no" if decline else "yes"
     with _terminal() as (reading, writing):
         what = "decline" if decline else "approve exactly this, once"
-        answer = _answer(reading, writing, sanitize.visible(item.plan), f"Type {word} to {what}: ")
+        told = "" if decline else f"A yes here is {context.policy.worth('terminal')}.\n"
+        answer = _answer(reading, writing, sanitize.visible(item.plan), f"{told}Type {word} to {what}: ")
         name = os.ttyname(sys.stdin.fileno())
     if answer != word:
         printing.lines(["Nothing was changed."])
@@ -109,7 +111,9 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
     if decline:
         await context.db(context.store.approvals.update, item, declined=now, channel="terminal")
     else:
-        await _grant(context, item, granted=now, granted_by=f"{context.owner.user} at {name}", channel="terminal")
+        await _grant(
+            context, item, granted=now, granted_by=f"typed as {context.owner.user} at {name}", channel="terminal"
+        )
     await _log(context, item, "declined" if decline else "approved", "terminal", context.owner.user)
     printing.lines(["Declined." if decline else "Approved. The next identical submit_job uses it, once."])
     return DONE
@@ -184,7 +188,7 @@ def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
         yield reading, writing
 
 
-async def _log(context: ClusterContext, item: Approval, event: str, channel: str, by: str) -> None:
+async def _log(context: ClusterContext, item: Approval, event: str, channel: Channel, by: str) -> None:
     """One line in the decision log: who said what about which plan."""
     entry = {
         "at": context.clock.now().isoformat(),
@@ -196,6 +200,7 @@ async def _log(context: ClusterContext, item: Approval, event: str, channel: str
         "plan": item.plan_sha256,
         "channel": channel,
         "by": by,
+        "worth": context.policy.worth(channel),
         "job_name": item.job_name,
         "policy": {"version": context.policy.version, "sha256": context.policy.sha256},
         "user": context.owner.user,
