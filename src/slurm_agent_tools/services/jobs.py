@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 
 _LOOKS = 20
-
 _PAUSE = 0.5
 
 _SECONDS = 3.0
@@ -150,10 +149,12 @@ async def cancel(context: ClusterContext, job_id: JobId) -> None:
     raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
 
 
-async def mark_shown(context: ClusterContext, bases: Collection[int]) -> None:
-    """Note that this caller was shown the state of these jobs of the guard, among others."""
-    for base in sorted(bases):
+async def mark_shown(context: ClusterContext, bases: Collection[int]) -> frozenset[int]:
+    """Note that this caller was shown the state of these jobs, as far as they came through the guard; which did."""
+    ours = frozenset(bases) & await managed(context)
+    for base in sorted(ours):
         await context.db(context.store.mark_read, context.owner, f"shown:{base}", context.clock.now())
+    return ours
 
 
 async def seen_since(context: ClusterContext, run: Submission) -> bool:
@@ -265,7 +266,8 @@ async def recent_failures(context: ClusterContext, since: datetime) -> tuple[lis
         found |= {job.job_id: job for job in here}
         found |= {job.job_id: job for job in queue.going(on=False)}
         why += " Jobs that the controller has forgotten and that did not come from here are missing."
-    now = context.clock.now()
+    now, cut = context.clock.now(), [job for job in found.values() if job.other_code is not None]
+    found |= {job.job_id: (await in_full(context, JobView(job))).job for job in cut[:_AT_ONCE]}
     return sorted(filter(bad, found.values()), key=lambda job: job.ended or now, reverse=True), why
 
 

@@ -108,6 +108,18 @@ async def test_a_job_that_is_no_array_has_the_number_in_its_path_that_slurm_writ
 # --- exit codes ------------------------------------------------------------------------------------------------------
 
 
+async def test_lists_of_failures_of_a_new_process_tell_the_code_that_the_ledger_has(scene: Scene, tmp_path: Path):
+    scene.write("fails.sh", f"{HEAD}exit 255\n")
+    number = await sent(scene, script="fails.sh", seconds=30)
+    await scene.wait(number)
+    scene.slurm.forget(int(number))
+    later = anew(scene, tmp_path)
+    (shown,) = (await later.status(["errors"])).errors
+    (failure,) = (await later.analyse(recent_errors=5)).recent
+    assert (shown.exit_code, shown.cause) == (255, "Its script ended with exit code 255.")
+    assert "127" not in failure.explanation
+
+
 @pytest.mark.parametrize("code", [255, 254])
 async def test_a_new_process_tells_the_exit_code_that_the_ledger_has(scene: Scene, tmp_path: Path, code: int):
     scene.write("fails.sh", f"{HEAD}exit {code}\n")
@@ -263,6 +275,20 @@ async def test_an_accounting_that_lets_commands_wait_is_not_waited_for_again(sce
         assert [alert.code for alert in reply.alerts] == ["accounting-missing"]
     limit = scene.context.settings.slurm.read_timeout
     assert scene.slurm.clock.seconds - begun < 0.75 * limit
+
+
+async def test_only_after_half_a_minute_an_accounting_that_let_a_command_wait_is_asked_again(scene: Scene):
+    numbers = [await sent(scene, job_name=name, justification="three runs") for name in ("one", "two", "three")]
+    scene.slurm.clock.move(90)
+    scene.slurm.hang("sacct", None)
+    spent = []
+    for number, later in zip(numbers, (0, 12, 31), strict=True):
+        scene.slurm.clock.move(later)
+        begun = scene.slurm.clock.seconds
+        await scene.wait(number)
+        spent.append(scene.slurm.clock.seconds - begun)
+    half = scene.context.settings.slurm.read_timeout / 2
+    assert [round(seconds / half) for seconds in spent] == [1, 0, 1]
 
 
 # --- the ledger -------------------------------------------------------------------------------------------------------
