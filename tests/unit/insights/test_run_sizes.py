@@ -154,6 +154,16 @@ def test_memory_is_told_per_gpu_and_node_where_the_request_is():
     assert (advice.recommended.memory_bytes, advice.recommended.memory_per_gpu_bytes) == (6 * GIB, 3 * GIB)
 
 
+def test_after_runs_of_a_moment_each_gpu_keeps_the_memory_that_opening_it_takes():
+    asked = replace(ASKED, gpus=2, memory_per_gpu_bytes=8 * GIB)
+    moment = runs(gib=0.03, seconds=4)
+    advice = size_from_runs(moment, asked)
+    assert advice.recommended is not None
+    assert (advice.recommended.memory_bytes, advice.recommended.memory_per_gpu_bytes) == (4 * GIB, 2 * GIB)
+    little = replace(asked, memory_bytes=3 * GIB)
+    assert (size_from_runs(moment, little).memory.recommended or 3 * GIB) <= 3 * GIB, "never more than is asked for"
+
+
 def test_cpus_are_never_advised_beyond_the_request_and_never_below_the_nodes():
     assert size_from_runs(runs(busy=8.4), ASKED).cpus.recommended == 8
     assert size_from_runs(runs(busy=0.5), replace(ASKED, nodes=4)).cpus.recommended == 4

@@ -27,6 +27,13 @@ async def test_a_file_in_a_folder_with_a_computed_start_is_read(way: str):
     assert rules(await read(way, project(sub___inner__sh=INNER))) == SUB
 
 
+@pytest.mark.parametrize("launch", ["mpirun $H ./inner.sh", "mpiexec -n 4 $H bash inner.sh"])
+async def test_a_program_behind_a_list_of_hosts_is_read(launch: str):
+    hosts = "H=$(scontrol show hostnames | paste -sd, -)\n"
+
+    assert rules(await read(hosts + launch, project(inner__sh=INNER))) == SUB
+
+
 async def test_a_folder_that_is_all_computed_names_no_file():
     assert rules(await read("cd $ROOT; cd $(mktemp -d); ./inner.sh", project(sub___inner__sh=INNER))) == set()
 
