@@ -32,6 +32,9 @@ _USUAL = re.compile(
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
     r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
+    r"|\(FOAM_SIGFPE\)|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
+    r"|\(_pin_memory_loop\)|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: "
+    r"|^scancel: error: Kill job error|^other system errors; your job|\] (?:error while decoding|concealing \d)"
     r"|\bG4Exception\b|^ALSA lib |^X Error of failed|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
@@ -70,7 +73,7 @@ _MANY, _SHARE = 6, 0.25  # little words of a sentence, and of all its words
 _MESSAGE = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Error|Fatal)\b|[A-Za-z](?:Error|Exception)\b"
     r"|(?i:\b(?:error|fatal|exception|failed|failure|abort\w{0,3})\s{0,2}[:!(])"
-    r"|^\W{0,4}(?:[a-z0-9/.~]\S{0,39}: |\[.{1,40}\] ){1,3}(?=\S)"
+    r"|^\W{0,4}(?:[a-z0-9/.~]\S{0,79}: |\[.{1,40}\] ){1,3}(?=\S)"
     r"|^\s{0,4}(?i:error|fatal|exception|abort\w*|failed|cannot|could not)\b|^[EF]\d{4} |\.\w{1,4}:\d+\]"
 )
 
@@ -85,7 +88,7 @@ _LOOKING = re.compile(
 )
 
 _SMALL = re.compile(
-    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|chmod|head|tail|sed|source|bash|sh): "
+    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|curl|wget|scp|chmod|head|tail|sed|source|bash|sh): "
     r"|\S{1,200}: (?:line \d+: |[Cc]ommand not found\.?$)"
 )
 
@@ -93,6 +96,8 @@ _SMALL = re.compile(
 _NOT_ACTIVATED = re.compile(
     r"(?i)\bconda init\b|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
 )
+
+_MONITOR = re.compile(r"NVIDIA-SMI has failed|Failed to initialize NVML")
 
 _MARKED = 200  # characters at a line's start in which its level stands
 
@@ -133,9 +138,19 @@ def prose(line: str) -> bool:
     return little >= _MANY and little >= _SHARE * len(line.split())
 
 
+def hinting(line: str) -> bool:
+    """True for what is no more than a hint, whatever it says: prose, warnings, and a request that is made again."""
+    return prose(line) or harmless(line) or " thrown while requesting " in line
+
+
 def probing(line: str) -> bool:
     """True for what tools say that only look around or clean up; scripts seldom end for it."""
     return _LOOKING.match(line) is not None
+
+
+def of_a_monitor(line: str) -> bool:
+    """True for what the tools say that only show a node's GPUs."""
+    return _MONITOR.match(line) is not None
 
 
 def of_the_shell(line: str) -> bool:

@@ -21,7 +21,9 @@ _WARNING = re.compile(r"(?<![=\w])(?:\w*Warning|WARN(?:ING)?)\b|\bwarning:|\[W |
 _ERROR = re.compile(
     r"\b(?:error|errors|(?-i:\w+Error)|\w*Exception|exception|fatal|critical|traceback|panic|aborted|failed|failure)\b"
     r"|\b(?:killed|segfault|core dumped|cannot|permission denied|terminate called|assertion|panicked|forrtl: severe)\b"
-    r"|\bg?make(?:\[\d+\])?: \*\*\*|\bmissing output file\(s\)"
+    r"|^(?-i:(?:[a-z_]\w{0,40}\.){1,8}\w{0,40}(?:Broken|Killed|Exceeded|Timeout|Expired|Fail|Unavailable|Missing)\w{0,40})"
+    r": \S"
+    r"|\binvalid argument$|\bg?make(?:\[\d+\])?: \*\*\*|\bmissing output file\(s\)"
     r"|^(?:fehler in|erreur dans|errore in|error en)\b",
     re.IGNORECASE,
 )

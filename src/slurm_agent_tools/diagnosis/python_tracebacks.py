@@ -35,7 +35,8 @@ _GROUP = re.compile(r"^ *\| ?")  # of exception groups, which are drawn as a tre
 
 # What stands before a traceback that did not end the program: the interpreter got over it, or a log call shows it.
 _IGNORED = re.compile(
-    r"^(?:Exception ignored (?:in|on|while)|--- Logging error ---|Error in atexit)|^Error in sys\.excepthook"
+    r"^(?:Exception in thread .{0,60}\(_pin_memory_loop\)|Exception ignored (?:in|on|while)"
+    r"|--- Logging error ---|Error in atexit)|^Error in sys\.excepthook"
 )
 
 # A library that tells of something that it could not load, and shows the traceback of it; programs go on behind it.
@@ -45,7 +46,9 @@ _SAID = 12  # characters of a message that is recognized in another line
 
 _SOCKET = re.compile(r"\b_?sock(?:et)?\b|\.(?:getpeername|connect|recv\w*|send|sendall|shutdown)\(")
 
-_LOGGED = re.compile(r"^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b")
+_LOGGED = re.compile(
+    r"\bwill not be (?:enabled|available)\b|^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b"
+)
 
 _BEHIND = 4  # lines that a message may take
 

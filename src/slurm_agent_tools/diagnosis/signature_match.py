@@ -8,7 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, named_job, split_rank
-from slurm_agent_tools.diagnosis.harmless_lines import grave, harmless, not_activated, of_the_shell, probing, prose
+from slurm_agent_tools.diagnosis.harmless_lines import (
+    grave,
+    hinting,
+    not_activated,
+    of_a_monitor,
+    of_the_shell,
+    probing,
+)
 from slurm_agent_tools.diagnosis.job_facts import among
 from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, tracebacks
@@ -69,9 +76,10 @@ class Hit:
     @property
     def survived(self) -> bool:
         """True for what the shell and the set-up of an environment say: a script goes on behind it."""
-        if self.raised is not None or not self.signature.recoverable:
+        body = split_rank(self.line.text)[1]
+        if self.raised is not None or not (self.signature.recoverable or of_a_monitor(body)):
             return False
-        return self.signature.id == MODULES or of_the_shell(split_rank(self.line.text)[1])
+        return self.signature.id == MODULES or of_a_monitor(body) or of_the_shell(body)
 
     @property
     def hint(self) -> bool:
@@ -211,8 +219,8 @@ def _by_line(ground: _Ground, raised: dict[int, Raised], quoted: AbstractSet[int
         what = next((value for value in match.groupdict().values() if value), None)
         tier = signature.strength(match)
         tier = "weak" if tier == "cause" and signature.recoverable and probing(body) else tier
-        doubtful = prose(body) or harmless(body) or _quoted(body, match)
-        tier = "weak" if tier in {"cause", "generic"} and doubtful else tier
+        doubtful = tier in {"cause", "generic"} and (hinting(body) or _quoted(body, match))
+        tier = "weak" if doubtful else tier
         tier = "last" if tier != "certain" and grave(body) else tier
         yield ground.hit(position, signature, tier, what)
 

@@ -298,3 +298,76 @@ def test_what_is_quoted_within_a_line_is_a_hint():
     assert said(quoted) == ("segmentation-fault", 0.35)
     assert said(f"{SLURM}812 Segmentation fault      (core dumped) ./sim")[0] == "segmentation-fault"
     assert said("A: permission denied by the tower")[0] == "unknown"
+
+
+# --- What is printed on a good day and matches what would be a clear cause --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sigFpe : Enabling floating point exception trapping (FOAM_SIGFPE).",
+        "Installing handlers for SIGSEGV SIGFPE SIGBUS",
+        "data contains NaN: False",
+        "libcuda.so.1: cannot open shared object file: No such file or directory",
+        "xauth:  file /home/ada/.Xauthority does not exist",
+        "scancel: error: Kill job error on job id 812: Invalid job id specified",
+        "[h264 @ 0x55d0] error while decoding MB 4 7, bytestream -5",
+    ],
+)
+def test_it_leaves_it_at_nothing(line):
+    assert said("reading input", line) == ("none", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("line", "category", "confidence"),
+    [
+        ("mbind: Operation not permitted", "permission", 0.35),
+        (
+            "'[Errno 101] Network is unreachable' thrown while requesting HEAD https://hub.example.org/a",
+            "network",
+            0.35,
+        ),
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", "cuda-driver", 0.5),
+        ("curl: (6) Could not resolve host: hooks.example.org", "network", 0.5),
+        ("   90122    batch   stage2      ada PD       0:00      1 (QOSMaxCpuPerUserLimit)", "limit", 0.35),
+        ("setsockopt: Invalid argument", "unknown", 0.1),
+    ],
+)
+def test_or_it_is_a_hint(line, category, confidence):
+    assert said("reading input", line) == (category, confidence)
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("Program received signal SIGFPE: Floating-point exception", "numeric"),
+        ("ValueError: data contains NaN", "numeric"),
+        ("ImportError: libcuda.so.1: cannot open shared object file: No such file or directory", "shared-library"),
+        ("PermissionError: [Errno 1] Operation not permitted: '/dev/x'", "permission"),
+        ("prog: invalid argument 'x' for '--mode'", "script-error"),
+    ],
+)
+def test_what_differs_from_it_by_little_is_a_cause(line, category):
+    found, confidence = said(line)
+
+    assert found == category
+    assert confidence > 0.5
+
+
+def test_a_thread_that_only_pins_memory_dies_with_the_program_and_is_no_cause():
+    thread = "Exception in thread Thread-4 (_pin_memory_loop):"
+
+    assert (
+        said("test accuracy 0.9", thread, *TRACEBACK, "ConnectionResetError: [Errno 104] Connection reset by peer")[0]
+        == "none"
+    )
+    assert said(thread, *TRACEBACK, "EOFError", *TRACEBACK, "KeyError: 'lr'")[0] == "python-exception"
+
+
+def test_a_class_that_names_a_failure_counts_as_one_without_error_in_its_name():
+    assert (
+        said("concurrent.futures.process.BrokenProcessPool: A process was ended while the future was running")[0]
+        == "unknown"
+    )
+    assert said("protocols.jd2.JobDistributor: 4 jobs attempted")[0] == "none"
