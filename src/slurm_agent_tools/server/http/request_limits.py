@@ -15,6 +15,7 @@ from typing import Any, cast
 import anyio
 import uvicorn
 from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from slurm_agent_tools.errors import ConfigError
@@ -210,6 +211,8 @@ class Connection(asyncio.Protocol):
         self._disarm()
         self._request = scope
         self._whole = not any(name in _LENGTHS for name, _ in scope["headers"])
+        if _head_size(scope) > LARGEST_HEAD:  # the HTTP parser bounds only what has not come whole
+            app = PlainTextResponse(_WRONG, 400, {"connection": "close"})
 
         async def heard() -> Message:
             message = await receive()
@@ -282,6 +285,13 @@ class Connection(asyncio.Protocol):
             self.say(408, _LATE, "retry-after: 1")
         else:  # silent, or still sending what was refused: another answer would be one too many
             self._transport.close()
+
+
+def _head_size(scope: Scope) -> int:
+    """The bytes of a request's line and headers, each as short as it can be written."""
+    asked = sum(len(scope.get(part) or "") for part in ("method", "raw_path", "query_string"))
+    line = asked + len("  HTTP/1.1\r\n\r\n")
+    return line + sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
 
 
 class _Outgoing:
