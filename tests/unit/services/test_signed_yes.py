@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +60,28 @@ async def test_under_a_sites_policy_a_signature_by_its_list_counts_and_is_called
     await signed(scene, keys / "ada")
     reply = await scene.submit()
     assert (reply.status, reply.decision.approval.worth) == ("submitted", "a signature by a key that the site lists")
+
+
+async def test_a_used_signature_that_a_job_marks_as_unused_counts_until_it_expires(scene: Scene, keys: Path):
+    """What SECURITY.md says of it: a shell of the same user writes the ledger."""
+    scene.write("train.sh", NEEDS_A_PERSON)
+    line = f"ada {' '.join((keys / 'ada.pub').read_text().split()[:2])}"
+    under_a_site(scene, f"allowed_signers: ['{line}']\n")
+    await scene.submit()
+    await signed(scene, keys / "ada")
+    first = await scene.submit()
+    await scene.wait(first.job_id)
+    await scene.cancel(first.job_id)
+    with sqlite3.connect(scene.context.store.path, timeout=10) as db:
+        db.execute("UPDATE approvals SET used = NULL")
+
+    again = await scene.submit()
+    scene.slurm.clock.move(3601)
+    with sqlite3.connect(scene.context.store.path, timeout=10) as db:
+        db.execute("UPDATE approvals SET used = NULL, expires = expires + 1e6, granted = granted + 3601")
+    late = await scene.submit(idempotency_key="late")
+
+    assert (first.status, again.status, late.status) == ("submitted", "submitted", "blocked")
 
 
 async def test_a_signature_over_another_text_or_by_another_key_does_not_count(signing: Scene, keys: Path):

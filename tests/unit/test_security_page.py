@@ -1,0 +1,56 @@
+"""The table of SECURITY.md names, for every attacker and set-up, tests that there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from tests.behaviours import BEHAVIOURS
+
+ROOT = Path(__file__).parents[2]
+ATTACKERS = (
+    "a model with the tools",
+    "a job or shell of the same user",
+    "another user of the machine",
+    "a hostile project",
+    "a log, or another text of a job",
+)
+SET_UPS = ("program", "policy", "floor")
+
+
+def rows() -> dict[tuple[str, str], list[str]]:
+    """What holds, what does not and what shows it, by attacker and set-up."""
+    lines = [line for line in (ROOT / "SECURITY.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {(row[0], row[1]): row[2:] for row in cells if row[0] in ATTACKERS}
+
+
+@pytest.fixture(scope="module")
+def tests() -> set[str]:
+    """The names of all tests."""
+    found = set[str]()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if {"node_modules", ".venv"} & set(path.parts):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return found
+
+
+def test_every_attacker_meets_every_set_up():
+    assert sorted(rows()) == sorted(product(ATTACKERS, SET_UPS))
+
+
+@pytest.mark.parametrize("row", list(product(ATTACKERS, SET_UPS)), ids=" - ".join)
+def test_each_row_says_what_holds_and_what_does_not_and_names_tests_that_there_are(
+    row: tuple[str, str], tests: set[str]
+):
+    holds, does_not, shown = rows()[row]
+    named = re.findall(r"`([^`]+)`", shown)
+
+    assert (holds.endswith("."), does_not.endswith(".")) == (True, True)
+    assert named
+    assert [name for name in named if name not in BEHAVIOURS and name not in tests] == []
