@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.decision import RuleDecision, decision_shown
 from slurm_agent_tools.models.job import Job, JobView
@@ -35,7 +38,7 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
     if run is not None:
         told = {str(job_id): reason} | dict(run.cancellation or {})
         run = await context.db(context.store.update, run, cancellation=told)
-    view = await jobs.look(context, job_id)
+    view = await _after(context, view)
     await context.log_decision(caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
     return CancelReply(
         status="cancelled",
@@ -45,6 +48,14 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         decision=decision_shown(decision),
         alerts=[*jobs.missing(view), *drifted],
     )
+
+
+async def _after(context: ClusterContext, before: JobView) -> JobView:
+    """The job as it is shown now; of a task that had not begun Slurm may keep nothing (measured)."""
+    try:
+        return await jobs.look(context, before.job.job_id)
+    except (UnknownJob, AccountingUnreachable):
+        return JobView(replace(before.job, state="CANCELLED", reason=None, expected_start=None))
 
 
 def _over(context: ClusterContext, view: JobView, run: Submission | None) -> CancelReply:

@@ -175,6 +175,18 @@ async def test_the_first_reason_stays_where_a_job_that_is_still_ending_is_cancel
     assert run.cancellation == {number: "wrong learning rate"}
 
 
+@pytest.mark.parametrize("away", [False, True])
+async def test_a_task_that_leaves_no_record_is_told_as_cancelled(scene: Scene, away: bool):
+    scene.write("tasks.sh", f"{HEAD}sleep 20\n")
+    number = await sent(scene, script="tasks.sh", array="1-6%2", seconds=10)
+    await scene.wait(number)
+    scene.slurm.accounting_down(away)
+    reply = await scene.cancel(f"{number}_5", "not needed")
+    assert (reply.status, reply.job.state, reply.job.job_id) == ("cancelled", "CANCELLED", f"{number}_5")
+    assert (reply.job.started, reply.job.reason) == (None, None)
+    assert scene.logged()[-1] == "cancelled"
+
+
 async def test_a_job_that_was_cancelled_while_it_waited_never_started(scene: Scene):
     number = scene.slurm.submit("#!/bin/bash\nsleep 60\n", "--hold")
     scene.slurm.command("scancel", str(number))
