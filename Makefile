@@ -5,9 +5,10 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup demo check test test-slurm test-launchers coverage bench soak faults lint audit format pins readme clean
+.PHONY: help setup install demo check test test-slurm test-launchers coverage bench soak faults lint audit format pins readme clean
 
 help:
+	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
 	@echo 'make demo     show the whole way on a private Slurm'
 	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 3 minutes on two cores)'
 	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
@@ -38,6 +39,17 @@ NEEDED = $(sort $(foreach target,$(MAKECMDGOALS),$(NEEDED_$(target))))
 
 setup:
 	@sh scripts/setup.sh $(NEEDED)
+
+# For a user's own folders, with the packages that are pinned and checked by their hashes. No developers' tools.
+PREFIX = $(HOME)/.local
+PYTHON = python3
+OWN = $(PREFIX)/share/slurm-agent-tools
+install:
+	$(PYTHON) -m venv --clear "$(OWN)"
+	"$(OWN)/bin/python" -m pip install -qq --require-hashes -r requirements-run.txt
+	"$(OWN)/bin/python" -m pip install -qq --no-index --no-deps --no-build-isolation .
+	mkdir -p "$(PREFIX)/bin"
+	ln -sf "$(OWN)/bin/slurm-agent-tools" "$(PREFIX)/bin/slurm-agent-tools"
 
 demo: setup
 	@$(BIN)/python -m slurm_agent_tools demo --yes

@@ -1,5 +1,7 @@
 """Take the newest allowed version of every package: into requirements.txt with hashes, into pyproject.toml by number.
 
+What an installation needs of them is requirements-run.txt.
+
 Run by `make pins`. What is allowed stands in pyproject.toml (`dependencies`, the group `dev`, `build-system`).
 """
 
@@ -8,13 +10,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = "# Every package that is used here, at one version. Made by `make pins`; do not edit.\n"
+RUN_HEADER = "# Those of requirements.txt that the tools need to be installed. Made by `make pins`; do not edit.\n"
 COMPILE = (
-    "pip", "compile", "pyproject.toml", "--group", "dev", "--universal", "--python-version", "3.11",
-    "--upgrade", "--no-config", "--generate-hashes", "--no-emit-index-url", "--no-annotate", "--no-header", "--quiet",
+    "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--no-config",
+    "--generate-hashes", "--no-emit-index-url", "--no-annotate", "--no-header", "--quiet",
 )  # fmt: skip
 PIN = re.compile(r"^(?P<pin>[a-z0-9-]+==[^ ]+(?: ; [^\\]+?)?) \\$", re.MULTILINE)
 LIST = re.compile(r"^(?P<name>(?:build-)?constraint-dependencies) = \[[^\]]*\]", re.MULTILINE)
@@ -41,11 +45,20 @@ def constrained(pyproject: str, wanted: list[str]) -> str:
 def main() -> int:
     """Ask uv for the versions and write both files."""
     uv = Path(sys.prefix) / "bin" / "uv"
-    found = subprocess.run([uv, *COMPILE], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    (ROOT / "requirements.txt").write_text(HEADER + found, encoding="utf-8")
     project = ROOT / "pyproject.toml"
+    found = compiled(uv, "--group", "dev", "--upgrade")
+    (ROOT / "requirements.txt").write_text(HEADER + found, encoding="utf-8")
     project.write_text(constrained(project.read_text(encoding="utf-8"), pins(found)), encoding="utf-8")
+    builds = "\n".join(tomllib.loads(project.read_text(encoding="utf-8"))["build-system"]["requires"])
+    needed = compiled(uv, "-", "--constraints", "requirements.txt", stdin=builds)
+    (ROOT / "requirements-run.txt").write_text(RUN_HEADER + needed, encoding="utf-8")
     return 0
+
+
+def compiled(uv: Path, *more: str, stdin: str = "") -> str:
+    """The packages that the project file and `more` ask for, at one version, with hashes."""
+    argv = [uv, *COMPILE, *more]
+    return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True, input=stdin).stdout
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ fi
 
 # shellcheck disable=SC2086 - a list of names
 wanted=$(find $sources -type f ! -name '*.pyc' -exec sha256sum {} + | sort | sum)
-# The second question: `uv run` puts a link to this folder in the place of our copy, which others cannot read here.
+# The second question: an editable installation by hand puts a link to this folder, which others cannot read here.
 if [ "$(cat "$venv/project" 2>/dev/null)" != "$wanted" ] ||
     ! as_anyone "$venv/bin/python" -c 'import slurm_agent_tools.errors' 2>/dev/null; then
     install_project

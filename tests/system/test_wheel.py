@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -100,3 +102,44 @@ async def test_the_server_answers_over_stdio(python, project):
 
 def test_the_console_command_is_installed(python):
     assert ran([python.parent / "slurm-agent-tools", "--version"]).startswith("slurm-agent-tools ")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A copy of what is in the repository, as somebody has it who installs it."""
+    names = ran(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT).splitlines()
+    for name in (name for name in names if not name.startswith(("tests/", "benchmarks/")) and (ROOT / name).is_file()):
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "src" / name)
+    return tmp_path / "src"
+
+
+def installed(sources: Path) -> subprocess.CompletedProcess[str]:
+    words = ["make", "install", f"PREFIX={sources.parent}/own", f"PYTHON={sys._base_executable}"]
+    return subprocess.run(words, cwd=sources, capture_output=True, text=True, timeout=300, env=environment())
+
+
+def test_make_install_puts_the_command_where_clients_find_it(sources: Path):
+    done = installed(sources)
+    own = sources.parent / "own"
+
+    assert done.returncode == 0, done.stderr
+    assert ran([own / "bin/slurm-agent-tools", "--version"]).startswith("slurm-agent-tools ")
+    assert not (own / "share/slurm-agent-tools/bin/pytest").exists()
+
+
+def test_make_install_takes_no_package_of_another_hash(sources: Path):
+    """As an index would offer it that somebody else has taken over."""
+    pins = sources / "requirements-run.txt"
+    pins.write_text(
+        re.sub(
+            r"(idna==\S+ \\\n(?:.*\n)*?)(?=\S)",
+            lambda match: re.sub("sha256:..", "sha256:00", match[0]),
+            pins.read_text(),
+        )
+    )
+    done = installed(sources)
+
+    assert done.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+    assert not (sources.parent / "own/bin/slurm-agent-tools").exists()

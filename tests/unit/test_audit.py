@@ -56,5 +56,6 @@ def test_an_npm_package_without_a_hash_is_found(audit):
 
 
 def test_the_committed_pins_are_whole(audit):
-    assert list(audit.unpinned((ROOT / "requirements.txt").read_text())) == []
+    for name in ("requirements.txt", "requirements-run.txt"):
+        assert list(audit.unpinned((ROOT / name).read_text(), name)) == []
     assert list(audit.unlocked(json.loads((ROOT / "tests/conformance/package-lock.json").read_text()))) == []

@@ -115,14 +115,28 @@ def brought_by(name: str, extra: str = "") -> set[str]:
     return found
 
 
-def test_uv_run_brings_the_product_and_not_its_developers_tools():
-    brought = brought_by("slurm-agent-tools")
-    tools = {Requirement(line).name for line in PROJECT["dependency-groups"]["dev"]}
+def pinned(requirements: str) -> dict[str, str]:
+    """Each package's own lines by its name."""
+    blocks = re.split(r"\n(?=\S)", "\n".join(line for line in requirements.splitlines() if not line.startswith("#")))
+    return {block.split("==")[0]: block.strip() for block in blocks if block.strip()}
 
-    assert PROJECT["tool"]["uv"]["default-groups"] == []
-    assert {"mcp", "pydantic", "pydantic-core"} < brought
-    assert not brought & {canonicalize_name(name) for name in tools}
-    assert len(brought) <= 40
+
+def test_an_installation_brings_the_product_and_not_its_developers_tools():
+    brought, whole = pinned((ROOT / "requirements-run.txt").read_text()), pinned(REQUIREMENTS)
+    builds = {Requirement(line).name for line in PROJECT["build-system"]["requires"]}
+    tools = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependency-groups"]["dev"]} - builds
+
+    assert brought.items() <= whole.items()
+    assert brought_by("slurm-agent-tools") | builds <= brought.keys() | {"slurm-agent-tools"}
+    assert not brought.keys() & tools
+    assert len(brought) <= 50
+
+
+def test_no_command_of_the_client_files_lets_uv_choose_packages():
+    """uv holds packages to a hash by its lock file alone, which would name an index here."""
+    assert PROJECT["tool"]["uv"]["managed"] is False
+    assert "--require-hashes -r requirements-run.txt" in (ROOT / "Makefile").read_text()
+    assert "--require-hashes -r requirements.txt" in (ROOT / "scripts/setup.sh").read_text()
 
 
 def test_the_exact_versions_are_the_same_in_both_places():

@@ -157,7 +157,7 @@ def _not_on_path() -> Iterator[str]:
         yield (
             "slurm-agent-tools is not on your PATH, or only by its own environment, so clients may not find it. Put "
             f"its full path into the client files as `command`: {here / SERVER}. Or install it for your user: "
-            "`uv tool install` or `pipx install`, with the folder of its sources."
+            "`make install` in the folder of its sources."
         )
 
 
