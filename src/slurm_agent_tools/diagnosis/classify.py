@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import quiet, survived
+from slurm_agent_tools.diagnosis.good_end import ended_well, quiet, survived
 from slurm_agent_tools.diagnosis.harmless_lines import of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
@@ -60,6 +60,8 @@ _OWN = "Nothing is wrong with the script as far as Slurm knows."
 _QUOTES = "'\"`\u2018\u2019.,;"
 
 _QUIET = 0.3  # a log alone without a line that tells of an error: how the job ended is Slurm's to say
+
+_CLOSE = 25  # lines that the messages of an end take; a log alone does not say that more than that belong to it
 
 _NEAR, _FAR = 60, 200  # lines after the last match: the program went on, so that may not be what ended it
 
@@ -194,6 +196,8 @@ def _confidence(case: _Case, best: RootCause) -> float:
     if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
     if best.rivals or best.late > _NEAR or (case.part is None and hit.survived):
+        confidence = min(confidence, 0.5)
+    if case.part is None and (best.late > _CLOSE or ended_well(case.texts[hit.text], hit.position)):
         confidence = min(confidence, 0.5)
     return min(confidence, 0.35) if best.went_on or best.late > _FAR else confidence
 

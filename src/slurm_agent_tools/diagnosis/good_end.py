@@ -109,6 +109,11 @@ def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
     return all(_went_on(read, reads) for read in reads)
 
 
+def ended_well(text: LogText, position: int) -> bool:
+    """True where the last lines, behind that one, say that the work was done."""
+    return _done(own_lines(text)[position + 1 :], _DONE)
+
+
 def _cut(texts: Sequence[LogText]) -> bool:
     return any(is_gap(line) for text in texts for line in text.lines)
 

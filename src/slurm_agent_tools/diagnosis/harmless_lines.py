@@ -16,7 +16,8 @@ _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
 _GOT_OVER = re.compile(
     r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|execution is retried|falling back|will try again"
     r"|trying (?:again|another|next|\d)|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
-    r"|continuing (?:without|with|anyway)|(?:using|running) .{1,40} instead|starting from scratch|going to /tmp instead"
+    r"|continuing (?:without|with|anyway|in)"
+    r"|(?:using|running) .{1,40} instead|starting from scratch|going to /tmp instead"
     r"|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,
 )
@@ -27,7 +28,8 @@ _USUAL = re.compile(
     r"|Inappropriate ioctl|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
-    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
+    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity"
+    r"|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
     r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
     r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
@@ -35,7 +37,8 @@ _USUAL = re.compile(
     r"|\(FOAM_SIGFPE\)|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
     r"|\(_pin_memory_loop\)|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: "
     r"|^scancel: error: Kill job error|^other system errors; your job|\] (?:error while decoding|concealing \d)"
-    r"|\bG4Exception\b|^ALSA lib |^X Error of failed|pip's dependency resolver does not currently"
+    r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
+    r"|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
     r"|\bDelay kernel timed out: measured|\bwill result in indexing errors\b|\bOperation was cancelled$"

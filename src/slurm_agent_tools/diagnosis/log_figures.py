@@ -44,7 +44,8 @@ _NO_ERROR = re.compile(
     r"|l1|l2|train\w*|val\w*|test|prediction|reconstruction|approximation|energy|force|total|final|estimated|numerical"
     r"|truncation|discreti[sz]ation|fitting|calibration"
     r"|reprojection|position|phase|sampling|statistical|type I{1,2}) errors?\b"
-    r"|\b(?P<done>\d+) of (?P=done), failed: \d+|\(\d[\d.]{0,5}% failed\)|\bkilled:? \d+\b",
+    r"|\b(?P<done>\d+) of (?P=done), failed: \d+|\berror\s{1,9}messages encountered\s{0,9}=\s{0,20}0\b"
+    r"|\(\d[\d.]{0,5}% failed\)|\bkilled:? \d+\b",
     re.IGNORECASE,
 )
 

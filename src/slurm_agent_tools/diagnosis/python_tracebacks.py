@@ -37,6 +37,7 @@ _GROUP = re.compile(r"^ *\| ?")  # of exception groups, which are drawn as a tre
 _IGNORED = re.compile(
     r"^(?:Exception in thread .{0,60}\(_pin_memory_loop\)|Exception ignored (?:in|on|while)"
     r"|--- Logging error ---|Error in atexit)|^Error in sys\.excepthook"
+    r"|\bwill not be (?:enabled|available)\b"
 )
 
 # A library that tells of something that it could not load, and shows the traceback of it; programs go on behind it.
@@ -46,9 +47,7 @@ _SAID = 12  # characters of a message that is recognized in another line
 
 _SOCKET = re.compile(r"\b_?sock(?:et)?\b|\.(?:getpeername|connect|recv\w*|send|sendall|shutdown)\(")
 
-_LOGGED = re.compile(
-    r"\bwill not be (?:enabled|available)\b|^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b"
-)
+_LOGGED = re.compile(r"^Exception in thread |(?<![\w.])(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b")
 
 _BEHIND = 4  # lines that a message may take
 

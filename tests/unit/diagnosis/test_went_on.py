@@ -371,3 +371,38 @@ def test_a_class_that_names_a_failure_counts_as_one_without_error_in_its_name():
         == "unknown"
     )
     assert said("protocols.jd2.JobDistributor: 4 jobs attempted")[0] == "none"
+
+
+# --- Confidence in a log alone ----------------------------------------------------------------------------------------
+
+FULL = "mkdir -p failed for path /home/ada/.config: [Errno 122] Disk quota exceeded: '/home/ada/.config'"
+
+
+def test_a_cause_with_a_good_end_behind_it_is_said_without_confidence_where_slurm_was_not_asked():
+    assert said(FULL) == ("disk-full", 0.7)
+    assert said(FULL, "figure saved to a.png") == ("disk-full", 0.5)
+    assert said(FULL, "figure saved to a.png", "solver: fatal: no cells")[1] > 0.5
+    assert said(FULL, "figure saved to a.png", part=job(exit_code=1)) == ("disk-full", 0.8)
+
+
+def test_so_is_one_with_more_lines_behind_it_than_an_end_takes():
+    assert said(FULL, *(f"  #{number} 0x4f in main" for number in range(24)))[1] == 0.7
+    assert said(FULL, *(f"  #{number} 0x4f in main" for number in range(25)))[1] == 0.5
+    assert said(FULL, *(f"  #{number} 0x4f in main" for number in range(25)), part=job(exit_code=1))[1] == 0.8
+
+
+def test_a_traceback_of_what_only_will_not_be_available_is_left_out():
+    said_before = "The fused kernel is missing, some optimizations will not be enabled"
+
+    assert said(said_before, *TRACEBACK, "ModuleNotFoundError: No module named 'triton'", "seed 42")[0] == "none"
+    assert (
+        said("loading the kernels", *TRACEBACK, "ModuleNotFoundError: No module named 'triton'")[0] == "missing-module"
+    )
+
+
+def test_a_workflows_word_about_a_job_of_its_own_is_a_hint():
+    assert said("    message: SLURM-job '812' failed, SLURM status is: 'OUT_OF_MEMORY'.") == (
+        "host-out-of-memory",
+        0.35,
+    )
+    assert said("    message: SLURM-job '812' failed, SLURM status is: 'TIMEOUT'.") == ("time-limit", 0.35)
