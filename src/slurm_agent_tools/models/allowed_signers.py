@@ -61,8 +61,21 @@ def matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    parts = [{"*": ".*", "?": "."}.get(sign) or re.escape(sign) for sign in re.sub(r"\*+", "*", pattern)]
-    return re.fullmatch("".join(parts), name, re.DOTALL) is not None
+    """Each star takes as little as it can: going back to the last one is enough, so that many stars cost no hours."""
+    at = place = 0
+    star, taken = -1, 0
+    while at < len(name):
+        if place < len(pattern) and pattern[place] == "*":
+            star, taken = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in {"?", name[at]}:
+            at, place = at + 1, place + 1
+        elif star >= 0:
+            taken += 1
+            at, place = taken, star + 1
+        else:
+            return False
+    return not pattern[place:].strip("*")
 
 
 def parse(line: str) -> AllowedSigner:

@@ -81,8 +81,8 @@ def _toml_shape(text: str) -> None:
         kind = found.lastgroup
         if kind == "dot":
             dots, parts = dots + 1, parts + 1
-            if dots >= PARTS or parts > 4 * VALUES:
-                _refuse(f"holds a key of more than {PARTS} parts, or {4 * VALUES} dots", text, found.start(), _FLATTEN)
+            if dots >= PARTS or parts > 2 * VALUES:
+                _refuse(f"holds a key of more than {PARTS} parts, or {2 * VALUES} dots", text, found.start(), _FLATTEN)
         elif kind == "word":
             _short(found, text)
         elif kind is not None:

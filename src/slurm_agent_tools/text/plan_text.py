@@ -27,6 +27,12 @@ _REASONS = "needs a person because"
 
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
+_UNSEEN = frozenset({"Mn", "Me", "Zs", "Cn"})
+"""Kinds of signs that sit on another one, are blanks of another kind, or stand for no character."""
+
+_DRAWS_NOTHING = re.compile("[\u1160-\u11ff\u2800\ud7b0-\ud7ff]")
+"""Letters that are drawn into the one before, and a picture that is empty: alone they are nothing that is seen."""
+
 
 def head(name: str, sha256: str, expires: datetime) -> str:
     """The first lines of what is shown and signed: they bind it to one question, one plan and one time."""
@@ -46,10 +52,13 @@ def reasons(lines: Sequence[str], asked_by: str) -> str:
 
 
 def reasons_fit(text: str, rules: Sequence[str]) -> bool:
-    """Whether a text gives a reason for each of these rules and names who asked, and holds nothing else."""
+    """Whether a text gives a reason for each of these rules and names who asked, and holds nothing else.
+
+    Nothing that a terminal would act on may be in it: it could paint over what is read.
+    """
     begins = [f"{_REASONS}:", *(f"  {rule}: " for rule in rules), "asked by: "]
     lines = [line for line in text.splitlines() if not line.startswith(f"{'':>5} + ")]
-    return len(lines) == len(begins) and all(map(str.startswith, lines, begins))
+    return _plain(text) and len(lines) == len(begins) and all(map(str.startswith, lines, begins))
 
 
 def script(data: bytes) -> str:
@@ -89,10 +98,9 @@ def spelled(line: str) -> str:
 
 
 def _seen(sign: str) -> str:
-    """Signs that sit on another one, turn the direction of a line, or are blanks of another kind, spelled out."""
-    odd = (
-        unicodedata.category(sign) in {"Mn", "Me", "Zs"} and sign != " "
-    ) or unicodedata.bidirectional(sign) in _RIGHT_TO_LEFT  # fmt: skip
+    """Signs that nobody would see, or that turn the direction of a line, spelled out."""
+    unseen = (unicodedata.category(sign) in _UNSEEN and sign != " ") or _DRAWS_NOTHING.match(sign)
+    odd = unseen or unicodedata.bidirectional(sign) in _RIGHT_TO_LEFT
     return sign.encode("unicode_escape", "surrogatepass").decode() if odd else sign
 
 
@@ -123,12 +131,17 @@ def _pieces(line: str, columns: int) -> Iterator[str]:
         return
     piece, used = "", 0
     for sign in line:
-        wide = 2 if unicodedata.east_asian_width(sign) in {"W", "F"} else 1
+        wide = _width(sign)
         if used + wide > columns:
             yield piece
             piece, used = "", 0
         piece, used = piece + sign, used + wide
     yield piece
+
+
+def _width(text: str) -> int:
+    """The columns that a text takes."""
+    return len(text) if text.isascii() else sum(1 + (unicodedata.east_asian_width(sign) in {"W", "F"}) for sign in text)
 
 
 # --- The question at a client, and page by page at a terminal ---------------------------------------------------------
@@ -146,7 +159,8 @@ def pages(text: str, size: os.terminal_size) -> list[str]:
     columns, rows = max(size.columns, 20), min(max(size.lines - 2, 8), 100)
     made, used = [""], 0
     for line in text.splitlines(keepends=True):
-        height = max(1, -(-(len(line) - 1) // columns))
+        # A wide sign that does not fit at the end of a row leaves a column empty.
+        height = max(1, -(-_width(line.rstrip("\n")) // (columns - (not line.isascii()))))
         if used + height > rows and made[-1]:
             made.append("")
             used = 0
@@ -161,7 +175,8 @@ def pages(text: str, size: os.terminal_size) -> list[str]:
 def differences(before: str, now: str, names: Sequence[str] | None = None) -> list[str]:
     """What differs in another plan, a sentence each; `names`: the facts that are compared, all but the head's."""
     old, new = _read(before), _read(now)
-    told = [
+    told = [] if _plain(before) else ["its text holds signs that a terminal would act on"]
+    told += [
         f"{name} was {_short(old.get(name))} and is {_short(new.get(name))}"
         for name in (dict.fromkeys([*old, *new]) if names is None else names)
         if old.get(name) != new.get(name)
@@ -171,6 +186,11 @@ def differences(before: str, now: str, names: Sequence[str] | None = None) -> li
         at = next((at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), 0)
         told.append(f"the script differs from line {_line_number(second, at) or _line_number(first, at) or 1} on")
     return told
+
+
+def _plain(text: str) -> bool:
+    """Whether all of a text can be seen, as all can that was made here: somebody may have written into the ledger."""
+    return sanitize.visible(text) == text
 
 
 def value(plan: str, name: str) -> str | None:

@@ -84,6 +84,12 @@ def unfolding(first: str, more: str) -> str:
     return "\n".join(lines)
 
 
+def test_many_tables_of_several_parts_are_refused_before_they_are_made():
+    text = "\n".join(f"[a.b{number}.c.d.e.f.g.h.i.j.k.l]" for number in range(10_000))
+    with pytest.raises(DocumentError, match=f"{2 * VALUES} dots .line 9091."):
+        bounded_documents.toml(text)
+
+
 YAML_BOMBS = {
     "a number in base 60": "a: 1" + ":1" * 200_000,
     "a number in base 60 by its tag": 'a: !!int "1' + ":1" * 200_000 + '"',

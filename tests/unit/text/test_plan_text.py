@@ -46,6 +46,9 @@ HIDDEN = {
     "echo \u05d0\u05d1 1": r"echo \u05d0\u05d1 1",
     "echo \u0661": r"echo \u0661",
     "a\U000e0041b": r"a\U000e0041b",
+    "a\u2800b\u11a8\u1175\ud7b0": r"a\u2800b\u11a8\u1175\ud7b0",
+    "a\ufdd0b\u0378": r"a\ufdd0b\u0378",
+    "\ud55c\uae00": "\ud55c\uae00",
     "caf\u00e9 \u4e2d": "caf\u00e9 \u4e2d",
 }
 
@@ -127,6 +130,24 @@ def test_pages_hold_every_line_once_and_none_is_higher_than_the_terminal():
         assert max(high) <= min(max(lines - 2, 8), 100)
 
 
+def test_a_page_of_wide_letters_is_not_higher_than_the_terminal():
+    text = "".join(f"{'x' * (number % 3)}{chr(0x6F22) * number}\n" for number in range(90))
+    for columns, lines in ((80, 24), (41, 24), (21, 10), (20, 5)):
+        made = plan_text.pages(text, os.terminal_size((columns, lines)))
+        assert "".join(made) == text
+        for page in (one for one in made if one.count("\n") > 1):
+            assert sum(rows_of(line, columns) for line in page.splitlines()) <= max(lines - 2, 8)
+
+
+def rows_of(line: str, columns: int) -> int:
+    """Rows that a terminal takes for a line: a wide letter that does not fit goes to the next one."""
+    made, used = 1, 0
+    for sign in line:
+        wide = 1 if sign.isascii() else 2
+        made, used = (made + 1, wide) if used + wide > columns else (made, used + wide)
+    return made
+
+
 # --- two plans --------------------------------------------------------------------------------------------------------
 
 
@@ -169,3 +190,10 @@ def test_reasons_name_each_rule_and_nothing_else():
     for other in (["gpus"], ["time-limit", "gpus"], [], ["gpus", "time-limit", "budget"]):
         assert not plan_text.reasons_fit(text, other)
     assert not plan_text.reasons_fit(text + "  more: a\n", ["gpus", "time-limit"])
+
+
+def test_a_text_in_the_ledger_that_would_paint_over_what_is_read_is_no_plan():
+    painted = plan("a").replace("asked by: cli", "asked by: \x1b[2J\x1b[Hcli\x1b[8m")
+    assert plan_text.differences(painted, plan("a")) == ["its text holds signs that a terminal would act on"]
+    assert not plan_text.reasons_fit(plan_text.reasons([], "cli").replace("cli", "cli\x1b[8m"), [])
+    assert plan_text.reasons_fit(plan_text.reasons([], "cli\x1b[8m \u202e caf\u00e9 \u4e2d"), [])
