@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 import yaml
@@ -379,13 +379,14 @@ def _is_script(before: str) -> bool:
 def _nextflow(program: Program, text: str, folder: str) -> None:
     """The scripts of the processes, the settings among them, and the files that are included."""
     shell = []
-    for found in _TRIPLE.finditer(text):
-        before = f"\n{text[: found.start()]}"
-        if _is_script(before):
+    for found in islice(_TRIPLE.finditer(text), 2 * MAX_TASKS):
+        if _is_script(f"\n{text[max(0, found.start() - 20_000) : found.start()]}"):
             unknown = r"(?<!\\)\$(?:\{[^}]*\}|\w+(?:\.\w+)*)" if found[1] == '"""' else r"!\{[^}]*\}"
             command = re.sub(unknown, "${_}", textwrap.dedent(found[2])).replace("\\$", "$").replace("\\\\", "\\")
-            shell.append((before.count("\n"), command))
-    shell += [(text.count("\n", 0, found.start(2)) + 1, found[2]) for found in _ONE_LINE.finditer(text)]
+            shell.append((text.count("\n", 0, found.start()) + 1, command))
+    shell += [
+        (text.count("\n", 0, found.start(2)) + 1, found[2]) for found in islice(_ONE_LINE.finditer(text), MAX_TASKS)
+    ]
     _shell(program, shell)
     for rule, what, level, number in read_config(text).findings:
         program.find(rule, what, number, level)
