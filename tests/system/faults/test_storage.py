@@ -147,12 +147,34 @@ def test_without_its_ledger_every_tool_says_why_and_nothing_is_sent(ready: Place
 def test_a_line_of_the_decision_log_that_was_cut_off_spoils_no_other(ready: Place):
     submitted(ready, "first")
     log = ledger(ready).parent / "decisions.jsonl"
+    with log.open("ab") as file:
+        file.write(log.read_bytes().splitlines()[-1][:-40])  # a crash comes before the ledger knows of the line
+    submitted(ready, "second")
+    tool = [sys.executable, "-m", "slurm_agent_tools", "policy", "log"]
+    done = ready.run([*tool, "--json"])
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events == ["decided", "submitted", "decided", "submitted"]
+    says("Lines are missing in the decision log", done.stderr.decode())
+    assert ready.run([*tool, "--verify"]).returncode == 0
+
+
+@pytest.mark.proves("log-is-a-chain", "faults-have-their-answer")
+def test_a_line_that_was_whole_and_is_cut_off_later_is_told(ready: Place):
+    submitted(ready, "first")
+    log = ledger(ready).parent / "decisions.jsonl"
     log.write_bytes(log.read_bytes()[:-40])
     ready.own()
+    code, status = ready.cli("get_status")
+    (alert,) = [one for one in status["alerts"] if one["code"] == "log-changed"]
+    says("The decision log was changed", alert["message"], 1)
     submitted(ready, "second")
     done = ready.run([sys.executable, "-m", "slurm_agent_tools", "policy", "log", "--json"])
-    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["decided", "decided", "submitted"]
-    says("Lines are missing in the decision log", done.stderr.decode())
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert events == ["decided", "log-broken", "decided", "submitted"]
+    tool = [sys.executable, "-m", "slurm_agent_tools", "policy", "log"]
+    assert (code, ready.run([*tool, "--verify"]).returncode) == (0, 1)
+    assert ready.run([*tool, "--begin-anew"]).returncode == 0
+    assert ready.run([*tool, "--verify"]).returncode == 0
 
 
 @pytest.mark.proves("faults-have-their-answer")
