@@ -96,7 +96,8 @@ class Base(NamedTuple):
 class LoadedPolicy:
     """The policy in force. `notes`: what was wished and ignored. `floors`: rules that layers made harsher.
 
-    `layers`: the files, lowest first, each with what it is.
+    `layers`: the files, lowest first, each with what it is. `by_site`: whether a site's file, which no user can change,
+    is the base.
     """
 
     policy: Policy
@@ -107,11 +108,11 @@ class LoadedPolicy:
     notes: tuple[str, ...] = ()
     floors: Mapping[str, Level] = field(default_factory=dict)
     expressions: tuple[Expression, ...] = ()
+    by_site: bool = False
 
     def worth(self, way: Channel) -> str:
-        """What a person's yes by this way is worth, in words: a site's file is the one that no user can change."""
-        by_site = len(self.layers) > 1 and self.layers[1].startswith("site ")
-        return SITE_WORTH if by_site and way in PROVEN else WORTH[way]
+        """What a person's yes by this way is worth, in words."""
+        return SITE_WORTH if self.by_site and way in PROVEN else WORTH[way]
 
     @property
     def source(self) -> str:
@@ -164,7 +165,7 @@ def load(
     named = ["shipped", *([f"{base.kind} {base.path}"] if base else []), *(name for name, _ in layers)]
     return LoadedPolicy(
         current, _digest(contents), policy.version, policy.name, tuple(named), tuple(found), floors,
-        expressions,
+        expressions, base is not None and base.kind == "site",
     )  # fmt: skip
 
 
