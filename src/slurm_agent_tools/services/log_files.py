@@ -14,7 +14,7 @@ from slurm_agent_tools.models.shapes import EvidenceLine
 from slurm_agent_tools.services import log_parts, project_paths
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.services.log_paths import Kind, rotated
-from slurm_agent_tools.transport.base import Runner
+from slurm_agent_tools.transport.base import NO_FILE, Runner
 from slurm_agent_tools.transport.local import LocalRunner
 from slurm_agent_tools.units import human_memory
 
@@ -80,7 +80,7 @@ async def _read(
     if stat is None:
         return _unread(shown, _gone(older))
     if stat.kind != "file":
-        what = "is a folder: name a file in it" if stat.kind == "dir" else "is not a regular file"
+        what = "is a folder: name a file in it" if stat.kind == "dir" else NO_FILE[stat.kind][0]
         return _unread(shown, f"{what}; nothing was read")
     source = log_parts.LogFileSource(runner, project_files.files, real, stat.size)
     found = await (log_parts.read(source, whole=whole) if tail is None else log_parts.last(source, tail))

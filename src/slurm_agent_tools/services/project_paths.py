@@ -9,7 +9,7 @@ from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, S
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.scripts.reader import read_script as reader_read_script
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
-from slurm_agent_tools.transport.base import Stat
+from slurm_agent_tools.transport.base import NO_FILE, Stat
 
 
 def check_text(field: str, value: str, *, limit: int = 1000) -> str:
@@ -75,10 +75,9 @@ async def regular(project_files: ProjectFiles, field: str, path: str) -> tuple[s
     stat = await project_files.files.stat(real)
     if stat is None:
         raise InputError(field, path, "does not exist", hint=f"Looked for {real}.")
-    if stat.kind == "dir":
-        raise InputError(field, path, "is a directory", hint="Name a file in it.")
     if stat.kind != "file":
-        raise InputError(field, path, "is not a regular file", hint="Name a regular file.")
+        problem, hint = NO_FILE[stat.kind]
+        raise InputError(field, path, problem, hint=hint)
     return real, stat
 
 

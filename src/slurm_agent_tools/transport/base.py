@@ -62,9 +62,20 @@ class Runner(Protocol):
         ...
 
 
+# What is said of each other kind of file where one with contents is wanted, and what to do.
+NO_FILE = {
+    "dir": ("is a directory", "Name a file in it."),
+    "linked": ("is a hard link to a file of another user", "Name a copy of it."),
+    "other": ("is not a regular file", "Name a regular file."),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What a file is: size in bytes, `kind` one of file, dir, other; `uid` its owner, `mode` with its permissions."""
+    """What a file is: size in bytes, `uid` its owner, `mode` with its permissions.
+
+    `kind`: file, dir, other, or linked, a hard link to another user's file.
+    """
 
     size: int
     kind: str

@@ -172,12 +172,22 @@ async def _threaded(path: str, work: Callable[[], T]) -> T:
         ) from error
 
 
+def _anothers(found: os.stat_result) -> bool:
+    """Whether a file is one of several names of another user's file: it may lie anywhere, and be anything of theirs.
+
+    One's own file, and one of root's that can be read, is open to whoever could make such a name.
+    """
+    ours = {0, os.geteuid()} if hasattr(os, "geteuid") else {found.st_uid}
+    return found.st_nlink > 1 and modes.S_ISREG(found.st_mode) and found.st_uid not in ours
+
+
 def _stat(path: str) -> Stat | None:
     try:
         found = os.stat(path)  # noqa: PTH116 - Path.stat would do the same
     except (FileNotFoundError, NotADirectoryError):
         return None
     kind = "file" if modes.S_ISREG(found.st_mode) else "dir" if modes.S_ISDIR(found.st_mode) else "other"
+    kind = "linked" if _anothers(found) else kind
     return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode)
 
 
@@ -199,6 +209,9 @@ def _opened(path: str) -> BinaryIO | None:
     try:
         handle = bounded_read.open_file(path)
     except (FileNotFoundError, NotADirectoryError, bounded_read.NotStored):
+        return None
+    if _anothers(os.fstat(handle)):
+        os.close(handle)
         return None
     return open(handle, "rb")  # noqa: PTH123 - the callers close it
 

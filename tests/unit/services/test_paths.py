@@ -3,6 +3,7 @@
 import os
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
@@ -31,6 +32,7 @@ WAYS_OUT = {
     "absolute": "{outside}",
     "another user's key": "/root/.ssh/id_rsa",
     "link to a file": "link.json",
+    "hard link to another user's file": "hard.json",
     "link to a folder": "linked/outside.json",
     "link to a link": "twice.json",
     "loop": "loop.json",
@@ -66,7 +68,16 @@ def box(tmp_path):
     (project / "environ.json").symlink_to("/proc/self/environ")
     (project / "zero.json").symlink_to("/dev/zero")
     os.mkfifo(project / "pipe.json")
+    hard_link(tmp_path / "theirs.json", project / "hard.json")
     return made
+
+
+def hard_link(file: Path, link: Path) -> None:
+    """A second name of another user's file; only root can make one here."""
+    file.write_text(SECRET)
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+        os.link(file, link)
 
 
 @pytest.mark.proves("paths-stay-inside", "bad-input-names-the-field")
@@ -101,6 +112,20 @@ async def test_a_job_s_own_record_of_its_output_is_no_way_out_and_is_told(box, t
     assert log.text is None
     assert log.file.note == "lies outside the project and was not read"
     assert log.file.read_bytes == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.proves("paths-stay-inside")
+async def test_a_hard_link_to_another_users_file_is_said_to_be_one_and_ones_own_is_read(box, tmp_path):
+    with pytest.raises(InputError, match=r"^script: 'hard.json' is a hard link to a file of another user"):
+        await box.call("submit_job", arguments.SubmitJob(script="hard.json", dry_run=True))
+    log = await log_files.read(box.context, str(tmp_path / "project/hard.json"), "stdout")
+    assert (log.text, log.file.note) == (None, "is a hard link to a file of another user; nothing was read")
+    assert await box.context.here.files.read(str(tmp_path / "project/hard.json")) is None
+
+    (tmp_path / "mine.out").write_text("loss: 0.5\n")
+    os.link(tmp_path / "mine.out", tmp_path / "project/mine.out")
+    assert (await log_files.read(box.context, str(tmp_path / "project/mine.out"), "stdout")).text is not None
 
 
 @pytest.mark.proves("paths-stay-inside")
