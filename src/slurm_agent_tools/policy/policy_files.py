@@ -103,6 +103,9 @@ def _site() -> bytes | None:
         raise ConfigError(
             "policy", str(SITE), f"cannot be read: {error.strerror}", hint="Ask an administrator."
         ) from error
+    if any(stat.S_ISLNK(one.st_mode) for one in places):  # a link of root's may lead to what others can write
+        real = Path(os.path.realpath(SITE))
+        places += [place.lstat() for place in (real, *real.parents) if place.exists()]
     of_root_alone([(one.st_uid, 0 if stat.S_ISLNK(one.st_mode) else one.st_mode) for one in places], str(SITE))
     return _read(SITE)
 

@@ -89,13 +89,14 @@ def own_disk(folder: Path, otherwise: Path, *, mounts: Sequence[Mount] | None = 
 def choose(
     state_dir: Path, *, given: bool, mounts: Sequence[Mount] | None = None, temporary: Path = _LOCAL
 ) -> LedgerFolder:
-    """The folder for the ledger. Raises ConfigError for one on a network file system that was named (`given`).
+    """The folder for the ledger. Raises ConfigError for one of others, or on a network file system if `given`.
 
     The usual one moves to a private one in `temporary`. Without a mount table (macOS, Windows) every folder is taken.
     """
     table = _table() if mounts is None else mounts
     kind = network(os.path.realpath(state_dir), table)
     if kind is None:
+        _check_ours(state_dir)
         return LedgerFolder(state_dir)
     if given or network(os.path.realpath(temporary), table) is not None:
         problem = f"lies on a network file system ({kind}), where a crash could lose records"
@@ -134,6 +135,17 @@ def _private(folder: Path, hint: str) -> Path:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != _user() or status.st_mode & 0o077:
         raise ConfigError("state_dir", str(folder), "is not a private folder of this user", hint=hint)
     return folder
+
+
+def _check_ours(folder: Path) -> None:
+    """Raises ConfigError for a folder in which somebody else could exchange the ledger; root works in anybody's."""
+    if not hasattr(os, "getuid") or not folder.is_dir():
+        return
+    status = folder.stat()
+    if status.st_uid not in {0, _user()} and _user() != 0:
+        raise ConfigError("state_dir", str(folder), "belongs to another user", hint=_HINT)
+    if status.st_mode & stat.S_IWOTH:
+        raise ConfigError("state_dir", str(folder), "can be written by everybody", hint=f"Run: chmod go-rwx {folder}")
 
 
 # --- One place per user that no setting moves: the lock of submissions, and which folders hold ledgers ----------------

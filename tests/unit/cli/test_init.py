@@ -62,6 +62,24 @@ def test_a_dangling_link_is_kept_and_not_followed(tmp_path, capsys):
     assert not (tmp_path / "elsewhere.json").exists()
 
 
+def test_nothing_is_written_through_a_link_that_leads_out_of_the_folder(tmp_path, capsys):
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    for place in (folder, outside, folder / "inside"):
+        place.mkdir()
+    (folder / ".vscode").symlink_to(outside)
+    (folder / "logs").symlink_to("../outside/none")
+    (folder / "results").symlink_to("inside")
+
+    body = told(folder, capsys)
+
+    assert list(outside.iterdir()) == []
+    actions = {entry["path"]: entry["action"] for entry in body["files"]}
+    assert (actions[".vscode/mcp.json"], actions["logs/slurm/.gitkeep"]) == ("kept", "kept")
+    assert actions["results/.gitkeep"] == "created"
+    behind = [note.split()[0] for note in body["notes"] if "behind a link that leads out" in note]
+    assert behind == [".vscode/mcp.json", "logs/slurm/.gitkeep"]
+
+
 def test_the_client_files_start_the_server_and_never_in_the_sandbox(tmp_path):
     called(tmp_path)
 

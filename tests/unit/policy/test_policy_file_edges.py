@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -241,6 +242,34 @@ def test_a_sites_file_is_looked_at_with_its_folder_and_links_count_by_their_owne
         owned(mode, folder, uid)
         with pytest.raises(ConfigError, match="changed by others than root"):
             policy_files.load_for(home / "project", None)
+
+
+@pytest.mark.parametrize("part", ["p.yaml", "", ".."], ids=["its file", "its folder", "a folder above"])
+def test_a_link_of_roots_to_what_others_can_write_is_no_sites_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch, part: str
+):
+    real = home / "above/real/p.yaml"
+    real.parent.mkdir(parents=True)
+    real.write_bytes(b"limits: {gpus: {free: 64, justify: 64}}\n")
+    policy_files.SITE.symlink_to(real)
+    open_to_all = Path(os.path.normpath(real.parent / part))
+
+    def told(path: Path) -> SimpleNamespace:
+        kind = stat.S_IFLNK if path == policy_files.SITE else stat.S_IFREG
+        return SimpleNamespace(st_uid=0, st_mode=kind | (0o777 if path == open_to_all else 0o755))
+
+    monkeypatch.setattr(Path, "lstat", told)
+    with pytest.raises(ConfigError, match="changed by others than root"):
+        policy_files.load_for(home / "project", None)
+    open_to_all = None
+    assert policy_files.load_for(home / "project", None).policy.limits.gpus.free == 64
+
+
+def test_a_dangling_link_in_the_place_of_the_sites_file_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch):
+    policy_files.SITE.symlink_to(home / "nothing")
+    monkeypatch.setattr(Path, "lstat", lambda _: SimpleNamespace(st_uid=0, st_mode=stat.S_IFLNK))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        policy_files.load_for(home / "project", None)
 
 
 def test_a_sites_file_that_cannot_be_looked_at_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch):

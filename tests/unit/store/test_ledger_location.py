@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,29 @@ def test_the_innermost_and_last_mount_says_what_a_path_lies_on(path: str, kind: 
 def test_a_folder_on_a_local_disk_is_taken_as_it_is(tmp_path: Path):
     chosen = choose(tmp_path / "state", given=True)
     assert (chosen.folder, chosen.note) == (tmp_path / "state", None)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_a_folder_that_everybody_can_write_is_refused(tmp_path: Path, mode: int):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(mode)
+    with pytest.raises(ConfigError, match="can be written by everybody"):
+        choose(tmp_path / "state", given=True)
+    (tmp_path / "state").chmod(0o775)
+    assert choose(tmp_path / "state", given=True).folder == tmp_path / "state"
+
+
+@pytest.mark.parametrize(("user", "owner", "taken"), [(7, 8, False), (7, 7, True), (7, 0, True), (0, 8, True)])
+def test_a_folder_of_another_user_is_refused_but_for_root(
+    tmp_path: Path, monkeypatch, user: int, owner: int, taken: bool
+):
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setattr(Path, "stat", lambda *_, **__: os.stat_result((0o40700, 0, 0, 2, owner, 0, 0, 0, 0, 0)))
+    if taken:
+        assert choose(tmp_path, given=False, mounts=()).folder == tmp_path
+    else:
+        with pytest.raises(ConfigError, match="belongs to another user"):
+            choose(tmp_path, given=False, mounts=())
 
 
 def test_without_a_mount_table_every_folder_is_taken(tmp_path: Path):

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Create what is missing and say so; always 0 when every file could be written."""
     folder = _folder(args.folder)
     entries = [_place(folder, path, asset) for path, asset in _FILES.items()]
-    notes = [*_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
+    notes = [*_left_out(folder), *_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
     if args.json:
         body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": _NEXT}
         print(json.dumps(body, indent=2))  # noqa: T201 - the command's answer
@@ -95,8 +95,10 @@ def _folder(named: str) -> Path:
 
 
 def _place(folder: Path, path: str, source: str | None) -> Entry:
-    """Create one file unless something by that name is there, a dangling link included."""
+    """Create one file unless something by that name is there, a dangling link included, or a link leads out."""
     target = folder / path
+    if _leads_out(folder, target.parent):
+        return Entry(path, "kept")
     content = asset(source) if source else ""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,6 +113,18 @@ def _place(folder: Path, path: str, source: str | None) -> Entry:
             f"{target} could not be written: {error.strerror}", hint="Choose a folder of yours."
         ) from error
     return Entry(path, "created")
+
+
+def _leads_out(folder: Path, inner: Path) -> bool:
+    """Whether a link in the folder leads to a place outside of it, which its owner may not know of."""
+    return not Path(os.path.realpath(inner)).is_relative_to(os.path.realpath(folder))
+
+
+def _left_out(folder: Path) -> Iterator[str]:
+    """What lies behind such links."""
+    for path in _FILES:
+        if _leads_out(folder, (folder / path).parent):
+            yield f"{path} lies behind a link that leads out of the folder, where nothing is written. Make it by hand."
 
 
 def _client_notes(folder: Path) -> Iterator[str]:
