@@ -23,16 +23,18 @@ _ERROR = re.compile(
     r"|\b(?:killed|segfault|core dumped|cannot|permission denied|terminate called|assertion|panicked|forrtl: severe)\b"
     r"|^(?-i:(?:[a-z_]\w{0,40}\.){1,8}\w{0,40}(?:Broken|Killed|Exceeded|Timeout|Expired|Fail|Unavailable|Missing)\w{0,40})"
     r": \S"
-    r"|\binvalid argument$|\bg?make(?:\[\d+\])?: \*\*\*|\bmissing output file\(s\)"
+    r"|\binvalid argument$|\bvery serious problems\b|\bg?make(?:\[\d+\])?: \*\*\*|\bmissing output file\(s\)"
     r"|^(?:fehler in|erreur dans|errore in|error en)\b",
     re.IGNORECASE,
 )
 
 # Said of errors that did not happen, and of figures that are called error.
 _NO_ERROR = re.compile(
-    r"\b(?:no|0|zero|without(?: any)?)\s{1,4}(?:\w+ ){0,3}(?:errors?|failures?|failed|exceptions?)\b"
+    r"\b(?:(?:no|zero|without(?: any)?)\s{1,4}(?:\w+ )?|0\s{1,4}(?:\w+ ){0,3})"
+    r"(?:errors?|failures?|failed|exceptions?)\b"
     r"|\b(?:errors?|exceptions?|failures?|failed|aborted|killed)\b(?: \w+)?['\"]?\s{0,9}[=:]\s{0,9}"
-    r"(?:['\"]?(?:0\b(?!\.)|none|null|nil|false|off|no|ignore|coerce|raise|replace|strict)\b|\[\]|\{\})"
+    r"(?:['\"]?(?:0\b(?!\.)|none|null|nil|false|off|no|ignore|coerce|raise|replace|strict)"
+    r"(?=['\"]?\s{0,4}(?:$|[,;)\]}|]))|\[\]|\{\})"
     r"|\berrors?\s{0,4}[=:]\s{0,4}[\d.]+(?:e-?\d+)?%?\s*$"
     r"|\b(?:\w+ )?errors?\b(?: \([^()]{1,20}\))?\s{0,4}(?:is |was |of )?[=:~|<>]{0,2}\s{0,4}[-+]?\d*\.\d"
     r"|\berror (?:less|smaller|below|within|rate|bars?|check\w*|handl\w*|bound|margin|estimat\w*"

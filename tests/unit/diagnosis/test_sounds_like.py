@@ -200,3 +200,17 @@ def test_a_class_that_names_a_failure_counts_as_one_without_error_in_its_name():
         == "unknown"
     )
     assert said("protocols.jd2.JobDistributor: 4 jobs attempted")[0] == "none"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: no space in the table",
+        "error: no such key: lr",
+        "failed: off the grid in cell 4",
+        "Error: 0.5 of the cells are empty, exception raised",
+    ],
+)
+def test_a_message_that_begins_like_a_figure_is_an_error(line):
+    assert said("reading input", line)[0] == "unknown"
+    assert errors([log("reading input", line)])
