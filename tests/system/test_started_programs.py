@@ -27,7 +27,7 @@ SLURM = {"sacct", "sbatch", "scancel", "scontrol", "sdiag", "sinfo", "squeue", "
 # What is started beside Slurm's commands, and by whom.
 OTHERS = {
     "git": "save_result compares the work tree", "shfmt": "scripts are parsed", "df": "get_status tells of the disk",
-    "date": "doctor compares the clocks", "sh": "a large log is searched", **dict.fromkeys(("grep", "awk", "tr", "dd", "head"), "by that sh"),
+    "date": "doctor compares the clocks", "sh": "a large log is searched, and git is bounded", **dict.fromkeys(("grep", "awk", "tr", "dd", "head"), "by that sh"),
 }  # fmt: skip
 CALL = re.compile(r'^\d+ +execve(?:at)?\((?:[A-Z_]+|\d+(?:<[^>]*>)?, )?"((?:[^"\\]|\\.)*)", \[(.*)$')
 TRAPS = sorted(

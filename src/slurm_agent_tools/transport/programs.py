@@ -86,6 +86,8 @@ _COMPARED = re.compile(
     r"\s*(filemode|symlinks|ignorecase|autocrlf|eol)\s*=\s*(true|false|input|lf|crlf|native)\s*", re.IGNORECASE
 )
 
+_BOUNDED = 'ulimit -d 400000 2>/dev/null; exec "$@"'  # KB; what git maps of files does not count
+
 # No settings of the machine or the user, no locks, no fetching, no question.
 _ALONE = {
     "LC_ALL": "C", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
@@ -151,25 +153,41 @@ def _text(path: Path, limit: int) -> str:
 
 async def _changed(repository: _Repository, commit: str, project: Path) -> bool | None:
     """Whether a tracked file differs from the commit; None where only a filter could tell, and git is not asked."""
-    index, git = (repository.own / "index").resolve(), program("git", project)
-    if git is None or not index.is_file():
+    index, git = await anyio.to_thread.run_sync(_index, repository), _bounded_git(project)
+    if index is None or not git:
         return None
     with tempfile.TemporaryDirectory(prefix="slurm-agent-") as folder:
         _stand_in(Path(folder), commit, _text(repository.shared / "config", _SMALL))
         env = _ALONE | {
             "PATH": search_path(os.environ.get("PATH", os.defpath), project), "HOME": folder, "GIT_DIR": folder,
-            "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": str(index),
+            "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": index,
             "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
         }  # fmt: skip
-        listed = await _said([git, *_STATUS], repository.tree, env)
+        listed = await _said([*git, *_STATUS], repository.tree, env)
         if not listed:
             return None if listed is None else False
         entries = listed.removesuffix(b"\0").split(b"\0")
         if any(entry[:2] != b" M" for entry in entries):  # staged, deleted, of another kind
             return True
         paths = b"".join(entry[3:] + b"\0" for entry in entries)
-        filters = (await _said([git, *_ATTRIBUTE], repository.tree, env, paths) or b"").split(b"\0")[2::3]
+        filters = (await _said([*git, *_ATTRIBUTE], repository.tree, env, paths) or b"").split(b"\0")[2::3]
         return True if {b"unspecified", b"unset"} & set(filters) else None
+
+
+def _index(repository: _Repository) -> str | None:
+    """Where the index is; None where it, or another file that git reads to its end, is not a regular one."""
+    index = os.path.realpath(repository.own / "index")
+    elsewhere = repository.shared / "objects/info/alternates"
+    ends = Path(index).is_file() and (not elsewhere.exists() or elsewhere.is_file())
+    return index if ends else None
+
+
+def _bounded_git(project: Path) -> list[str]:
+    """git as it is started: an object that unfolds without end ends git, not this machine. Empty where it is not."""
+    git, shell = program("git", project), program("sh", project)
+    if git is None:
+        return []
+    return [git] if shell is None else [shell, "-c", _BOUNDED, "sh", git]
 
 
 def _stand_in(folder: Path, commit: str, settings: str) -> None:

@@ -182,14 +182,20 @@ async def test_without_git_the_commit_is_known_and_the_changes_are_not(repositor
     assert (found.branch, found.dirty, len(found.commit or "")) == ("main", None, 40)
 
 
-@pytest.mark.parametrize("what", ["garbage", "a pipe", "away"])
-async def test_an_index_that_cannot_be_read_leaves_the_changes_unknown(repository: Path, what: str):
+@pytest.mark.parametrize("what", ["garbage", "a pipe", "away", "a circle", "endless objects elsewhere"])
+async def test_an_index_or_objects_that_cannot_be_read_leave_the_changes_unknown(repository: Path, what: str):
     index = repository / ".git/index"
     index.unlink()
     if what == "garbage":
         index.write_bytes(b"DIRC" + b"\xff" * 100)
     elif what == "a pipe":
         os.mkfifo(index)
+    elif what == "a circle":
+        index.symlink_to("index")
+    elif what == "endless objects elsewhere":
+        git(repository, "reset", "-q")
+        (repository / ".git/objects/info").mkdir(exist_ok=True)
+        (repository / ".git/objects/info/alternates").symlink_to("/dev/zero")
 
     assert (await git_state(str(repository))).dirty is None
 

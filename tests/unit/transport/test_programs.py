@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import subprocess
+import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -87,3 +90,27 @@ def test_the_machine_is_named_as_python_does_and_no_program_is_run_for_it(tmp_pa
 
     assert machine() == wanted
     assert not proof.exists()
+
+
+ASKS = """
+import anyio, resource, sys
+from slurm_agent_tools.transport.programs import git_state
+print(anyio.run(git_state, sys.argv[1]).dirty, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+"""
+
+
+def test_an_object_that_unfolds_without_end_ends_git_and_not_this_machine(tmp_path: Path):
+    """Half a megabyte of zeros that are a gigabyte, in the place of the commit."""
+    who = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", "-C", str(tmp_path)]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        subprocess.run([*who, *words], check=True, capture_output=True)
+    commit = subprocess.run([*who, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / ".git/index").touch()
+    place = tmp_path / ".git/objects" / commit[:2] / commit[2:]
+    place.chmod(0o644)
+    place.write_bytes(zlib.compress(f"commit {2**30}\0".encode() + bytes(2**30), 1))
+    done = subprocess.run([sys.executable, "-c", ASKS, str(tmp_path)], capture_output=True, text=True)
+
+    dirty, megabytes = done.stdout.split()
+    assert dirty == "None", done.stderr
+    assert int(megabytes) < 500
