@@ -175,6 +175,8 @@ async def test_a_server_killed_at_any_point_of_a_submission_loses_no_job_and_dou
     assert set(phases) <= {"released", "lost"}
     entries = [json.loads(line) for line in (ledger(fresh).parent / "decisions.jsonl").read_text().splitlines()]
     assert {entry["event"] for entry in entries} <= {"decided", "submitted", "unconfirmed"}
+    verified = fresh.run([sys.executable, "-m", "slurm_agent_tools", "policy", "log", "--verify"])
+    assert verified.returncode == 0, "a crash is no change of the log"
 
 
 def room(place: Place) -> None:

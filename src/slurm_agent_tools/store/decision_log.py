@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store.database import Database, opened_to_read, storage
@@ -29,6 +31,11 @@ BEGUN, BROKEN = "begun", "log-broken"
 """Events of the log itself: it goes on from another file; it was found changed."""
 
 _CLOSED = getattr(os, "O_CLOEXEC", 0)
+
+_LARGEST, _LONGEST, _MOST = 512 * 2**20, 16 * 2**20, 1000
+"""Bytes of a log and of one of its lines; breaks that are named."""
+
+_ANEW = "Begin the log anew with `slurm-agent-tools policy log --begin-anew`, which keeps this one."
 
 _HEAD, _KEEP = (
     "SELECT lines, sha256, mark, broken FROM log_head",
@@ -66,7 +73,8 @@ class LogWalk:
     """What all lines of a log say. Numbers of lines count from 1.
 
     `begins`: the first line of the chain; `before`: whole lines ahead of it, which an older version wrote. `lines` and
-    `sha256`: as in LogHead, `breaks`: (line, what is wrong there). `cut_off`: lines that a crash cut off.
+    `sha256`: as in LogHead, `breaks`: (line, what is wrong there). `cut_off`: lines that a crash cut off; of both the
+    first thousand. `seen`: whether the line with the hash `wanted` is there. `last`: the number of the last line.
     """
 
     begins: int | None = None
@@ -75,50 +83,50 @@ class LogWalk:
     sha256: str = NOTHING
     breaks: list[tuple[int, str]] = field(default_factory=list)
     cut_off: list[int] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
+    wanted: str | None = None
+    seen: bool = False
+    last: int = 0
 
     def add(self, number: int, line: bytes) -> None:
         """The next line, without its end."""
         entry = _parse(line)
         if entry is None:
-            if line:
+            if line and len(self.cut_off) < _MOST:
                 self.cut_off.append(number)
             return
         before, sha256 = entry.get("before"), hashlib.sha256(line).hexdigest()
         if before is None and self.begins is None:
             self.before += 1
         elif before is None:
-            self.breaks.append((number, "was put in: it has no hash of the line before"))
+            self._broken(number, "was put in: it has no hash of the line before")
             return
         else:
             self._follow(number, str(before), entry)
             self.lines += 1
-            self.numbers[sha256] = number
-        self.sha256 = sha256
+            self.seen = self.seen or sha256 == self.wanted
+        self.sha256, self.last = sha256, number
 
     def _follow(self, number: int, before: str, entry: Entry) -> None:
         if before != self.sha256:
             what = "does not follow the line before: a line was changed, taken out or put in"
-            self.breaks.append((number, what if number > 1 else "does not begin a log: lines before it were taken out"))
+            self._broken(number, what if number > 1 else "does not begin a log: lines before it were taken out")
         if self.begins is None:
             self.begins = number
-            if entry.get("event") == BEGUN:
-                self.numbers[str(entry.get("continues_sha256"))] = 0
+            self.seen = entry.get("event") == BEGUN and entry.get("continues_sha256") == self.wanted
+
+    def _broken(self, number: int, what: str) -> None:
+        if len(self.breaks) < _MOST:
+            self.breaks.append((number, what))
 
     def against(self, head: LogHead | None) -> None:
         """Look for the line that the ledger knows as the last one."""
-        if head is None or head.lines == 0 or head.sha256 in self.numbers:
+        if head is None or head.lines == 0 or self.seen:
             return
         missing = head.lines - self.lines
         if missing > 0:
             self.breaks.append((self.last + 1, f"is missing: the last {missing} of {head.lines} lines were taken out"))
         else:
             self.breaks.append((self.last, "is not the line that was written"))
-
-    @property
-    def last(self) -> int:
-        """The last whole line."""
-        return max(self.numbers.values(), default=self.before)
 
     @property
     def broken(self) -> str | None:
@@ -131,10 +139,10 @@ def walk(path: Path, head: LogHead | None, *, torn: bool = False) -> LogWalk:
 
     `torn`: a last line without an end is one, since nobody writes it just now.
     """
-    found = LogWalk()
+    found = LogWalk(wanted=None if head is None else head.sha256)
     if path.exists():
-        with storage(path), path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+        with storage(path), _opened(path) as file:
+            for number, line in enumerate(_lines(file), 1):
                 if line.endswith(b"\n") or torn:
                     found.add(number, line.rstrip(b"\n"))
     found.against(head)
@@ -173,14 +181,17 @@ _ITS_OWN = {"decision": None, "tool": "decision log", "verdict": "none"}
 def look(path: Path, head: LogHead | None) -> LogHead:
     """What the log holds, with the hash that the next line has to name: of a log that was changed, the ledger's."""
     seen, found = mark(path), walk(path, head, torn=True)
-    lost = head is not None and head.lines > 0 and head.sha256 not in found.numbers
+    lost = head is not None and head.lines > 0 and not found.seen
     sha256 = head.sha256 if head is not None and lost else found.sha256
     return LogHead(found.lines, sha256, seen, (None if head is None else head.broken) or found.broken)
 
 
 def begin_anew(path: Path, head: LogHead | None, at: datetime, by: str) -> tuple[Path, LogHead]:
     """Keep the log under another name, and begin one that names it. Nobody else may write. Raises StorageError."""
-    known = look(path, head)
+    try:
+        known = look(path, head)
+    except StorageError as error:
+        known = replace(head or LogHead(0, NOTHING, "none"), broken=error.message)
     with storage(path):
         kept = path.with_name(f"{path.stem}-{at:%Y%m%d-%H%M%S}{path.suffix}")
         os.link(path, kept)  # fails where there is one of that name
@@ -195,6 +206,40 @@ def begin_anew(path: Path, head: LogHead | None, at: datetime, by: str) -> tuple
         new.replace(path)
         sync_folder(path.parent)
     return kept, LogHead(1, sha256, mark(path))
+
+
+def unreadable(path: Path) -> str | None:
+    """Why the log is nothing that can be read in bounded time; None where it can, or where there is none."""
+    try:
+        return _odd(path.stat())
+    except OSError:
+        return None
+
+
+def _odd(found: os.stat_result) -> str | None:
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no plain file"
+    return f"it is larger than {_LARGEST // 2**20} MB" if found.st_size > _LARGEST else None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The log to be read. Raises StorageError for a pipe or a device, which would never end, and OSError."""
+    handle = os.open(path, os.O_RDONLY | _CLOSED | getattr(os, "O_NONBLOCK", 0))
+    problem = _odd(os.fstat(handle))
+    if problem is not None:
+        os.close(handle)
+        raise StorageError(f"cannot use {path}: {problem}", hint=_ANEW)
+    return os.fdopen(handle, "rb")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Its lines with their ends; of one that is too long to be ours only that there is one."""
+    while line := file.readline(_LONGEST):
+        rest = line
+        while len(rest) == _LONGEST and not rest.endswith(b"\n"):
+            rest = file.readline(_LONGEST)
+            line = b"?\n" if rest.endswith(b"\n") else b"?"
+        yield line
 
 
 def mark(path: Path) -> str:
@@ -243,7 +288,7 @@ def read(path: Path, start: int = 0) -> LogEntries:
     """The whole lines from `start` on; one that is still being written is left for later. Raises StorageError."""
     if not path.exists():
         return LogEntries([], start, 0)
-    with storage(path), path.open("rb") as file:
+    with storage(path), _opened(path) as file:
         file.seek(start)
         whole, _, _ = file.read().rpartition(b"\n")
     lines = [line for line in whole.split(b"\n") if line]
@@ -254,7 +299,7 @@ def read(path: Path, start: int = 0) -> LogEntries:
 def _parse(line: bytes) -> Entry | None:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) and "at" in entry else None
 
@@ -284,6 +329,8 @@ class DecisionLog:
 
     def problem(self) -> str | None:
         """What was found changed. A log that nobody touched since it was written is not read for that."""
+        if (odd := unreadable(self.path)) is not None:
+            return odd
         rows = self._db.rows(_HEAD, ())
         head = LogHead(*rows[0]) if rows else None
         if head is None and not self.path.exists():

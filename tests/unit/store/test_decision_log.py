@@ -243,6 +243,58 @@ def test_a_log_that_is_begun_anew_is_kept_and_goes_on(tmp_path: Path):
     assert log.problem().startswith("line 1 does not begin a log")
 
 
+@chained
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (os.mkfifo, "it is no plain file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is no plain file"),
+        (lambda path: os.truncate(path.touch() or path, 2**40), "it is larger than 512 MB"),
+    ],
+    ids=["a pipe", "a device", "a file without end"],
+)
+def test_a_log_that_would_never_end_holds_up_nobody(tmp_path: Path, make, told: str):
+    log = Log(tmp_path, 2)
+    log.path.unlink()
+    make(log.path)
+    assert log.problem() == told
+    with pytest.raises(StorageError, match=told):
+        log.add(2)
+    with pytest.raises(StorageError, match=told):
+        decision_log.verified(log.path)
+    with pytest.raises(StorageError, match=told):
+        decision_log.read(log.path)
+    with closing(Store(tmp_path)) as store:
+        store.log.begin_anew("ada")
+        assert store.log_problem() is None
+    log.add(3)
+    assert (log.breaks(), [one["event"] for one in map(json.loads, log.lines[:1])]) == ([], ["begun"])
+
+
+@chained
+@pytest.mark.parametrize("line", [b"[" * 200_000, b"9" * 200_000, b'{"at":' * 50_000, b"\0" * 1000])
+def test_a_line_that_no_reader_likes_is_one_that_was_cut_off(tmp_path: Path, line: bytes):
+    log = Log(tmp_path, 2)
+    log.lines = [*log.lines, line + b"\n"]
+    assert (log.problem(), log.breaks(), decision_log.verified(log.path)[0].cut_off) == (None, [], [3])
+
+
+@chained
+def test_a_line_too_long_to_be_ours_is_passed_over(tmp_path: Path, monkeypatch):
+    log = Log(tmp_path, 2)
+    monkeypatch.setattr(decision_log, "_LONGEST", 100)
+    log.lines = [*log.lines, b"x" * 350 + b"\n", b"y" * 99 + b"\n"]
+    found = decision_log.verified(log.path)[0]
+    assert (found.cut_off, found.lines) == ([1, 2, 3, 4], 0)
+
+
+@chained
+def test_of_very_many_breaks_the_first_are_named(tmp_path: Path):
+    log = Log(tmp_path, 1)
+    log.lines = [*log.lines, *[b'{"at":"2026"}\n'] * 5000]
+    assert log.breaks() == list(range(2, 1002))
+
+
 # --- crashes and several writers: no false alarm -----------------------------------------------------------------------
 
 

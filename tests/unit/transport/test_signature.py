@@ -15,6 +15,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.allowed_signers import KEY_TYPES
@@ -344,3 +346,28 @@ async def test_an_ssh_keygen_that_others_could_change_signs_nothing(keys, tmp_pa
 def test_what_is_no_signature_is_told(keys, text):
     with pytest.raises(InputError, match="is not an SSH signature"):
         signature.verify(PLAN, text, [f"ada {public(keys, 'ed25519')}"], now=NOW)
+
+
+# --- whatever somebody sends -----------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_no_text_and_no_bytes_are_more_than_an_input_error(data):
+    key = SecurityKey("sk-ssh-ed25519@openssh.com")
+    raw = bytearray(base64.b64decode("".join(key.signs().split("\n")[1:-2])))
+    at = data.draw(st.integers(0, len(raw)))
+    raw[at : at + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=12))
+    odd = data.draw(st.sampled_from([armoured(bytes(raw)), data.draw(st.text()), armoured(data.draw(st.binary()))]))
+    if odd != key.signs():
+        with pytest.raises(InputError):
+            signature.verify(PLAN, odd, [f"ada {key.line}"], now=NOW)
+
+
+@given(st.text(alphabet='ada@lab ,!*?"=\\\t#namespaces="valid-after" ssh-ed25519 AAAAC3', max_size=80))
+def test_no_line_is_more_than_a_value_error(text):
+    try:
+        found = signature.allowed_signers.parse(text)
+    except ValueError:
+        return
+    assert found.principals
+    assert found.key
