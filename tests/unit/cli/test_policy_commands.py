@@ -237,6 +237,22 @@ def test_a_week_is_shown_whole_and_what_is_left_out_is_told(project: Path, capsy
     assert "the newest 20 of 30" in shown.err
 
 
+@pytest.mark.parametrize(
+    "words", [[], ["--json"], ["--rule", "gpus"], ["--since", "2026-11-20T00:00:00+00:00"], ["--verdict", "allow"]]
+)
+def test_lines_that_somebody_else_wrote_do_not_end_the_log(
+    words: list[str], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "state").mkdir()
+    (project / "state/decisions.jsonl").write_text(
+        '{"at":"soon"}\n{"at":null,"rules":[1,{"x":2}],"event":{"a":1},"verdict":3,"tool":[]}\n'
+    )
+    logged(project, {"job_id": 3, "rules": [{"id": "gpus"}], "at": "2026-11-20T13:00:00"})
+    assert main.main(["policy", "log", *words]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == (1 if {"--rule", "--verdict"} & set(words) else 3)
+
+
 def test_a_time_that_is_none_is_an_error() -> None:
     assert main.main(["policy", "log", "--since", "yesterday"]) == 2
 

@@ -100,16 +100,30 @@ def _print(entries: list[Entry], *, as_json: bool) -> None:
     if as_json:
         printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
     else:
-        printing.show([render.Line(render.plain(_line(entry)), str(entry["verdict"])) for entry in entries])
+        printing.show([render.Line(render.plain(_line(entry)), str(entry.get("verdict"))) for entry in entries])
 
 
 def _line(entry: Entry) -> str:
     about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
-    rules = entry.get("rules")
-    spoken = [str(rule["id"]) for rule in rules] if isinstance(rules, list) else []
+    spoken = _rules(entry)
     told = f"  [{', '.join(spoken)}]" if spoken else ""
     who = f"{entry.get('user')}/{entry.get('principal') or entry.get('client') or entry.get('by') or '?'}"
-    return f"{entry['at']}  {entry['event']:<11} {entry['verdict']:<8} {entry['tool']:<15} {who}  {about}{told}"
+    event, verdict, tool = (str(entry.get(name) or "?") for name in ("event", "verdict", "tool"))
+    return f"{entry['at']}  {event:<11} {verdict:<8} {tool:<15} {who}  {about}{told}"
+
+
+def _rules(entry: Entry) -> list[str]:
+    """The ids of the rules that spoke. Somebody else may have written the line: what does not fit is passed by."""
+    rules = entry.get("rules")
+    return [str(rule.get("id")) for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+
+
+def _at(entry: Entry) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(entry["at"]))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.astimezone()
 
 
 def _since(text: str | None) -> datetime | None:
@@ -131,14 +145,13 @@ def _duration(text: str) -> int:
 
 
 def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> bool:
-    rules = entry.get("rules")
-    ids = {str(rule["id"]) for rule in rules} if isinstance(rules, list) else set()
+    at = _at(entry)
     return (
         (args.verdict is None or entry.get("verdict") == args.verdict)
-        and (args.rule is None or args.rule in ids)
+        and (args.rule is None or args.rule in _rules(entry))
         and (args.event is None or entry.get("event") == args.event)
         and (args.job is None or str(entry.get("job_id")) == args.job)
-        and (since is None or datetime.fromisoformat(str(entry["at"])) >= since)
+        and (since is None or at is None or at >= since)
     )
 
 
