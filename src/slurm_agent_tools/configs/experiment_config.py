@@ -131,6 +131,8 @@ def _toml(text: str) -> Config:
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
+        if "=" not in line and "[" not in line:
+            continue
         heading, key = _TOML_TABLE.match(line), _TOML_KEY.match(line)
         if heading is not None:
             table = re.sub(r"[\s\"']", "", heading[1])

@@ -150,7 +150,9 @@ _OTHERS = bytes(sorted(set(range(256)) - set(_SIGNS)))
 
 _LONG = {"shell": 1_000, "python": 100}  # signs in one line from which on each further sign costs more
 
-_END = re.compile(rb"(?<![|&\\(+])\n(?!\s*[+])")
+_END = re.compile(rb"(?<![|&\\(+])\n(?![+])")
+
+_BLANKS = re.compile(rb"\n\s++")
 
 _JOINED = 20_000_000  # letters that joining constant texts may copy
 
@@ -208,7 +210,7 @@ def cost(text: bytes, language: str) -> int:
     """What a text costs its parser, from its words and signs; a line without an end costs by its square."""
     signs, long = _count(text), _LONG[language]
     if signs > long:
-        lines = (_count(line) for line in _END.split(text) if len(line) > long)
+        lines = (_count(line) for line in _END.split(_BLANKS.sub(b"\n", text)) if len(line) > long)
         signs += sum(line * line // long for line in lines if line > long)
     if language == "python" and text.count(b"+") * max(map(len, text.split(b"\n"))) > _JOINED:
         signs += MAX_SIGNS

@@ -51,7 +51,7 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
     program, made = Program(), _Make()
     targets: list[str] = []
     for number, line in _joined(text):
-        setting = SETS_DEVICES.search(re.sub(r"\s*[:?+]+=", "=", line))
+        setting = SETS_DEVICES.search(_plainly(line))
         if not line.startswith("\t") and setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
         targets = _line(made, targets, number, line)
@@ -64,6 +64,11 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
         whole = "\n".join(recipes.get(number, "") for number in range(1, max(recipes) + 1))
         program.texts.append(InnerText("shell", whole, 1))
     return program
+
+
+def _plainly(line: str) -> str:
+    """`NAME := value` as the shell writes it. Each run of signs is looked at once."""
+    return re.sub(r"(?<!\s)\s++=", "=", re.sub(r"(?<![:?+])[:?+]++=", "=", line))
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:

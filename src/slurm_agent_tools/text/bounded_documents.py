@@ -75,8 +75,8 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def _toml_shape(text: str) -> None:
-    """Brackets that are open, dots between two signs of another kind, values and dots in all: below their limits."""
-    depth = values = dots = parts = 0
+    """Brackets that are open, dots between two signs of another kind, values and words in all: below their limits."""
+    depth = values = dots = parts = words = 0
     for found in _TOML.finditer(text):
         kind = found.lastgroup
         if kind == "dot":
@@ -84,6 +84,9 @@ def _toml_shape(text: str) -> None:
             if dots >= PARTS or parts > 2 * VALUES:
                 _refuse(f"holds a key of more than {PARTS} parts, or {2 * VALUES} dots", text, found.start(), _FLATTEN)
         elif kind == "word":
+            words += 1
+            if words > 8 * VALUES:
+                _refuse(_MANY, text, found.start(), _SPLIT)
             _short(found, text)
         elif kind is not None:
             dots = 0
