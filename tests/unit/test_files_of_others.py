@@ -19,8 +19,9 @@ from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.configs.schema_check import checked_apart
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.policy import loading, policy_files
+from slurm_agent_tools.scripts.program import cost
 from slurm_agent_tools.scripts.task_files import read_tasks
-from slurm_agent_tools.scripts.workflow_files import read_notebook
+from slurm_agent_tools.scripts.workflow_files import read_makefile, read_notebook
 
 SOURCE = Path(slurm_agent_tools.__file__).parent
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -151,6 +152,18 @@ def test_cases_of_a_policy_that_would_unfold_are_told(project, capsys):
     (project / "cases.yaml").write_text(BASE_60)
     assert bounded(lambda: main.main(["policy", "test", str(project / "cases.yaml")])) == 2
     assert "more than 1000 characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", [" " * 2**20, ":" * 2**20, "a" + " " * 2**20 + ":", " :" * 2**19], ids=range(4))
+def test_a_makefile_of_one_sign_is_looked_at_once(line):
+    with ends():
+        assert not read_makefile(line, ()).findings
+        assert read_makefile(f"{line}\nCUDA_VISIBLE_DEVICES   ::= 1\n", ()).findings
+
+
+def test_empty_lines_of_a_script_are_looked_at_once():
+    with ends():
+        assert cost(b"x=1;" * 2000 + b"\n " * 2**19, "shell") < cost(b"x=1;" * 2000 + b"+\n \n " * 1000, "shell")
 
 
 # --- links out of the project -------------------------------------------------------------------------------------------
