@@ -17,11 +17,13 @@ from slurm_agent_tools import settings
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.configs.schema_check import checked_apart
-from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.errors import ConfigError, InputError, StorageError
 from slurm_agent_tools.policy import loading, policy_files
 from slurm_agent_tools.scripts.program import cost
+from slurm_agent_tools.scripts.reading_state import for_bash
 from slurm_agent_tools.scripts.task_files import read_tasks
 from slurm_agent_tools.scripts.workflow_files import read_makefile, read_notebook
+from slurm_agent_tools.store import decision_log
 
 SOURCE = Path(slurm_agent_tools.__file__).parent
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
@@ -166,6 +168,19 @@ def test_empty_lines_of_a_script_are_looked_at_once():
         assert cost(b"x=1;" * 2000 + b"\n " * 2**19, "shell") < cost(b"x=1;" * 2000 + b"+\n \n " * 1000, "shell")
 
 
+def test_brackets_without_a_word_are_looked_at_once_in_a_script():
+    text = b"<<- \\ : [ \n" * 80_000
+    with ends():
+        assert for_bash(text) == text
+        assert for_bash(b"M=([/a/b]=1)") == b"M=([_a_b]=1)"
+
+
+def test_python_of_tasks_that_is_too_much_for_pythons_own_parser_cannot_be_analysed():
+    text = "rule a:\n  input: 'x'\n" + "x = " + "(" * 5000 + "a " * 5000 + "\n"
+    for words in (("snakemake",), ("inv", "a"), ("doit",)):
+        assert read_tasks(text, words, "Snakefile").findings
+
+
 # --- links out of the project -------------------------------------------------------------------------------------------
 
 
@@ -284,6 +299,19 @@ def test_a_client_file_that_is_no_file_does_not_keep_init(project, kind, capsys)
     with ends():
         assert main.main(["init", str(project)]) == 0
     assert ".mcp.json is not plain JSON" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+def test_a_log_of_decisions_that_became_no_file_is_told_without_waiting(tmp_path, kind):
+    put(tmp_path / "decisions.jsonl", kind)
+    for read in (decision_log.read, lambda path: decision_log.walk(path, None)):
+        with ends(), pytest.raises(StorageError, match="not a file"):
+            read(tmp_path / "decisions.jsonl")
+
+
+def test_a_line_of_the_log_that_is_nested_deeply_is_a_damaged_one(tmp_path):
+    (tmp_path / "decisions.jsonl").write_text(DEEP + "\n")
+    assert decision_log.read(tmp_path / "decisions.jsonl").damaged == 1
 
 
 # --- one reader -----------------------------------------------------------------------------------------------------------

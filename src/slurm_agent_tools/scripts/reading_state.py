@@ -54,7 +54,7 @@ def as_encoded(text: str) -> bytes:
 
 
 # A key of an associative array that the parser takes for arithmetic: `[/a/b]=`, `${M[a.b]}`, `M[x y]=`.
-_KEYS = re.compile(rb"((?<=[(\s])\[|\b\w+\[|\$\{\w+\[)(?=[^\]\w]*\w)([\w ./:@~%+*-]+)(\]\+?=|\](?=[:}]))")
+_KEYS = re.compile(rb"((?<=[(\s])\[|\b\w+\[|\$\{\w+\[)(?=[ ./:@~%+*-]*+\w)([\w ./:@~%+*-]++)(\]\+?=|\](?=[:}]))")
 
 _NO_NAME = re.compile(rb"\W")
 

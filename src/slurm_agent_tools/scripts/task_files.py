@@ -24,6 +24,8 @@ from slurm_agent_tools.text import bounded_documents, yaml_documents
 
 MAX_TASKS = 200
 
+MAX_PYTHON = 2**18  # characters of tasks in Python
+
 _TOML = ("pixi.toml", "pyproject.toml", "poe_tasks.toml")
 
 # The files in which each program looks for its tasks; the words behind its options name some of them.
@@ -224,7 +226,7 @@ def _tables(loaded: dict[str, Any]) -> dict[str, Any]:
 
 def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
     """tasks.py and dodo.py without the tasks that nobody asks for; the texts in `actions` are commands."""
-    tree, lines, shell = ast.parse(text), text.split("\n"), list[tuple[int, str]]()
+    tree, lines, shell = _parsed(text), text.split("\n"), list[tuple[int, str]]()
     asked = {part.replace("-", "_") for goal in goals for part in goal.split(".")}
     for node in tree.body:
         if asked and isinstance(node, ast.FunctionDef) and _left_out(node, kind, asked, tree):
@@ -234,6 +236,16 @@ def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
             shell += _actions(node)
     program.texts.append(InnerText("python", "\n".join(lines), 1))
     _shell(program, shell)
+
+
+def _parsed(text: str) -> ast.Module:
+    """Python's own tree of a text. Raises SyntaxError, and ValueError for what is too much for its parser."""
+    if len(text) > MAX_PYTHON:
+        raise ValueError("too large")
+    try:
+        return ast.parse(text)
+    except (RecursionError, MemoryError) as error:
+        raise ValueError("nested too deeply") from error
 
 
 def _left_out(node: ast.FunctionDef, kind: str, asked: set[str], tree: ast.Module) -> bool:
@@ -317,7 +329,7 @@ def _snakefile(program: Program, text: str, folder: str) -> None:
             _part(program, shell, block[2], behind, number, folder)
     _shell(program, shell)
     try:
-        ast.parse("\n".join(plain))
+        _parsed("\n".join(plain))
     except (SyntaxError, ValueError):
         program.texts.append(InnerText("other", "\n".join(plain), 1))
     else:
@@ -339,7 +351,7 @@ def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: lis
     if kind == "run":
         program.texts.append(InnerText("python", textwrap.dedent("\n".join(behind[1:])), line + 1))
         return
-    value = ast.parse("(" + "\n".join(behind).strip() + "\n)", mode="eval")
+    value = _parsed("(" + "\n".join(behind).strip() + "\n)")
     words = "".join(str(one.value) for one in ast.walk(value) if isinstance(one, ast.Constant))
     if kind == "shell":
         own = {"{{": "{", "}}": "}"}
