@@ -177,8 +177,10 @@ def test_brackets_without_a_word_are_looked_at_once_in_a_script():
 
 def test_python_of_tasks_that_is_too_much_for_pythons_own_parser_cannot_be_analysed():
     text = "rule a:\n  input: 'x'\n" + "x = " + "(" * 5000 + "a " * 5000 + "\n"
-    for words in (("snakemake",), ("inv", "a"), ("doit",)):
-        assert read_tasks(text, words, "Snakefile").findings
+    assert [text.language for text in read_tasks(text, ("snakemake",), "Snakefile").texts] == ["other"]
+    for words in (("inv", "a"), ("doit",)):
+        assert read_tasks(text, words, "tasks.py").findings
+        assert read_tasks("x = 1\n" * 100_000, words, "tasks.py").findings
 
 
 # --- links out of the project -------------------------------------------------------------------------------------------

@@ -22,9 +22,7 @@ from slurm_agent_tools.scripts.workflow_files import REMOTE, read_config, read_m
 from slurm_agent_tools.scripts.wrapped_command import Command
 from slurm_agent_tools.text import bounded_documents, yaml_documents
 
-MAX_TASKS = 200
-
-MAX_PYTHON = 2**18  # characters of tasks in Python
+MAX_TASKS, MAX_TEXT = 200, 2**19  # tasks that are read of a file, and its characters
 
 _TOML = ("pixi.toml", "pyproject.toml", "poe_tasks.toml")
 
@@ -120,6 +118,8 @@ def read_tasks(text: str, words: Sequence[str], path: str) -> Program:
     """What the tasks of one file run. `words`: the program and its goals; `path` of the file."""
     program, kind, goals = Program(), words[0], words[1:]
     try:
+        if len(text) > MAX_TEXT:
+            raise ValueError("too large")  # noqa: TRY301 - one answer for all that cannot be read
         if kind == "just":
             return _justfile(text, goals, posixpath.dirname(path))
         if kind in {"inv", "invoke", "fab", "doit"}:
@@ -130,7 +130,7 @@ def read_tasks(text: str, words: Sequence[str], path: str) -> Program:
             _nextflow(program, text, posixpath.dirname(path))
         else:
             _listed(program, text, kind, goals)
-    except (ValueError, RecursionError, SyntaxError, AttributeError, TypeError, yaml.YAMLError):
+    except (ValueError, RecursionError, MemoryError, SyntaxError, AttributeError, TypeError, yaml.YAMLError):
         program.opaque(f"this file of tasks for {kind} cannot be read", 1)
     return program
 
@@ -155,10 +155,9 @@ def _listed(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
     """The commands of the tasks that are wanted, of all where none is named, and of those that they need."""
     if kind in {"dvc", "task"}:
         tasks = (yaml_documents.load(text) or {}).get("tasks" if kind == "task" else "stages") or {}
-    elif kind in {"pixi", "poe", "pdm", "hatch", "rye"}:
-        tasks = _tables(bounded_documents.toml(text))
     else:
-        tasks = _scripts(text)
+        toml = kind in {"pixi", "poe", "pdm", "hatch", "rye"}
+        tasks = _tables(bounded_documents.toml(text)) if toml else _scripts(text)
     wanted = goals if kind != "dvc" else ()  # what a stage needs are files
     rest, seen, found = list(wanted) or list(tasks), set[str](), list[tuple[int, str]]()
     while rest and len(seen) < MAX_TASKS:
@@ -226,7 +225,7 @@ def _tables(loaded: dict[str, Any]) -> dict[str, Any]:
 
 def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
     """tasks.py and dodo.py without the tasks that nobody asks for; the texts in `actions` are commands."""
-    tree, lines, shell = _parsed(text), text.split("\n"), list[tuple[int, str]]()
+    tree, lines, shell = ast.parse(text), text.split("\n"), list[tuple[int, str]]()
     asked = {part.replace("-", "_") for goal in goals for part in goal.split(".")}
     for node in tree.body:
         if asked and isinstance(node, ast.FunctionDef) and _left_out(node, kind, asked, tree):
@@ -236,16 +235,6 @@ def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> Non
             shell += _actions(node)
     program.texts.append(InnerText("python", "\n".join(lines), 1))
     _shell(program, shell)
-
-
-def _parsed(text: str) -> ast.Module:
-    """Python's own tree of a text. Raises SyntaxError, and ValueError for what is too much for its parser."""
-    if len(text) > MAX_PYTHON:
-        raise ValueError("too large")
-    try:
-        return ast.parse(text)
-    except (RecursionError, MemoryError) as error:
-        raise ValueError("nested too deeply") from error
 
 
 def _left_out(node: ast.FunctionDef, kind: str, asked: set[str], tree: ast.Module) -> bool:
@@ -329,8 +318,8 @@ def _snakefile(program: Program, text: str, folder: str) -> None:
             _part(program, shell, block[2], behind, number, folder)
     _shell(program, shell)
     try:
-        _parsed("\n".join(plain))
-    except (SyntaxError, ValueError):
+        ast.parse("\n".join(plain))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         program.texts.append(InnerText("other", "\n".join(plain), 1))
     else:
         program.texts.append(InnerText("python", "\n".join(plain), 1))
@@ -351,7 +340,7 @@ def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: lis
     if kind == "run":
         program.texts.append(InnerText("python", textwrap.dedent("\n".join(behind[1:])), line + 1))
         return
-    value = _parsed("(" + "\n".join(behind).strip() + "\n)")
+    value = ast.parse("(" + "\n".join(behind).strip() + "\n)", mode="eval")
     words = "".join(str(one.value) for one in ast.walk(value) if isinstance(one, ast.Constant))
     if kind == "shell":
         own = {"{{": "{", "}}": "}"}
