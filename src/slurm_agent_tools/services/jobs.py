@@ -149,12 +149,10 @@ async def cancel(context: ClusterContext, job_id: JobId) -> None:
     raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
 
 
-async def mark_shown(context: ClusterContext, bases: Collection[int]) -> frozenset[int]:
-    """Note that this caller was shown the state of these jobs, as far as they came through the guard; which did."""
-    ours = frozenset(bases) & await managed(context)
-    for base in sorted(ours):
+async def mark_shown(context: ClusterContext, bases: Collection[int]) -> None:
+    """Note that this caller was shown the state of these jobs of the guard."""
+    for base in sorted(bases):
         await context.db(context.store.mark_read, context.owner, f"shown:{base}", context.clock.now())
-    return ours
 
 
 async def seen_since(context: ClusterContext, run: Submission) -> bool:

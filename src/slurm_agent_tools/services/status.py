@@ -152,7 +152,7 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
     sections = {name: _section(makers[name]) for name in makers if name in wanted}
     if "jobs" in sections:
         sections["slurm"] = sections.pop("jobs")
-        await _mark_shown(context, sections["slurm"])
+        await _mark_shown(context, sections["slurm"], answers.managed)
     broken = [name for name, section in sections.items() if isinstance(section, SectionError)]
     return StatusReply(
         status="partial" if broken else "ok",
@@ -166,11 +166,11 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
     )
 
 
-async def _mark_shown(context: ClusterContext, section: SlurmSection | SectionError) -> None:
+async def _mark_shown(context: ClusterContext, section: SlurmSection | SectionError, managed: frozenset[int]) -> None:
     """Note which of the guard's jobs this caller has now seen."""
     if isinstance(section, SlurmSection):
         shown = {parse_job_id(job.job_id).base for job in (*section.jobs, *section.finished_recently)}
-        await jobs.mark_shown(context, shown)
+        await jobs.mark_shown(context, shown & managed)
 
 
 async def _drifted(context: ClusterContext, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:
