@@ -23,22 +23,22 @@ async def wait_with_alerts(context: ClusterContext, job_id: JobId, seconds: floa
     pause = _PAUSE * context.settings.slurm.poll_scale
     if seconds <= pause:
         return await context.watcher.wait(job_id, seconds, tell)
-    vigil = _Vigil(context, tell)
+    watch = _AlertWatch(context, tell)
     found: list[JobView | AgentToolsError] = []
     async with anyio.create_task_group() as group:
-        group.start_soon(vigil.keep, pause, group.cancel_scope)
+        group.start_soon(watch.keep, pause, group.cancel_scope)
         try:
-            found.append(await context.watcher.wait(job_id, seconds, vigil.see))
+            found.append(await context.watcher.wait(job_id, seconds, watch.see))
         except AgentToolsError as error:  # outside of the group it is itself again
             found.append(error)
         group.cancel_scope.cancel()
-    ended = found[0] if found else vigil.view
+    ended = found[0] if found else watch.view
     if isinstance(ended, AgentToolsError):
         raise ended
     return ended if ended is not None else await context.watcher.wait(job_id, 0, tell)
 
 
-class _Vigil:
+class _AlertWatch:
     """Looks at the job beside the watcher, which keeps telling how it stands."""
 
     def __init__(self, context: ClusterContext, tell: Progress | None) -> None:
@@ -54,13 +54,13 @@ class _Vigil:
             await self._tell(view, passed)
 
     async def keep(self, pause: float, scope: anyio.CancelScope) -> None:
-        """Look now and then; cancel the wait on something new. A look that fails ends the vigil, not the wait."""
+        """Look now and then; cancel the wait on something new. A look that fails ends the watch, not the wait."""
         await self._seen.wait()
         try:
-            known = await self._grave()
+            known = await self._serious_alerts()
             while True:
                 await self._context.clock.sleep(pause)
-                now = await self._grave()
+                now = await self._serious_alerts()
                 if now - known:
                     scope.cancel()
                     return
@@ -68,7 +68,7 @@ class _Vigil:
         except AgentToolsError:
             return
 
-    async def _grave(self) -> set[tuple[str, str]]:
+    async def _serious_alerts(self) -> set[tuple[str, str]]:
         """Code and severity of what is critical or high of this very job."""
         if self.view is None:
             return set()
