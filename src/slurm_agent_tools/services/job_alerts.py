@@ -41,10 +41,10 @@ from slurm_agent_tools.units import JobId, human_memory
 _HEAD, _TAIL = 2**16, 2**18
 
 
-async def share(context: ClusterContext, job: Job, now: datetime) -> float | None:
+async def share(context: ClusterContext, job: Job, now: datetime, run: Submission | None = None) -> float | None:
     """The share of its work that is done, 0..1; None where its output does not tell. Raises StorageError."""
     texts = []
-    for path, kind in await paths_of(context, job):
+    for path, kind in await paths_of(context, job, run):
         text = await _ends(context, path, kind)
         texts += [] if text is None else [text]
     found = progress(texts)
@@ -186,7 +186,7 @@ class _Asked:
         self.estimate: ConcurrentQuestion[WaitEstimate | None] = ConcurrentQuestion(
             partial(_estimate, context, facts, run)
         )
-        self.progress: ConcurrentQuestion[float | None] = ConcurrentQuestion(partial(_progress, context, facts))
+        self.progress: ConcurrentQuestion[float | None] = ConcurrentQuestion(partial(_progress, context, facts, run))
 
     async def gather(self) -> None:
         """Ask all that bears on this job at once."""
@@ -219,9 +219,9 @@ class _Asked:
         )
 
 
-async def _progress(context: ClusterContext, facts: AlertFacts) -> float | None:
+async def _progress(context: ClusterContext, facts: AlertFacts, run: Submission | None) -> float | None:
     """How far it came; of several parts at once nobody asks."""
-    return await share(context, facts.running[0], facts.now) if len(facts.parts) == 1 else None
+    return await share(context, facts.running[0], facts.now, run) if len(facts.parts) == 1 else None
 
 
 def _promised(run: Submission | None) -> WaitEstimate | None:

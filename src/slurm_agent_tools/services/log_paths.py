@@ -31,14 +31,15 @@ _TURNED = re.compile(r"\.(?:\d+|old|bak|gz|bz2|xz|zst|\d+\.(?:gz|bz2|xz|zst)|-?\
 _SHOWN = 5
 
 
-async def paths_of(context: ClusterContext, job: Job) -> Found:
+async def paths_of(context: ClusterContext, job: Job, run: Submission | None = None) -> Found:
     """A job's output files, absolute, whether they are there or not.
 
     Slurm's own record first; where it has none any more the ledger, which knows an array's files by their pattern only;
     then names that end in the job's id under logs/slurm, in the project folder and in that of the job. An array as a
-    whole has no file: `%a` stays where the number of a task is put in.
+    whole has no file: `%a` stays where the number of a task is put in. `run`: its submission, where it was
+    read already.
     """
-    run = await context.db(context.store.by_job, context.owner, job.job_id.base)
+    run = run or await context.db(context.store.by_job, context.owner, job.job_id.base)
     asked = run.requested.array_tasks if run is not None else job.resources.array_tasks
     many = job.job_id.task is None and (asked is not None or job.job_id.tasks is not None)
     return [((by_task(path) if many else None) or path, kind) for path, kind in await _found(context, job, run)]
