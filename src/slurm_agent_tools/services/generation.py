@@ -8,6 +8,7 @@ import secrets
 from dataclasses import replace
 
 from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.insights.script_writing import Draft, check, compose
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
 from slurm_agent_tools.models.node import Partition
@@ -18,7 +19,6 @@ from slurm_agent_tools.services import project_paths, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
-from slurm_agent_tools.services.script_writing import Draft, check, compose
 from slurm_agent_tools.units import format_memory, parse_memory
 
 

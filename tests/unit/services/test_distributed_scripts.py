@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.services.test_script_writing import draft, picked
+from tests.unit.insights.test_script_writing import draft, picked
 
+from slurm_agent_tools.insights.script_writing import Draft
 from slurm_agent_tools.scripts.directive_lines import read_directives
-from slurm_agent_tools.services.script_writing import Draft
 
 
 def last_part(found: Draft) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.insights.script_writing import Draft, compose, fallback
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision
 from slurm_agent_tools.models.job import JobRecord, Usage
@@ -16,7 +17,6 @@ from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.pins import pins
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services.script_writing import Draft, compose, fallback
 from slurm_agent_tools.transport.local import LocalFiles
 
 GIB = 2**30
