@@ -25,6 +25,9 @@ _BEGIN, _END = "--- the script", "--- end of the script ---"
 
 _REASONS = "needs a person because"
 
+_PROMPT = 6
+"""Rows of a terminal for what is asked behind a page: nothing of the page may leave the screen for it."""
+
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 _UNSEEN = frozenset({"Mn", "Me", "Zs", "Cn"})
@@ -156,7 +159,7 @@ def fenced(text: str) -> str:
 
 def pages(text: str, size: os.terminal_size) -> list[str]:
     """The text in pages that fit a terminal, each line whole."""
-    columns, rows = max(size.columns, 20), min(max(size.lines - 2, 8), 100)
+    columns, rows = max(size.columns, 20), min(max(size.lines - _PROMPT, 8), 100)
     made, used = [""], 0
     for line in text.splitlines(keepends=True):
         # A wide sign that does not fit at the end of a row leaves a column empty.

@@ -282,12 +282,12 @@ def test_a_long_script_is_shown_whole_page_by_page_and_by_no_other_program(conte
     for name in ("PAGER", "LESSOPEN", "MANPAGER"):
         monkeypatch.setenv(name, str(pager))
     question(context, script=SCRIPT + "".join(f"echo {number}\n" for number in range(200)))
-    person.types("\n" * 3 + "yes")
+    person.types("\n" * 4 + "yes")
     assert main.main(["approve", "a1"]) == 0
     seen = person.sees().replace("\r", "")
     assert all(f"{number + 6:>5} | echo {number}\n" in seen for number in range(200))
-    assert seen.count("--- page ") == 3
-    assert seen.index("--- page 3 of 4") < seen.index("echo 199") < seen.index("Type yes")
+    assert seen.count("--- page ") == 4
+    assert seen.index("--- page 4 of 5") < seen.index("echo 199") < seen.index("Type yes")
     assert not (tmp_path / "asked").exists()
 
 

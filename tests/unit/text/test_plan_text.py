@@ -127,7 +127,7 @@ def test_pages_hold_every_line_once_and_none_is_higher_than_the_terminal():
         made = plan_text.pages(text, os.terminal_size((columns, lines)))
         assert "".join(made) == text
         high = [sum(max(1, -(-len(line) // max(columns, 20))) for line in page.splitlines()) for page in made]
-        assert max(high) <= min(max(lines - 2, 8), 100)
+        assert max(high) <= min(max(lines - 6, 8), 100)
 
 
 def test_a_page_of_wide_letters_is_not_higher_than_the_terminal():
@@ -136,7 +136,7 @@ def test_a_page_of_wide_letters_is_not_higher_than_the_terminal():
         made = plan_text.pages(text, os.terminal_size((columns, lines)))
         assert "".join(made) == text
         for page in (one for one in made if one.count("\n") > 1):
-            assert sum(rows_of(line, columns) for line in page.splitlines()) <= max(lines - 2, 8)
+            assert sum(rows_of(line, columns) for line in page.splitlines()) <= max(lines - 6, 8)
 
 
 def rows_of(line: str, columns: int) -> int:
