@@ -64,8 +64,8 @@ async def run(
     )  # fmt: skip
 
 
-def answered(argv: Sequence[str], *, timeout: float) -> EndedProcess:
-    """Run a short question with this process's own environment, and block until it has answered. OSError as `run`.
+def answered(argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None) -> EndedProcess:
+    """Run a short question, without `env` in our own environment, and block until it has answered. OSError as `run`.
 
     At the time limit the whole process group is killed. Errors go to a file: what was left running with them open is
     not waited for.
@@ -73,7 +73,7 @@ def answered(argv: Sequence[str], *, timeout: float) -> EndedProcess:
     start = time.monotonic()
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
-            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+            list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=env, start_new_session=True
         ) as process:
             try:
                 out, _ = process.communicate(timeout=timeout)
@@ -101,7 +101,7 @@ class ConnectedProcess:
             self._process.wait(1)
 
 
-def connected(line: str) -> ConnectedProcess:
+def connected(line: str, *, env: Mapping[str, str] | None = None) -> ConnectedProcess:
     """Start a line of the person's own SSH configuration in their shell (ssh_config(5), ProxyCommand). POSIX alone.
 
     What it says on standard error is left out: nobody is there to read it.
@@ -111,7 +111,12 @@ def connected(line: str) -> ConnectedProcess:
     with theirs:
         try:
             process = subprocess.Popen(
-                argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+                argv,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                env=env,
+                start_new_session=True,
             )
         except OSError:
             ours.close()

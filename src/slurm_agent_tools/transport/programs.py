@@ -44,6 +44,11 @@ def program(name: str, project: Path | None = None) -> str | None:
     return found if found is not None and Path(found).is_absolute() else None
 
 
+def environment() -> dict[str, str]:
+    """Our own environment for what runs lines of the person's, which find their programs outside of where we run."""
+    return {**os.environ, "PATH": search_path(os.environ.get("PATH", os.defpath), Path())}
+
+
 def machine() -> str:
     """The system, its release and its C library. platform.platform() would run `uname`, from anywhere on PATH."""
     here, library = platform.uname(), "".join(platform.libc_ver())

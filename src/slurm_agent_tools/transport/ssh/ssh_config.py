@@ -16,7 +16,7 @@ from pathlib import Path
 
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.programs import program
+from slurm_agent_tools.transport.programs import environment, program
 
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -114,7 +114,7 @@ def read(
     words += ["-l", user] if user is not None else []
     words += ["-p", str(port)] if port is not None else []
     words += [] if canonical else ["-o", "CanonicalizeHostname=no"]
-    done = process.answered([*words, "--", name], timeout=seconds)
+    done = process.answered([*words, "--", name], timeout=seconds, env=environment())
     if done.exit_code != 0:
         raise _failed(done, seconds)
     return _parsed(name, done.stdout.decode("utf-8", "surrogateescape"))

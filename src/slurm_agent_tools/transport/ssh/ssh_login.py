@@ -17,6 +17,7 @@ from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.base import AskPerson
+from slurm_agent_tools.transport.programs import environment
 from slurm_agent_tools.transport.ssh.identity_keys import Keys
 from slurm_agent_tools.transport.ssh.known_hosts import KnownHosts
 from slurm_agent_tools.transport.ssh.login_failure import FailedLogin, login_error
@@ -190,7 +191,7 @@ async def _connect(
         more["server_host_key_algs"] = known.kinds((said.one("hostkeyalgorithms") or "").split(","))
         line = said.one("proxycommand")
         if line is not None and tunnel is None and os.name == "posix":
-            way.commands.append(process.connected(said.filled(line)))
+            way.commands.append(process.connected(said.filled(line), env=environment()))
             more["sock"] = way.commands[-1].sock
         return await asyncssh.connect(
             goal.host, options=chosen, tunnel=tunnel, known_hosts=known,

@@ -201,6 +201,19 @@ def test_a_name_gets_its_domain_only_where_the_configuration_wants_it(tmp_path: 
         target_module.found(SshHop("n"), settings)
 
 
+@pytest.mark.parametrize("path", [".", "", "{folder}"])
+def test_a_line_of_the_persons_own_runs_no_program_that_lies_where_we_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "away").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "away").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{path.replace('{folder}', str(tmp_path))}:{os.environ['PATH']}")
+    target(tmp_path, 'Match exec "away"\n User x\nHost n\n')
+
+    assert not (tmp_path / "ran").exists()
+
+
 # --- the program itself ------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,7 @@
 """Opening one connection: what runs on the way to it, and what is left when it ends."""
 
+import os
+
 import anyio
 import pytest
 from tests.watchdog import SECONDS
@@ -64,6 +66,20 @@ async def test_a_proxy_command_that_fails_is_named(node):
         file.write("  ProxyCommand false\n")
     with pytest.raises(SlurmUnreachable, match="its ProxyCommand ended before the login"):
         await SshConnection(settings).connect()
+
+
+async def test_a_proxy_command_finds_no_program_that_lies_where_we_run(node, tmp_path, monkeypatch):
+    (tmp_path / "relay-of-the-site").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "relay-of-the-site").chmod(0o755)
+    settings = node.settings()
+    with settings.ssh_config.open("a") as file:
+        file.write("  ProxyCommand relay-of-the-site %h %p\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f".:{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SlurmUnreachable, match="its ProxyCommand ended before the login"):
+        await SshConnection(settings).connect()
+
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("written", ["~", "~/", "~/below", "below"])
