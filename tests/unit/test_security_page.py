@@ -54,3 +54,14 @@ def test_each_row_says_what_holds_and_what_does_not_and_names_tests_that_there_a
     assert (holds.endswith("."), does_not.endswith(".")) == (True, True)
     assert named
     assert [name for name in named if name not in BEHAVIOURS and name not in tests] == []
+
+
+def test_the_page_of_attacks_says_what_happens_now_and_names_tests_that_there_are(tests: set[str]):
+    page = (ROOT / "docs/reference/attacks.md").read_text(encoding="utf-8")
+    attacks = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")]
+    told = [row for row in attacks if row[1].strip() != "now"]
+
+    assert len(told) >= 80
+    assert {len(row) for row in attacks} == {3}
+    assert [row[0] for row in told if not row[1].strip()] == []
+    assert sorted(set(re.findall(r"`(test_\w+)`", page)) - tests) == []
