@@ -49,9 +49,14 @@ class InputError(AgentToolsError):
     exit_code = 2
 
     def __init__(self, field: str, value: object, problem: str, *, hint: str = "") -> None:
-        super().__init__(_sentence(field, value, problem), hint=hint)
+        super().__init__(_sentence(_cut(field, 200), value, _cut(problem)), hint=_cut(hint))
         self.field = field
         self.value = value
+
+
+def _cut(text: str, most: int = 1500) -> str:
+    """What a file of others holds may be quoted in it, and be of any length."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _sentence(field: str, value: object, problem: str) -> str:

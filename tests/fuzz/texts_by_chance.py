@@ -27,6 +27,22 @@ FRONT = {
                 b"nextflow\0"],
 }  # fmt: skip
 
+_CONFIG = (
+    b"model: {name: resnet, depth: 50}\ndata_dir: data/x\nseeds: [1, 2, 3]\nslurm:\n  gpus: 2\n  time: '2:00:00'\n"
+)
+SAMPLES = {
+    "settings": [(b'log_level = "info"\npolicy = "policies/a.yaml"\n[slurm]\nread_timeout = 3\n[rates]\ncurrency = "EUR"\n'
+                 b'[rates.gpu_hour]\na100 = 1.5\n[clusters.lab]\nidle_seconds = 60\n[http]\nper_minute = 60\n')],
+    "policy": [b"name: x\nversion: '2'\nlimits:\n  max_concurrent_jobs: 2\n  gpus: {free: 1, justify: 2}\nrules: {gpus: deny}\n"],
+    "configs": [b".yaml\0" + _CONFIG, b".yaml\0base: &b {lr: 0.1}\nrun:\n  <<: *b\n" + _CONFIG,
+                b'.toml\0seed = 1\n[model]\nname = "a"\n[[runs]]\nlr = 0.1\n[slurm]\ngpus = 1\n',
+                b'.json\0{"seed": 1, "model": {"name": "a", "sizes": [1, 2.5, null]}, "slurm": {"gpus": 1}}'],
+    "scripts": [b'\0#!/bin/bash\n#SBATCH --gpus=1 --time=1:00:00\nfor x in a b; do python train.py "$x"; done\n',
+                b'npm\0{"scripts": {"all": "python train.py"}}', b"task\0tasks:\n  all: {cmds: [python train.py]}\n",
+                b'pixi\0[tasks]\nall = "python train.py"\n', b"make\0all: x\n\tpython train.py $(A)\nA := 1\n"],
+}  # fmt: skip
+"""What people write; a few of its pieces are changed."""
+
 LARGEST = {"settings": 300_000, "policy": 300_000, "configs": 5 * 2**20, "scripts": 2**20}
 
 
@@ -102,10 +118,24 @@ MAKERS: list[Callable[[list[str], random.Random, int], str]] = [
 ]  # fmt: skip
 
 
+def _changed(kind: str, chance: random.Random, size: int) -> bytes:
+    data = bytearray(chance.choice(SAMPLES[kind]))
+    front = data.find(b"\0") + 1
+    for _ in range(chance.randint(1, 4)):
+        at, length = chance.randint(front, len(data)), chance.choice([0, 1, 5, 20])
+        piece = data[at : at + length]
+        sign = _sign(SIGNS[kind], chance).encode("utf-8", "surrogatepass")
+        much = chance.choice([1, 2, 50, 5000])
+        data[at : at + length] = chance.choice([b"", piece * much, sign, sign * much, piece[::-1], piece + b"\n"])
+    return bytes(data[: size + 10])
+
+
 def made(kind: str, number: int, *, largest: int | None = None) -> bytes:
     """The text of a number, the same each time; `largest`: bytes, at most what the reader takes and a little more."""
     chance = random.Random(f"{kind}{number}")  # noqa: S311 - nothing is kept secret with it
     size = min(largest or LARGEST[kind], LARGEST[kind])
+    if chance.random() < 0.5:
+        return _changed(kind, chance, size)
     words, left, parts = SIGNS[kind], size, list[str]()
     for _ in range(chance.randint(1, 4)):
         parts.append(chance.choice(MAKERS)(words, chance, max(left, 1)))

@@ -183,6 +183,21 @@ def test_python_of_tasks_that_is_too_much_for_pythons_own_parser_cannot_be_analy
         assert read_tasks("x = 1\n" * 100_000, words, "tasks.py").findings
 
 
+@pytest.mark.parametrize(
+    "text", ["{0}: 1", "limits: {{gpus: {{{0}: 1}}}}", "rules: {{{0}: deny}}", "version: [{0}]"], ids=range(4)
+)
+def test_what_is_quoted_of_a_policy_is_short(project, text):
+    (project / "policies" / "a.yaml").write_text(text.format("k" * 900 + ".x" * 60))
+    (project / "policies" / "b.yaml").write_text(
+        "rules: {" + ", ".join(f"r{number}: deny" for number in range(5000)) + "}"
+    )
+    for name in ("a.yaml", "b.yaml"):
+        with pytest.raises(ConfigError) as caught:
+            policy_files.load_for(project, None)
+        assert len(caught.value.message) + len(caught.value.hint) < 4000
+        (project / "policies" / name).unlink()
+
+
 # --- links out of the project -------------------------------------------------------------------------------------------
 
 
@@ -307,7 +322,7 @@ def test_a_client_file_that_is_no_file_does_not_keep_init(project, kind, capsys)
 def test_a_log_of_decisions_that_became_no_file_is_told_without_waiting(tmp_path, kind):
     put(tmp_path / "decisions.jsonl", kind)
     for read in (decision_log.read, lambda path: decision_log.walk(path, None)):
-        with ends(), pytest.raises(StorageError, match="not a file"):
+        with ends(), pytest.raises(StorageError):
             read(tmp_path / "decisions.jsonl")
 
 

@@ -88,24 +88,18 @@ def _toml_shape(text: str) -> None:
             if words > 8 * VALUES:
                 _refuse(_MANY, text, found.start(), _SPLIT)
             _short(found, text)
+        elif kind == "closed" and depth == 0:
+            return  # the parser comes no further than this
         elif kind is not None:
             dots = 0
-            depth += (kind == "opened") - (kind == "closed" and depth > 0)
+            depth += (kind == "opened") - (kind == "closed")
             values += kind == "opened" or found[0] in "=,"
             _within(depth, values, text, found.start())
 
 
 def json_value(text: str, *, once: bool = False) -> Any:
     """The value of a JSON text; with `once`, a key that an object has twice is an error. Raises DocumentError."""
-    depth = values = 0
-    for found in _JSON.finditer(text):
-        kind = found.lastgroup
-        if kind == "word":
-            _short(found, text)
-        elif kind is not None:
-            depth += (kind == "opened") - (kind == "closed")
-            values += kind != "closed"
-            _within(depth, values, text, found.start())
+    _json_shape(text)
     try:
         value = json.loads(text, object_pairs_hook=_once if once else None)
     except json.JSONDecodeError as error:
@@ -116,6 +110,23 @@ def json_value(text: str, *, once: bool = False) -> Any:
         raise DocumentError(f"is not JSON: {_said(error)}") from error
     check(value)
     return value
+
+
+def _json_shape(text: str) -> None:
+    depth = values = words = 0
+    for found in _JSON.finditer(text):
+        kind = found.lastgroup
+        if kind == "word":
+            words += 1
+            if words > 2 * VALUES:  # of a valid text each is a value
+                _refuse(_MANY, text, found.start(), _SPLIT)
+            _short(found, text)
+        elif kind == "closed" and depth == 0:
+            return  # the parser comes no further than this
+        elif kind is not None:
+            depth += (kind == "opened") - (kind == "closed")
+            values += kind != "closed"
+            _within(depth, values, text, found.start())
 
 
 def _once(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:

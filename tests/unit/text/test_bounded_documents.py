@@ -53,6 +53,8 @@ TOML_BOMBS = {
     "many values": "a = [" + "1," * 500_000 + "]",
     "many keys": "\n".join(f"k{number} = 1" for number in range(200_000)),
     "a long number": "a = 0x" + "f" * 100_000,
+    "brackets that nothing opened": "}" * 5_000_000,
+    "words without a sign between": "a " * 2_500_000,
 }  # fmt: skip
 
 
@@ -67,6 +69,8 @@ JSON_BOMBS = {
     "lists that are closed": "[" * 60 + "]" * 60,
     "many values": "[" + "1," * 1_000_000 + "1]",
     "a long number": "9" * 5000,
+    "brackets that nothing opened": "}" * 5_000_000,
+    "words without a sign between": "1 " * 2_500_000,
 }
 
 
