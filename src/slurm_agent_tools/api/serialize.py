@@ -31,11 +31,9 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
             raise _unknown(tool, name, value)
     given = {name: _unpacked(tool, name, value) for name, value in arguments.items()}
     for name, value in given.items():
-        half = half_characters.half_place(name, value)
-        if half is not None:
-            raise InputError(*half, half_characters.PROBLEM, hint=half_characters.HINT)
         if isinstance(value, list) and len(value) > _MOST_ITEMS:
             raise InputError(name, f"{len(value)} entries", "is too long", hint=f"Give at most {_MOST_ITEMS}.")
+        _whole(name, value)
     try:
         return tool.ask.model_validate(given)
     except ValidationError as error:
@@ -64,6 +62,16 @@ def failure(error: Exception, tool: str) -> Document:
 def text(body: Document) -> str:
     """A document as one line of JSON, safe for any encoding."""
     return json.dumps(body, separators=(",", ":"), allow_nan=False)
+
+
+def _whole(name: str, value: object) -> None:
+    """Raise InputError for an argument that holds half of a character, or too much to look for one."""
+    try:
+        half = half_characters.half_place(name, value)
+    except ValueError as error:
+        raise InputError(name, None, str(error), hint="Give a path to a file instead, or less of it.") from error
+    if half is not None:
+        raise InputError(*half, half_characters.PROBLEM, hint=half_characters.HINT)
 
 
 def _unknown(tool: Tool, name: str, value: object) -> InputError:

@@ -26,7 +26,7 @@ _ESCAPE = re.compile(
 
 _HALF = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
-_MOST = 1_000_000  # values that are looked at; a message of the largest size holds fewer
+MOST = 100_000  # values at or below one that are looked at
 
 
 def without_halves(json: bytes) -> bytes:
@@ -42,9 +42,12 @@ def is_half(text: str) -> bool:
 
 
 def half_place(name: str, value: object) -> tuple[str, str] | None:
-    """The first place (`config.model[2]`) at or below a value that holds what is no character, and its text."""
+    """The first place (`config.model[2]`) at or below a value that holds what is no character, and its text.
+
+    Raises ValueError for a value that holds more than MOST.
+    """
     waiting: list[tuple[str, object]] = [(name, value)]
-    for _ in range(_MOST):
+    for _ in range(MOST):
         if not waiting:
             return None
         place, item = waiting.pop()
@@ -55,7 +58,7 @@ def half_place(name: str, value: object) -> tuple[str, str] | None:
             waiting += [(place, key) for key in item]
         elif isinstance(item, list):
             waiting += [(f"{place}[{index}]", inner) for index, inner in enumerate(item)]
-    return name, ""
+    raise ValueError(f"holds more than {MOST} values")
 
 
 class WholeLines(io.RawIOBase):

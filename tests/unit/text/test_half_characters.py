@@ -30,7 +30,7 @@ NEEDED = {
 }  # fmt: skip
 
 
-@given(st.text(st.characters(), max_size=20))
+@given(st.text(max_size=20))
 def test_whole_text_is_left_as_it_is(text: str):
     for written in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
         data = written.encode("utf-8", "surrogatepass")
@@ -182,6 +182,16 @@ def test_bytes_that_are_no_text_are_wrong_input_of_every_command(project: Path, 
     assert done.returncode == 2, done.stderr
     assert b"invalid_input" in done.stderr
     assert [path.name for path in project.iterdir()] == ["slurm-agent.toml"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[{}] * 1_300_000, {"a": [[0]] * 200_000}, {str(n): n for n in range(100_001)}],
+    ids=["list", "inner", "wide"],
+)
+def test_what_is_too_much_to_look_through_is_said_to_be_that(value: object):
+    with pytest.raises(InputError, match=r"^metrics.*(is too long|holds more than 100000 values)"):
+        serialize.parse(TOOLS["save_result"], NEEDED["save_result"] | {"metrics": value})
 
 
 def test_a_name_of_another_alphabet_is_whole():
