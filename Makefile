@@ -16,7 +16,7 @@ help:
 	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
-	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about an hour)'
+	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about two hours)'
 	@echo 'make faults   put small faults in by chance and see whether unit tests notice (ARGS="--seed 2")'
 	@echo 'make lint     formatting, lint, types, import rules'
 	@echo 'make audit    are all packages pinned, licensed, and free of known holes'
