@@ -105,7 +105,7 @@ def _identity(state: str | None) -> str:
     """The id of the question that a call answers; empty for a call that answers none."""
     try:
         found = json.loads(state or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return str(found.get("question", "")) if isinstance(found, dict) else ""
 
