@@ -45,21 +45,13 @@ from slurm_agent_tools.scripts.shell_program import read_shell
 from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
 
 MAX_DEPTH = 4
-
 MAX_TEXTS = 60
-
 MAX_BYTES = 2 * 2**20
-
 MAX_SCANNED = 2**20
-
 MAX_FOLDERS = 16
-
 MAX_IMPORTED = 40  # modules of the project; beyond that no further one is read
-
 MAX_SOUGHT = 400
-
 MAX_SETTINGS = 40  # files of settings that are sought, and the bytes of one that is read
-
 MAX_SETTING = 2**18
 
 # What stands for a sign of the folded text when that text is read as a program of its own.

@@ -15,9 +15,7 @@ from slurm_agent_tools.scripts.wrapped_command import WRAPPERS, Command, behind,
 
 # What GNU parallel puts an argument, or a part of it, in the place of: {}, {.}, {/}, {//}, {/.}, {#}, {%}, {1}, {1/.}.
 _REPLACED = re.compile(r"\{(?:[+-]?\d+)?(?:\.|//?|/\.|#|%|##|\+/|\+\.)?\}|\{=.*?=\}")
-
 _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
-
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
 
@@ -257,13 +255,9 @@ def fetches(call: Command) -> None:
 
 
 _SUBMITTING = "sbatch salloc sinteractive qrsh qlogin qsub bsub msub scrontab crontab at strigger qlaunch condor_submit"
-
 SUBMITTERS = frozenset(_SUBMITTING.split())
-
 _ASKING = frozenset({"--help", "-h", "--version", "-V", "--usage", "-l", "--list"})
-
 _READING = "show ping help version listpids getaddrs write wait_job pidinfo hostname details"
-
 _RETRYING = ("requeue", "requeuehold")
 
 

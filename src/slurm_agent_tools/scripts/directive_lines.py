@@ -15,19 +15,12 @@ from slurm_agent_tools.models.request import Directive, Evidence, Pin, Source
 from slurm_agent_tools.models.sbatch_options import OptionWord
 
 MAX_BYTES = 4 * 2**20
-
 MAX_LINE = 64 * 2**10
-
 _SPACE = " \t\v\f\r"
-
 _PREFIXES = ("#SBATCH", "#SLURM")
-
 _OTHERS = ("#PBS", "#BSUB")
-
 _OTHERS_REACH = 100  # sbatch looks for them until so many lines that are no comments
-
 _COMPONENT = frozenset({"hetjob", "packjob"})
-
 _RESOURCE_WORDS = """
 mem mem-per-cpu mem-per-gpu gpus gpus-per-node gpus-per-task gpus-per-socket gres time nodes ntasks ntasks-per-node
 ntasks-per-gpu array cpus-per-task cpus-per-gpu tres-per-task
@@ -37,13 +30,9 @@ _RESOURCES = frozenset(_RESOURCE_WORDS.split())
 
 # What is wrong with a file as a whole, where it can be mended.
 EMPTY = "the script is empty"
-
 BYTE_ORDER_MARK = "a byte order mark stands before the #!"
-
 NO_INTERPRETER = "the script does not start with #! and the path of an interpreter"
-
 NUL_BYTE = "the script holds a NUL byte"
-
 DOS_ENDS = "the script has DOS line ends (CR LF), which sbatch refuses"
 
 _JUSTIFIED = re.compile(r"\bJUSTIFIED:\s*(\S.*)", re.IGNORECASE)

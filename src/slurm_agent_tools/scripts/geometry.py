@@ -14,7 +14,6 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 
 UNBOUNDED = 10**9
-
 LAYOUT = ("sockets-per-node", "cores-per-socket", "threads-per-core")
 
 

@@ -105,21 +105,13 @@ complete completed done
 """
 
 _WORK_WORDS = "train run start submit launch fit solve main exec simulate work resume"
-
 _TIDYING_WORDS = "clean cleanup tidy reset restore backup notify mail report recover restart retry rescue"
-
 _ASKING_WORDS = "status list ls info ping ready poll health healthcheck version ps show alive probe"
-
 _QUESTIONS = frozenset(_QUESTION_WORDS.split())
-
 _WORK = frozenset(_WORK_WORDS.split())
-
 _TIDYING = frozenset(_TIDYING_WORDS.split())
-
 _OBSERVING = frozenset(_OBSERVING_WORDS.split())
-
 _ASKING = frozenset(_ASKING_WORDS.split())
-
 _LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "torchrun", "accelerate", "deepspeed", "horovodrun"})
 
 _INTERPRETERS = re.compile(
@@ -127,11 +119,9 @@ _INTERPRETERS = re.compile(
 )
 
 _CONNECTS = frozenset({"socket", "urllib", "http", "requests", "httpx", "redis", "zmq", "psycopg2", "pymongo"})
-
 _HARMLESS = _CONNECTS | {"sys", "os", "time", "ssl", "json", "pathlib"}
 
 _FETCHERS = frozenset({"huggingface_hub", "datasets", "nltk", "gdown", "urllib", "requests", "kagglehub", "modelscope"})
-
 _STARTING = re.compile(r"\b(?:system|popen|exec\w*|eval|spawn\w*|fork|import_module|__import__|open)\s*\(")
 
 

@@ -37,7 +37,6 @@ _LOOKING = re.compile(
 )
 
 _REVERSE = re.compile(r"-[fnNqTtvxXY46AaCgkKMs]*R(?:\d\S*)?|(?is:-oRemoteForward\b.*)")
-
 _PASSING = frozenset({"|", "|&"})
 
 

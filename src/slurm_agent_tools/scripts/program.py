@@ -27,7 +27,6 @@ DEVICES = re.compile(_FAMILY)
 """The variables that Slurm sets to say which devices belong to the job."""
 
 SETS_DEVICES = re.compile(rf"(?<![A-Za-z0-9_])({_FAMILY})\s*=(?!=)")
-
 _PLACE = r"(?:/job:\w+)?(?:/replica:\d+)?(?:/task:\d+)?/(?:device:)?"
 
 NUMBERED = re.compile(
@@ -133,27 +132,21 @@ class Program:
 
 
 MAX_STEPS = 400_000  # about one microsecond each
-
 MAX_SIGNS = 160_000  # of all texts together
 
 _LINE_SIGNS, _LINE_STEPS = 55, 85  # of one ordinary line: a long script of such lines gets what it needs
 
 _MOST_LINES = 12_000
-
 _TEXT_COSTS = {"shell": 1_000, "python": 100}  # to start on one text at all
 
 _SHELL_SIGN = 4  # the shell's parser takes about four times what Python's takes
-
 _SIGNS = b"$|&;()<>{}[]`'\"=,:+-*/%"
 
 _OTHERS = bytes(sorted(set(range(256)) - set(_SIGNS)))
-
 _LONG = {"shell": 1_000, "python": 100}  # signs in one line from which on each further sign costs more
 
 _END = re.compile(rb"(?<![|&\\(+])\n(?![+])")
-
 _BLANKS = re.compile(rb"\n\s++")
-
 _JOINED = 20_000_000  # letters that joining constant texts may copy
 
 

@@ -10,20 +10,22 @@ from slurm_agent_tools.scripts.program import DEVICES, NUMBERED
 from slurm_agent_tools.scripts.python_text import PythonText, fold, name_of, number_of
 
 _SETTERS = frozenset({"setdefault", "putenv", "setenv", "__setitem__"})
-
 _NUMBERED_CALLS = frozenset({"cuda", "to", "set_device", "select_device"})
-
 _LISTS = frozenset({"device_ids", "gpu_ids"})
-
 _NUMBERS = frozenset({"gpu_id", "gpu_device_id", "main_gpu"})
-
 _INDICES = frozenset({"DeviceIndex", "CudaDeviceIndex", "OpenCLDeviceIndex", "gpu_ids", "gpu_id"})  # keys of settings
-
 _LISTINGS = frozenset({"devices", "local_devices", "list_physical_devices", "list_logical_devices"})
-
 _TRAINERS = frozenset({"Trainer", "Fabric", "LightningCLI"})
-
 _PRINTING = frozenset({"print", "debug", "info", "warning", "error", "critical", "exception", "log"})
+_ASKING = re.compile(r"get_|mem|max_mem|reset_|[dD]evice\Z|utilization|temperature|power_draw")
+
+
+def used(node: ast.AST) -> Sequence[ast.AST]:
+    """Devices on which a call puts something, also where what it gives is only printed."""
+    if not isinstance(node, ast.Call) or _ASKING.match(name_of(node)):
+        return ()
+    moved = node.args[:1] if name_of(node) in {"to", "cuda"} else []
+    return [*moved, *(keyword.value for keyword in node.keywords if keyword.arg == "device")]
 
 
 def names_devices(nodes: Sequence[ast.AST], silent: set[int]) -> bool:

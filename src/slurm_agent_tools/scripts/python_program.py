@@ -29,7 +29,6 @@ create_subprocess_shell execv execve execvp execvpe execl execlp execle spawnl s
 """
 
 _RUNNERS = frozenset(_RUNNERS_WORDS.split())
-
 _TELLING_WORDS = """
 print debug info warning error critical exception log fail skip startswith endswith
 which compile match search fullmatch sub find index count replace exists
@@ -42,9 +41,7 @@ _SUBMITTING = re.compile(
 )
 
 _RETRYING = frozenset({"FailureConfig", "LaunchConfig", "remote"})
-
 _CLUSTERS = re.compile(r"Slurm\w*(?:Cluster|Provider|Executor|Launcher|BatchSystem)", re.IGNORECASE)
-
 _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
 
 # Only a text with one of these can matter to the shell's reader, which costs a process.
@@ -73,7 +70,8 @@ def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Pr
         tree.body = [node for node in tree.body if not _main_only(node)]
     nodes = list(ast.walk(tree))
     texts, given = constants(nodes)
-    silent = {id(inner) for node in nodes if _only_tells(node) for inner in ast.walk(node)}
+    telling = [inner for node in nodes if _only_tells(node) for inner in ast.walk(node)]
+    silent = {id(inner) for inner in telling} - {id(value) for node in telling for value in python_devices.used(node)}
     named = python_devices.names_devices(nodes, silent)
     reader = PythonText(program, first_line, texts, given, silent, named, _other_names(nodes))
     for node in nodes:

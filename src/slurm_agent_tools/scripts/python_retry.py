@@ -28,7 +28,6 @@ _FETCHING = re.compile(
 )
 
 _ASKING_WORDS = "urlopen urlretrieve get post put request download connect recv send create from_pretrained"
-
 _ASKING = frozenset(_ASKING_WORDS.split())
 
 _DECORATORS = frozenset(

@@ -17,7 +17,6 @@ MAX_CONSTANT = 4096
 
 # Methods of a constant text whose result is as constant.
 _METHODS = frozenset({"lower", "upper", "strip", "lstrip", "rstrip", "replace", "title", "capitalize", "removeprefix"})
-
 _KEPT = frozenset({"decode", "encode", "str", "which", "quote", "Path", "expanduser", "expandvars", "fspath", "intern"})
 
 

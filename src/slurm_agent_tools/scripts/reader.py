@@ -34,13 +34,9 @@ if TYPE_CHECKING:
 
 
 MAX_FILE = 2**20
-
 MAX_SHELL = 2**19
-
 _SECONDS = 0.5
-
 _SECONDS_PER_BYTE = 1 / 100_000
-
 _MAX_TREE = 64 * 2**20
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.

@@ -26,7 +26,6 @@ from slurm_agent_tools.scripts.shell_words import SIGNS, UNKNOWN, Node
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of
 
 _FLAGS = re.compile(rb"\$\{\([^(){}\s]*\)[^{}\n]*\}|\$\{\.[\w.]+\}")
-
 _WHERE = re.compile(r"(?:line )?(\d+):\d+: (.*)", re.DOTALL)
 
 
@@ -55,7 +54,6 @@ def as_encoded(text: str) -> bytes:
 
 # A key of an associative array that the parser takes for arithmetic: `[/a/b]=`, `${M[a.b]}`, `M[x y]=`.
 _KEYS = re.compile(rb"((?<=[(\s])\[|\b\w+\[|\$\{\w+\[)(?=[ ./:@~%+*-]*+\w)([\w ./:@~%+*-]++)(\]\+?=|\](?=[:}]))")
-
 _NO_NAME = re.compile(rb"\W")
 
 
@@ -78,13 +76,9 @@ def refused(answer: str) -> tuple[int, str]:
 
 
 MAX_ALIKE = 100  # findings of one rule and level
-
 MAX_IMPORTED_SIGNS = 80_000
-
 MAX_ASKED = 300  # files that are asked for, and bytes of those that are there
-
 MAX_OPENED = 16 * 2**20
-
 _BACKGROUND = re.compile(r"(?m)(?<![&>|<])&(?![&>])\s*(?:$|[\s;)#])")
 
 
@@ -251,7 +245,6 @@ def candidate_paths(file: RunFile, folders: Sequence[str]) -> Iterator[str]:
 
 
 _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-
 _AS_ASCII = re.compile(r"(?:utf-?8|us-ascii|ascii|latin-?1|iso-?8859-1|l1|cp819)(?:-sig|-unix|-dos|-mac)?")
 
 _OTHERS = re.compile(
@@ -317,9 +310,7 @@ def plain_folders(folders: Sequence[str]) -> list[str]:
 
 
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w-])|\bparcluster\(\s*[\"'][^\"']*(?i:slurm)")
-
 _RETRIES = re.compile(r"\bscontrol\s+requeue")
-
 SILENT = ("#", "//", "echo ", "print ")
 
 

@@ -36,22 +36,16 @@ _LAUNCHERS = frozenset(
 )
 
 _OTHER_LANGUAGES = re.compile(r"fish|t?csh|xonsh|perl|ruby|node|R|Rscript|julia|awk|gawk|mawk|tclsh|expect|lua|php")
-
 _JOB_API = re.compile(r"/slurm/v0[\d.]*/jobs?/(?:submit|allocate)")
-
 _BATCH_WORDS = """
 --workflow --batch-type -T --batch-system --batchSystem --executor --scheduler --cluster --provider --backend --with
 --engines --controller
 """
 
 _BATCH_OPTIONS = frozenset(_BATCH_WORDS.split())
-
 _CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "resume", "top", "reboot"})
-
 _APPENDING = frozenset({"xargs", "find", "parallel"})
-
 _PATTERN = re.compile(r"[*?\[]|^=")
-
 _PAUSE = re.compile(r"\d{1,3}s?")
 
 _NUMBERED_OPTION = re.compile(
@@ -64,7 +58,6 @@ _ONLY = re.compile(  # 0 may mean the only device
 )
 
 _LISTED_OPTION = re.compile(r"--?(?:[\w.-]*[-_.])?(?:gpus?|devices?)(?:[-_]list)?")
-
 _OTHER_SPELLING = re.compile(r"gpu:[1-9]\d*|cuda[1-9]\d*", re.IGNORECASE)  # of a device, behind --device
 
 _NUMBERED_SETTING = re.compile(

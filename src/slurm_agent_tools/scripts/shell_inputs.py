@@ -24,11 +24,9 @@ from slurm_agent_tools.text import shell_expansions
 
 # General languages, where a text that is made at run time may do anything; the rest is for numbers and plots.
 GENERAL = frozenset({"perl", "ruby", "Rscript", "node", "julia", "lua", "php", "tclsh"})
-
 INTERPRETERS = GENERAL | {"R", "octave", "octave-cli", "matlab", "gnuplot"}
 
 _TEXT_GIVEN = re.compile(r"-[A-Za-z]*[eE]|--?(?:eval|execute|batch|file|print|run|version|help)(?:=.*)?|-[frp]|-batch")
-
 _STRING = r"(?:\"[^\"\\$#`]*\"|'[^'\\]*')"
 
 _START = r"(?<![\w.:$@])(?:system2?|exec[vl]?[pe]*|popen[23]?|spawn\w*|execSync|shell_exec|passthru|qx|eval|Cmd)"
@@ -69,13 +67,9 @@ def computed(text: str) -> int | None:
 
 
 PYTHON = re.compile(r"i?python[\d.]*|pypy[\d.]*")
-
 _QUEUES = frozenset({"at", "crontab"})
-
 _STARTUP = frozenset({".bashrc", ".profile", ".bash_profile", ".bash_login", ".zshrc", ".zshenv"})
-
 _SETTINGS = (".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".conf", ".env", ".list", ".lua")
-
 _WRITING = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
 
 # Programs that print what a setup needs, so that `eval "$(...)"` and `source <(...)` of it are everyday lines.

@@ -15,7 +15,6 @@ from slurm_agent_tools.scripts.shell_tree import calls, flatten, inside, words_o
 from slurm_agent_tools.scripts.shell_words import KnownVariables, Node, expand, fold, line_of
 
 _ASSIGNING = frozenset({"CallExpr", "DeclClause"})
-
 _ENDING = frozenset({"break", "exit", "return"})
 
 

@@ -31,13 +31,9 @@ _WANTED = frozenset(
 )  # fmt: skip
 
 _FILLING = frozenset({"set", "read", "mapfile", "readarray", "printf", "getopts"})
-
 _LEAVES = frozenset({"Lit", "SglQuoted"})
-
 _CONTAINERS = (list, dict)
-
 _POSITION = re.compile(rb'\{\n\t*+"Offset": \d++,\n\t*+"Line": (\d++),\n\t*+"Col": \d++\n\t*+\}')
-
 _OFFSET = re.compile(rb'\{\n\t*+"Offset": (\d++),\n\t*+"Line": \d++,\n\t*+"Col": \d++\n\t*+\}')
 
 
@@ -286,7 +282,6 @@ def _note_command(place: TreePosition, known: KnownVariables) -> None:
 
 
 MAX_ROUNDS = 4
-
 _LOOSE = 8  # words that a `shift` behind a condition may take away
 
 Scope = str | None  # a function's name, None for the text itself

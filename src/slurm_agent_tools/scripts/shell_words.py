@@ -13,37 +13,22 @@ from slurm_agent_tools.text import shell_expansions
 Node = dict[str, Any]
 
 UNKNOWN = "\0"
-
 TAME = "\1"  # unknown, but a number or a name: it cannot hold shell syntax
-
 OWN_JOB = "\2"  # the job's own id
-
 SELF = "\3"  # the script itself
-
 POSITIONAL = "\4"  # the script's or function's arguments
-
 SIGNS = re.compile("[\0\1\2\3\4]")
-
 _RUN_TIME = re.compile("[\0\4]")
-
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-
 _ESCAPED_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
-
 _QUOTED = frozenset({"SglQuoted", "DblQuoted"})
-
 _SPLIT = frozenset({"ParamExp", "CmdSubst"})
-
 _MOST_VALUES = 8
-
 MAX_WORD = 64 * 2**10
-
 _LARGEST = 10**10  # a sum or product beyond this is not worked out
-
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\", "a": "\a", "r": "\r", "e": "\x1b", "E": "\x1b"}
 
 _OWN = frozenset({"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"})
-
 _TAME_WORDS = """
 HOME USER LOGNAME PWD OLDPWD TMPDIR HOSTNAME RANDOM SECONDS EPOCHSECONDS UID EUID PPID BASHPID LINENO ? # $ ! -
 """
@@ -339,7 +324,6 @@ def _output(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one an
 
 # `date +sbatch` prints a command.
 _SAID = re.compile(r"(?:date|seq)\s.*(?<!%)[+=\s][^%\s]*[A-Za-z]{4}")
-
 _FILTERS = frozenset({"head", "tail", "sort", "uniq", "paste", "tr", "cut", "wc", "nl", "shuf", "tac", "xargs"})
 
 

@@ -63,7 +63,6 @@ _FOLDER_OPTIONS = {
 """Options that name the folder in which the program looks for its file, or runs."""
 
 _OWN_WORDS = frozenset({"run", "run-script", "exec", "repro", "exp"})
-
 _INSTALLING = frozenset({"install", "ci", "add", "i", "create", "init", "build"})
 
 
@@ -355,14 +354,11 @@ def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: lis
 
 
 _TRIPLE = re.compile(r"(\"\"\"|''')(.*?)\1", re.DOTALL)
-
 _INCLUDED = re.compile(r"\binclude\s*\{[^{}]*\}\s*from\s*[\"'](\.[^\"'$]+)[\"']")
-
 _STARTED = re.compile(r"[\"'][^\"'\n]*\b(sbatch|salloc)\b[^\"'\n]*[\"']\s*\.execute\(")
 
 
 _LABELS = re.compile(r"\b(script|shell|stub|exec|input|output|when)\s*:")
-
 _ONE_LINE = re.compile(r"\b(?:script|shell)\s*:\s*([\"'])(?!\1\1)((?:\\.|(?!\1)[^\\\n])+)\1")
 
 

@@ -14,9 +14,7 @@ from slurm_agent_tools.scripts.wrapped_command import Command, options
 from slurm_agent_tools.text import bounded_documents
 
 _RULE = re.compile(r"([^\s:=#][^:=#]*?)\s*::?(?!=)\s*([^=;]*)(?:;(.*))?$")
-
 _VARIABLE = re.compile(r"(?:export\s+)?([\w.-]+)\s*(?:[:?+]?=)\s*(.*)$")
-
 _USE = re.compile(r"\$[({](\w+)[)}]")
 
 _SUBMITS = re.compile(
@@ -32,7 +30,6 @@ _RETRIES = re.compile(
 )
 
 _MAX_GOALS = 200
-
 _TRYING_AGAIN = "--retries --restart-times -T --errorStrategy -process.errorStrategy"
 
 
@@ -180,7 +177,6 @@ def read_config(text: str) -> Program:
 
 
 _VISIBLE = re.compile(r"((?:CUDA|NVIDIA|HIP|ROCR)_VISIBLE_DEVICES)[\"']?\s*[:=]\s*[\"']?[\w-]")
-
 _KEY = r"[\"']?\b(?:\w+[._])?(?:gpu_ids?|device_ids?|gpu_list|gpus|devices)[\"']?\s*[:=]"
 
 _NUMBERS = re.compile(
@@ -188,7 +184,6 @@ _NUMBERS = re.compile(
 )
 
 _OPEN_LIST = re.compile(rf"(?:-\s+)?{_KEY}\s*\[?")
-
 _ITEM = re.compile(r"(?:-\s*)?[\"']?\d+[\"']?\s*[,\]]*")
 
 
@@ -235,7 +230,6 @@ def workflows(call: Command) -> None:
 
 
 REMOTE = re.compile(r"[a-z][a-z+]*://|git@|git\+")
-
 _REPOSITORY = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?")
 
 _OF_NEXTFLOW = re.compile(

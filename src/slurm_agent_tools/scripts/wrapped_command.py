@@ -48,16 +48,13 @@ _MPI_VALUED = """
 """
 
 _MPI = Wrapper(tuple(_MPI_VALUED.split()), lists=True)
-
 _ACCELERATE = """
 --num_processes --config_file --gpu_ids --main_process_port --num_machines --machine_rank --mixed_precision
 --main_process_ip --dynamo_backend
 """
 
 _PARALLEL = "-j --jobs -a --joblog --retries --delay --timeout -S --colsep -n -N"
-
 _IMAGE = ("-B", "--bind", "--env", "--env-file", "-H", "--home", "--pwd", "--workdir", "-W", "--overlay", "-S", "-o")
-
 _NAMED = ("-n", "--name", "-p", "--prefix", "--cwd")
 
 WRAPPERS: dict[str, Wrapper] = {
@@ -100,15 +97,11 @@ WRAPPERS: dict[str, Wrapper] = {
 
 # Wrappers that do something else without one of their subcommands (`uv pip install`, `conda activate`).
 _WITH_WORD = "uv poetry pipenv pdm hatch rye pixi conda mamba micromamba accelerate perf nsys"
-
 _NEEDS_WORD = frozenset(_WITH_WORD.split())
-
 RUNNING = frozenset({*WRAPPERS, *SHELLS, "eval", "ssh"}) - {"conda", "mamba", "micromamba"}
 
 _SSH_VALUED = "-p -i -l -o -F -J -L -R -D -W -w -b -c -e -I -m -O -Q -S"
-
 SSH = Wrapper(tuple(_SSH_VALUED.split()))
-
 JOB_ID_VARIABLES = frozenset({"SLURM_JOB_ID", "SLURM_JOBID"})
 """Without them a command does not know that it runs in a job."""
 
