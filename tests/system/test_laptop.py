@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from pydantic import ValidationError
 from tests.system.faces import Place, call, laptop
 from tests.system.test_resources import SCRIPT, completed, read, submitted
 from tests.watchdog import SECONDS
@@ -216,7 +217,13 @@ async def test_a_big_log_is_read_in_parts(fresh: Place, door: LoginNode) -> None
     assert parts == [bytes(1000), bytes(1000), b"the end\n"]
 
 
-@pytest.mark.parametrize("name", ['it\'s "here"', "two\nlines", "$HOME `id`", "\udcff\udcfe", "-n", "a=b"])
+@pytest.mark.parametrize("name", ["two\nlines", "\udcff\udcfe", "a\x1b[2Jb"])
+def test_a_project_folder_that_no_terminal_can_show_is_refused(fresh: Place, door: LoginNode, name: str) -> None:
+    with pytest.raises(ValidationError, match="holds a control character"):
+        far(fresh, door, remote_root=str(fresh.project / name))
+
+
+@pytest.mark.parametrize("name", ['it\'s "here"', "$HOME `id`", "übung 雪", "-n", "a=b"])
 async def test_the_project_folder_may_have_any_name(fresh: Place, door: LoginNode, name: str) -> None:
     folder = fresh.project / name
     folder.mkdir()
