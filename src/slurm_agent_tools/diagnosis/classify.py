@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
 from slurm_agent_tools.diagnosis.good_end import ended_well, quiet, survived
-from slurm_agent_tools.diagnosis.harmless_lines import of_the_shell, probing
+from slurm_agent_tools.diagnosis.harmless_lines import not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
     code_words,
@@ -171,7 +171,7 @@ def _from_log(case: _Case, best: RootCause) -> Diagnosis:
     """What one line of the log decides, and what stands beside it."""
     hit, body = best.hit, split_rank(best.hit.line.text)[1]
     if ((of_the_shell(body) and hit.survived) or hit.hint) and _other_error(case, hit):
-        if probing(body) or hit.hint:
+        if probing(body) or (hit.hint and not not_entered(body)):
             return _unknown(case)
         best = replace(best, late=max(best.late, _NEAR + 1))
     known = {split_rank(one.line.text)[1] for one in case.found}

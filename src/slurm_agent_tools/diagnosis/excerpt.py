@@ -243,6 +243,8 @@ _NO_HEAD = re.compile(
     r"|\S{1,300}:\d+: \w*Warning\b"
 )
 
+_TWO = 2
+
 _RUNS = 200  # of one log; what is repeated oftener is no head of a run
 
 
@@ -260,10 +262,22 @@ def last_run(text: LogText, jobs: Collection[str] = ()) -> LogText:
     Signs: lines of Slurm's that name another job before those that name this one (`jobs`: its numbers), and the first
     line again after a run had ended, with nothing but numbers and dates changed.
     """
-    start = max(_behind_other_jobs(text, jobs), _again(text))
+    start = max(_behind_other_jobs(text, jobs), _again(text), _behind_reports(text))
     if not start:
         return text
     return LogText(text.path, text.kind, text.lines[start:], text.places[start:])
+
+
+def _behind_reports(text: LogText) -> int:
+    """Where the last job begins of which LSF reported into this file, at its head or at its end; 0 where it is one."""
+    heads = [index for index, line in enumerate(text.lines) if line.text.startswith("Sender: LSF System")]
+    if len(heads) < _TWO:
+        return 0
+    above = any(line.text.startswith("The output (if any) is above") for line in text.lines[heads[-1] :])
+    if not above:
+        return heads[-1]
+    ends = (index for index in range(heads[-2], heads[-1]) if text.lines[index].text.startswith("The output (if any)"))
+    return max(ends, default=-1) + 1
 
 
 def _behind_other_jobs(text: LogText, jobs: Collection[str]) -> int:

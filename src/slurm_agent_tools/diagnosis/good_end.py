@@ -13,11 +13,18 @@ from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.signature_match import Hit, level
 from slurm_agent_tools.diagnosis.signatures import matching
 
+# A code that a program ended with, which is not 0.
+_CODE = re.compile(
+    r"\b(?:exit(?:ed|ing)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b",
+    re.IGNORECASE,
+)
+
 # Words of an end that are no error by themselves, and yet none of a run that went well.
 _BROKEN_OFF = re.compile(
-    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b"
-    r"|\b(?:cancell?ed|interrupted|preempted|aborting|abort|segfault|core dump|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
-    r"|\bsubmission failed\b"
+    _CODE.pattern
+    + r"|\b(?:cancell?ed|interrupted|preempted|abort(?:ing)?(?! (?:criteri|thresh|if|when))|segfault|core dump"
+    r"|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
+    r"|\bsubmission failed\b|\babnormal[_ ]termination\b|\bprogram stopped\b|^\s{0,4}(?:ERROR )?STOP [1-9]|^Terminated$"
     r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
     re.IGNORECASE,
 )
@@ -25,6 +32,9 @@ _BROKEN_OFF = re.compile(
 _LAST = 12  # lines in which a run that went well says so
 
 _STEPS, _MUCH = 3, 20  # lines of progress, lines of any kind
+
+# Lines of any kind, behind which a word of an error says nothing of the end: in a line, at its head, with a code.
+_SOME, _OVER, _FAR = 40, 100, 1000
 
 _NEAR = 5  # lines at the end, where a program that fails tells of it in whatever words
 
@@ -52,14 +62,21 @@ _SURE = re.compile(
     re.IGNORECASE,
 )
 
-# How programs begin and mark a message of theirs. Any other line may be text, data or a figure with such a word in it.
-_LOUD = re.compile(
+# How programs begin a message of theirs.
+_HEAD = (
     r"^\W{0,6}(?:[\w./:,+@-]{1,60}[:|\]>]\W{0,3}|\d[\d:.,/-]*\W{1,3}|\[[^\]]{1,60}\]\W{0,3}){0,5}"
     r"(?i:fatal|errors?|exception|abort\w*|panic\w*|critical|failed|failure|cannot|could not|unable|traceback)\b"
-    r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|ABORT\w*|FAILED|FAILURE)\b|[A-Za-z](?:Error|Exception)\b"
+    r"|\b(?:ERROR|FATAL|CRITICAL|PANIC|ABORT\w*|FAILED|FAILURE)\b"
+)
+
+_FIRST = re.compile(_HEAD, re.ASCII)
+
+# ... or mark it. Any other line may be text, data or a figure with such a word in it.
+_LOUD = re.compile(
+    _HEAD + r"|[A-Za-z](?:Error|Exception)\b"
     r"|(?i:\b(?:error|errors|exception|fatal|failed|failure)\s?[:!(])|\*\*\*"
     r"|(?i:\b(?:core dumped|segfault|terminate called|assertion|panicked|missing output file|forrtl)\b)"
-    r"|^(?i:fehler|erreur|errore)\b|^\s{0,4}\S{1,40} (?i:failed|aborted|killed)\b.{0,3}$",
+    r"|^(?i:fehler|erreur|errore)\b|^E: (?=[A-Z])|^\s{0,4}\S{1,40} (?i:failed|aborted|killed)\b.{0,3}$",
     re.ASCII,
 )
 
@@ -91,10 +108,23 @@ def quiet(texts: Sequence[LogText]) -> bool:
 
 
 def _calm(read: _Read) -> bool:
-    if read.clear or read.loud:
+    """True where nothing says that the run ended in a failure: no clear cause, and no message near the end."""
+    if read.clear:
+        return False
+    if any(sum(bool(body.strip()) for body in read.behind(at)) < worth for worth, at in _by_worth(read).items()):
         return False
     late = {at for at in read.faint if at >= len(read.bodies) - _NEAR}
     return not late or _done(read.behind(late), _DONE)
+
+
+def _by_worth(read: _Read) -> dict[int, set[int]]:
+    """Where the messages stand, by how many lines must follow before they say nothing of the end."""
+    found: dict[int, set[int]] = {}
+    for at in read.loud:
+        body = read.bodies[at][:400]
+        worth = _FAR if _CODE.search(body) else _OVER if _FIRST.search(body) else _SOME
+        found.setdefault(worth, set()).add(at)
+    return found
 
 
 def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
@@ -103,9 +133,11 @@ def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
     `found`: what matched. Behind a clear cause only progress shows that it went on, behind other errors also what only
     a program says that came to its end, and behind what a shell says other lines. False where parts were left out.
     """
-    if _cut(texts) or not any(_done(own_lines(text), _DONE) for text in texts):
+    if _cut(texts):
         return False
     reads = [_read(text, [hit for hit in found if hit.text == index]) for index, text in enumerate(texts)]
+    if not any(_done(read.bodies, _DONE) for read in reads) and not _only_the_shell(reads):
+        return False
     return all(_went_on(read, reads) for read in reads)
 
 
@@ -139,6 +171,14 @@ def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
     if asked and not _busy([*read.behind(asked), *around]):
         return False
     return not read.faint or _calm(_Read(read.bodies, frozenset(), frozenset(), read.faint, frozenset()))
+
+
+def _only_the_shell(reads: Sequence[_Read]) -> bool:
+    """True where no more than the shell told of an error, and much was written behind it."""
+    met = [read for read in reads if read.shell]
+    if not met or any(read.clear or read.loud or read.faint for read in reads):
+        return False
+    return all(sum(bool(body.strip()) for body in read.behind(read.shell)) >= _OVER for read in met)
 
 
 def _done(bodies: Sequence[str], said: re.Pattern[str]) -> bool:

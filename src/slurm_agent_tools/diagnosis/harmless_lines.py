@@ -8,15 +8,17 @@ from functools import lru_cache
 # Python's and compilers' warnings, log levels, glog's W and I. NCCL calls its errors WARN.
 _LEVEL = re.compile(
     r"(?<![=\w])(?:\w*Warning|(?<!NCCL )WARN(?:ING)?|INFO|DEBUG|NOTICE)\b|(?i:\b(?:warning|info|hint):)"
-    r"|^\[?[WI]\d{4}\b|\[[WI] |: [WI] (?:tensorflow|external)/"
+    r"|^\[?[WI]\d{4}\b|\[[WI] |(?:: |^)[WI] (?:tensorflow|external)/"
 )
 
 _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 _GOT_OVER = re.compile(
     r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|execution is retried|falling back|will try again"
-    r"|trying (?:again|another|next|\d)|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
+    r"|trying (?:again|another|next|\d)|[A-Z]\w+ing .{1,40} instead(?=[.!]?\s*$)"
+    r"|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
     r"|continuing (?:without|with|anyway|in)"
+    r"|, (?:so )?(?:using|downloading|creating|building|generating|assuming|defaulting)\b"
     r"|(?:using|running) .{1,40} instead|starting from scratch|going to /tmp instead"
     r"|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,
@@ -37,6 +39,9 @@ _USUAL = re.compile(
     r"|\(FOAM_SIGFPE\)|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
     r"|\(_pin_memory_loop\)|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: "
     r"|^scancel: error: Kill job error|^other system errors; your job|\] (?:error while decoding|concealing \d)"
+    r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied"
+    r"|\bLibfabric library call\b|^  Error: No data available \(61\)|\bbehave unpredictably \(and/or abort\)"
+    r"|^(?:mkdir|ln): .{1,300}: File exists$"
     r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
     r"|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
@@ -60,7 +65,9 @@ _ROW = re.compile(r"\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:
 
 # ... that a program's log is written in.
 _STRUCTURED = re.compile(
-    r"[\"'](?:level|levelname|severity|msg|message|error|exception|stack|status|event)[\"']\s{0,4}:", re.IGNORECASE
+    r"[\"'](?:level|levelname|severity|msg|message|error|exception|stack|status|event)[\"']\s{0,4}:"
+    r"|\breturned non-zero exit status \d",
+    re.IGNORECASE,
 )
 
 _PROSE = 80  # characters of a sentence that is no message of a program
@@ -97,8 +104,12 @@ _SMALL = re.compile(
 
 # An environment of conda's or Python's own that was not activated: programs mostly go on in another one.
 _NOT_ACTIVATED = re.compile(
-    r"(?i)\bconda init\b|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
+    r"(?i)\bconda init\b|\bNo module named 'conda'|\b__conda_exe: command not found"
+    r"|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
 )
+
+# A folder that was not entered: what came of it is said later, if anything did.
+_NOT_ENTERED = re.compile(r": line \d+: cd: ")
 
 _MONITOR = re.compile(r"NVIDIA-SMI has failed|Failed to initialize NVML")
 
@@ -164,3 +175,8 @@ def of_the_shell(line: str) -> bool:
 def not_activated(line: str) -> bool:
     """True for what is said where an environment was not activated; programs often run without it, or in another."""
     return _NOT_ACTIVATED.search(line) is not None
+
+
+def not_entered(line: str) -> bool:
+    """True for what the shell says of a folder that it could not change to; what fails for it fails later."""
+    return _NOT_ENTERED.search(line) is not None

@@ -24,7 +24,7 @@ _ERROR = re.compile(
     r"|^(?-i:(?:[a-z_]\w{0,40}\.){1,8}\w{0,40}(?:Broken|Killed|Exceeded|Timeout|Expired|Fail|Unavailable|Missing)\w{0,40})"
     r": \S"
     r"|\binvalid argument$|\bvery serious problems\b|\bg?make(?:\[\d+\])?: \*\*\*|\bmissing output file\(s\)"
-    r"|^(?:fehler in|erreur dans|errore in|error en)\b",
+    r"|^(?-i:E): (?=[A-Z])|^(?:fehler in|erreur dans|errore in|error en)\b",
     re.IGNORECASE,
 )
 
@@ -37,6 +37,15 @@ _NO_ERROR = re.compile(
     r"(?=['\"]?\s{0,4}(?:$|[,;)\]}|]))|\[\]|\{\})"
     r"|\berrors?\s{0,4}[=:]\s{0,4}[\d.]+(?:e-?\d+)?%?\s*$"
     r"|\b(?:\w+ )?errors?\b(?: \([^()]{1,20}\))?\s{0,4}(?:is |was |of )?[=:~|<>]{0,2}\s{0,4}[-+]?\d*\.\d"
+    r"|^\W{0,3}[^|]{1,80}\|\s{0,60}(?:0|none|n/a)\s{0,60}(?:\|\s*)?$|\b0 \(0[.0]*\s?%\)[^.;]{0,60}\bfail\w*"
+    r"|\b(?:failed|errors?|failures?|aborted|killed)=0\b(?!\.)"
+    r"|\bcritical (?:temperature|path|point|value|current|density|exponent|mass|region|section|pressure|angle)s?\b"
+    r"|\b(?:abort\w*|failures?|panic|fatal|exception|error) (?:criteri(?:on|a)|threshold|mode|probabilit(?:y|ies)|rate"
+    r"|limit|condition|mask|injection|polic(?:y|ies)|budget|counts?|bands?)\b(?! (?:exceeded|reached))"
+    r"|\berrors? (?:on|over) (?:the )?(?:train|test|valid|dev|eval|held)\w*"
+    r"|\berrors? in the (?:model|data|fit|estimate)\b"
+    r"|\berrors? (?:to|being) (?:minimi[sz]e|optimi[sz]e|reduce)\w*|\berrors? of the\b|<class '[\w.]{1,120}'>"
+    r"|^\s{0,40}errors?\s{0,4}=\s{1,40}-?\d*\.\d+\s*$"
     r"|\berror (?:less|smaller|below|within|rate|bars?|check\w*|handl\w*|bound|margin|estimat\w*"
     r"|norm|tolerance|threshold|analysis|function"
     r"|file|log|output|stream|model|correction|profile|term|messages? (?:are|will))s?\b"

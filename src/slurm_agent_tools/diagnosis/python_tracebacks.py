@@ -59,7 +59,7 @@ LAUNCHERS = frozenset({"ChildFailedError", "ProcessExitedException", "ProcessRai
 # What a process dies of when another one died first, or was told to stop.
 EFFECTS = frozenset(
     {
-        "CalledProcessError",
+        "CalledProcessError", "RuleException",
         "BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError", "EOFError", "KeyboardInterrupt",
         "SystemExit", "SignalException", "BrokenProcessPool", "ExceptionGroup", "BaseExceptionGroup",
         "ActorDiedError", "RayActorError", "WorkerCrashedError", "BrokenExecutor",

@@ -55,7 +55,7 @@ def _last_bursts(found: Sequence[Hit]) -> Iterator[list[Hit]]:
     """Of each text the last breakdown that shows a cause, else the last one."""
     for index in sorted({hit.text for hit in found}):
         bursts = _bursts([hit for hit in found if hit.text == index])
-        telling = [burst for burst in bursts if any(hit.level <= _WEAK for hit in burst)]
+        telling = [burst for burst in bursts if any(hit.level <= _WEAK and not hit.hint for hit in burst)]
         yield (telling or bursts)[-1]
 
 

@@ -12,6 +12,7 @@ from slurm_agent_tools.diagnosis.harmless_lines import (
     grave,
     hinting,
     not_activated,
+    not_entered,
     of_a_monitor,
     of_the_shell,
     probing,
@@ -35,6 +36,8 @@ _TASK_ENDED = re.compile(
 )
 
 _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
+
+_OF_A_WORKFLOW = "/.snakemake/"  # its own folder: what a step that failed did not leave there
 
 _AROUND = 20  # characters around a quotation
 
@@ -83,8 +86,9 @@ class Hit:
 
     @property
     def hint(self) -> bool:
-        """True where only the activation of an environment failed: no cause beside anything that came later."""
-        return self.survived and self.signature.id == MODULES and not_activated(self.line.text)
+        """True where an environment was not activated or a folder not entered: no cause beside what came later."""
+        told = not_activated(self.line.text) or not_entered(self.line.text)
+        return told and (self.raised is not None or self.survived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,8 @@ def _raised(hit: Hit, item: Raised | None) -> Hit:
         return replace(hit, raised=item, signature=by_id()["command-not-found"], what=item.message.rpartition(": ")[2])
     if item is not None and item.of_a_socket and hit.signature.id == "storage-fault" and hit.tier == "weak":
         return replace(hit, raised=item, signature=by_id()["network"])
+    if item is not None and hit.signature.id == "missing-file" and _OF_A_WORKFLOW in item.message:
+        return replace(hit, raised=item, tier="last")
     return hit if item is None else replace(hit, raised=item)
 
 

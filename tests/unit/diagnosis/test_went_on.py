@@ -13,6 +13,10 @@ CONDA = "CondaError: Run 'conda init' before 'conda activate'"
 SLURM = "/var/spool/slurmd/job00071/slurm_script: line 4: "
 
 
+def rows(count):
+    return [f"row {number} of the table" for number in range(count)]
+
+
 def said(*lines, part=None):
     found = diagnose(part, (), [log(*lines)])
     return found.category, found.confidence
@@ -75,6 +79,63 @@ def test_of_two_files_the_other_one_may_show_the_good_end():
     assert diagnose(None, (), [out, log("mesh reader: fatal: cell 12 is empty")]).category == "unknown"
 
 
+FIGURES = [
+    "| Single Bit ECC Errors              | 0                                       |",
+    "0 (0.00%) power spectra failed to compute",
+    "  error to minimize:   RMSE",
+    "- Errors of the Human Body",
+    "<class 'client.exceptions.APIError'>",
+    "failed=0 changed=2",
+    "critical temperature 2.269",
+    "failure probability 0.03",
+    "Aborting criterion: 1e-6",
+    "error on the training set: 12 of 500",
+    "Failed to restore checkpoint. Initializing variables instead.",
+    "Failed to read the cache, building it",
+    "mkdir: cannot create directory 'out': File exists",
+]
+
+
+@pytest.mark.parametrize("line", FIGURES)
+def test_titles_figures_settings_and_what_was_done_instead_are_no_errors(line):
+    assert said("start", line, "result 12") == ("none", 0.3)
+
+
+def test_an_error_of_no_known_kind_says_nothing_of_the_end_when_much_was_written_behind_it():
+    head, within, code = "mesh: fatal: cell 12 is empty", "the CellError of step one", "the tool ended, exit code 3"
+
+    assert said(head, *rows(99))[0] == "unknown"
+    assert said(head, *rows(100)) == ("none", 0.3)
+    assert said(within, *rows(39))[0] == "unknown"
+    assert said(within, *rows(40)) == ("none", 0.3)
+    assert said(code, *rows(999))[0] == "unknown"
+    assert said(code, *rows(1000)) == ("none", 0.3)
+    assert said(head, *([""] * 200), *rows(3))[0] == "unknown"
+
+
+def test_where_only_the_shell_told_of_an_error_much_that_was_written_behind_it_is_a_good_end():
+    line = f"{SLURM}bc: command not found"
+
+    assert said(line, *rows(99))[0] == "command-not-found"
+    assert said(line, *rows(100)) == ("none", 0.3)
+    assert said(line, *rows(100), "mesh: fatal: cell 12 is empty")[0] != "none"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Abnormal termination of program",
+        "STOP 1",
+        "Exiting with code 3",
+        "Terminated",
+        "program stopped: negative density",
+        "E: Unable to resolve the tool's path",
+    ],
+)
+def test_words_with_which_a_program_breaks_off_are_no_good_end(line):
+    assert said("start", line)[0] == "unknown"
+
+
 def test_slurms_word_that_the_job_failed_goes_before_a_good_end():
     line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB"
 
@@ -107,6 +168,39 @@ def test_a_hint_of_an_environment_gives_way_to_the_exception_that_ended_the_prog
     assert said(hint, *TRACEBACK, later, part=job(exit_code=1))[0] == category
     assert said(hint)[0] == "module-load"
     assert said(hint, part=job(exit_code=1)) == ("module-load", 0.8)
+
+
+def test_a_folder_that_was_not_entered_gives_way_to_what_came_later():
+    line = f"{SLURM}cd: /data/code: Permission denied"
+    script = "python: can't open file 'train.py': [Errno 2] No such file or directory"
+
+    assert said(line)[0] == "permission"
+    assert said(line, script) == ("missing-file", 0.5)
+    assert said(line, "aprun: Apid 81: Caught signal Terminated, sending to application")[0] == "cancelled"
+
+
+def test_a_broken_conda_gives_way_to_what_ended_the_run_long_after():
+    conda = (
+        *TRACEBACK[:1],
+        '  File "/opt/conda/bin/conda", line 12, in <module>',
+        "ModuleNotFoundError: No module named 'conda'",
+    )
+
+    assert said(*conda, *rows(120), "MPI_ABORT was invoked on rank 8 in communicator MPI_COMM_WORLD")[0] == "mpi-abort"
+    assert said(*conda)[0] == "missing-module"
+
+
+def test_what_a_workflow_misses_of_a_failed_step_is_not_why_the_step_failed():
+    step = "Command 'fastp -A' returned non-zero exit status 127."
+    gone = "FileNotFoundError: [Errno 2] No such file or directory: '/data/.snakemake/shadow/tmp1/fastp.log'"
+
+    assert said("Error in rule trim:", step, *TRACEBACK, gone)[0] == "command-not-found"
+
+
+def test_a_module_that_was_not_loaded_explains_a_python_too_old_for_the_program():
+    module = "ModuleCmd_Load.c(213):ERROR:105: Unable to locate a modulefile for 'Anaconda3/2022.05'"
+
+    assert said(module, "SyntaxError: invalid syntax") == ("module-load", 0.5)
 
 
 def test_what_may_be_missing_for_want_of_the_environment_is_said_with_that_and_without_confidence():

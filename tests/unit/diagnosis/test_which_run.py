@@ -205,3 +205,33 @@ def test_what_nextflow_shows_indented_of_a_process_is_read_as_the_process_wrote_
 
     assert (found.category, "(singularity)" in found.explanation) == ("command-not-found", True)
     assert diagnose(job(exit_code=1), (), [log("notes", lines[-1])]).category == "unknown"
+
+
+def reported(number, words, *, above):
+    head = ["Sender: LSF System <lsf@cn07>", f"Subject: Job {number}: <fit> in cluster <lab> Exited", *words]
+    return [*head, "The output (if any) is above this job summary." if above else "The output (if any) follows:"]
+
+
+def test_of_several_jobs_that_lsf_reported_of_into_one_file_the_last_one_counts():
+    failed, owner = ["Exited with exit code 1."], ["TERM_OWNER: job killed by owner.", "Exited with exit code 143."]
+    first, last = "OSError: [Errno 28] No space left on device", "a = 1"
+    above = [first, *reported(1, failed, above=True), last, *reported(2, owner, above=True)]
+    follows = [*reported(1, failed, above=False), first, *reported(2, owner, above=False), last]
+
+    for lines in (above, follows):
+        assert diagnose(None, (), [log(*lines)]).category == "cancelled"
+        assert first not in kept(*lines)
+        assert last in kept(*lines)
+    assert kept(first, *reported(1, failed, above=True))[0] == first
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("=>> PBS: job killed: walltime 3628 exceeded limit 3600", "time-limit"),
+        ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "time-limit"),
+        ("TERM_OWNER: job killed by owner.", "cancelled"),
+    ],
+)
+def test_the_word_of_another_scheduler_decides_like_slurms(line, category):
+    assert diagnose(None, (), [log("a.SC: line 23: 242 Segmentation fault ./run", line)]).category == category
