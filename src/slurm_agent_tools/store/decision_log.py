@@ -75,6 +75,7 @@ class LogWalk:
     `begins`: the first line of the chain; `before`: whole lines ahead of it, which an older version wrote. `lines` and
     `sha256`: as in LogHead, `breaks`: (line, what is wrong there). `cut_off`: lines that a crash cut off; of both the
     first thousand. `seen`: whether the line with the hash `wanted` is there. `last`: the number of the last line.
+    `continues`: the name under which the log before was kept, where the first line says so.
     """
 
     begins: int | None = None
@@ -86,6 +87,7 @@ class LogWalk:
     wanted: str | None = None
     seen: bool = False
     last: int = 0
+    continues: str | None = None
 
     def add(self, number: int, line: bytes) -> None:
         """The next line, without its end."""
@@ -112,7 +114,7 @@ class LogWalk:
             self._broken(number, what if number > 1 else "does not begin a log: lines before it were taken out")
         if self.begins is None:
             self.begins = number
-            self.seen = entry.get("event") == BEGUN and entry.get("continues_sha256") == self.wanted
+            self.continues = str(entry.get("continues")) if entry.get("event") == BEGUN else None
 
     def _broken(self, number: int, what: str) -> None:
         if len(self.breaks) < _MOST:
@@ -145,8 +147,22 @@ def walk(path: Path, head: LogHead | None, *, torn: bool = False) -> LogWalk:
             for number, line in enumerate(_lines(file), 1):
                 if line.endswith(b"\n") or torn:
                     found.add(number, line.rstrip(b"\n"))
+    if head is not None and found.continues is not None and not found.seen:
+        found.seen = _goes_on(path.parent / Path(found.continues).name, head)
     found.against(head)
     return found
+
+
+def _goes_on(kept: Path, head: LogHead) -> bool:
+    """Whether the log that the ledger knows was kept whole there: so it is after a crash while a new one was begun.
+
+    That a first line says so is not enough: everybody can compute the hash that it has to name.
+    """
+    try:
+        before = walk(kept, None, torn=True)
+    except (StorageError, OSError, ValueError):  # the name is not ours
+        return False
+    return (before.lines, before.sha256, before.breaks) == (head.lines, head.sha256, [])
 
 
 def append(path: Path, entries: Sequence[Mapping[str, object]], head: LogHead | None, at: datetime) -> LogHead:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -293,6 +294,45 @@ def test_of_very_many_breaks_the_first_are_named(tmp_path: Path):
     log = Log(tmp_path, 1)
     log.lines = [*log.lines, *[b'{"at":"2026"}\n'] * 5000]
     assert log.breaks() == list(range(2, 1002))
+
+
+def begun(log: Log, **changes: object) -> bytes:
+    """The first line of a log that goes on from another one, as anybody can write it who reads the log."""
+    last = hashlib.sha256(log.lines[-1].rstrip(b"\n")).hexdigest()
+    said = {"before": "0" * 64, "at": "2026", "event": "begun", "continues": "kept.jsonl", "continues_sha256": last}
+    return json.dumps(said | changes).encode() + b"\n"
+
+
+@chained
+@pytest.mark.parametrize("kept", ["nothing", "the last line", "all but one line", "a changed line", "itself"])
+def test_a_log_that_only_says_that_it_goes_on_from_another_one_is_told(tmp_path: Path, kept: str):
+    log = Log(tmp_path, 5)
+    whole, line = log.lines, begun(log, **({"continues": log.path.name} if kept == "itself" else {}))
+    left = {
+        "the last line": whole[-1:], "all but one line": whole[1:],
+        "a changed line": [whole[0].replace(b'"n":0', b'"n":7'), *whole[1:]],
+    }  # fmt: skip
+    if kept in left:
+        (tmp_path / "kept.jsonl").write_bytes(b"".join(left[kept]))
+    log.lines = [line]
+
+    assert "is missing: the last 4 of 5 lines were taken out" in (log.problem() or "")
+
+
+@chained
+@pytest.mark.parametrize("name", ["", "/dev/zero", "a\0b", "..", "x" * 5000])
+def test_a_log_that_goes_on_from_what_is_no_name_of_a_log_is_told(tmp_path: Path, name: str):
+    log = Log(tmp_path, 5)
+    log.lines = [begun(log, continues=name)]
+    assert "is missing" in (log.problem() or "")
+
+
+@chained
+def test_a_log_that_was_begun_anew_before_a_crash_goes_on_from_the_kept_one(tmp_path: Path):
+    log = Log(tmp_path, 5)
+    (tmp_path / "kept.jsonl").write_bytes(b"".join(log.lines))
+    log.lines = [begun(log)]
+    assert (log.breaks(), log.problem()) == ([], None)
 
 
 # --- crashes and several writers: no false alarm -----------------------------------------------------------------------
