@@ -233,7 +233,8 @@ def test_a_signature_by_a_listed_key_counts_and_no_other_does(fresh: Place):
     tool = [sys.executable, "-m", "slurm_agent_tools", "approve"]
     name = blocked(fresh)
     assert at_terminal(fresh, ["approve", name], "yes")[0] == 2, "a terminal does not count here"
-    assert fresh.run([*tool, name, "--sign", str(eve)]).returncode == 2
+    assert fresh.run([*tool, name, "--sign", str(ada)]).returncode == 1, "nobody read it"
+    assert at_terminal(fresh, ["approve", name, "--sign", str(eve)], "sign")[0] == 2
 
     plan = fresh.run([*tool, name, "--show"]).stdout
     altered = fresh.project.parent / "altered"
@@ -248,8 +249,8 @@ def test_a_signature_by_a_listed_key_counts_and_no_other_does(fresh: Place):
     assert fresh.run([*tool, name, "--signature", f"{foreign}.sig"]).returncode == 2, "made for another purpose"
     assert blocked(fresh) == name
 
-    done = fresh.run([*tool, name, "--sign", str(ada)])
-    assert done.returncode == 0, done
+    code, screen = at_terminal(fresh, ["approve", name, "--sign", str(ada)], "sign")
+    assert (code, "sleep 30" in screen) == (0, True), screen
     code, reply = fresh.cli("submit_job", "--script=long.sh")
     assert (code, reply["decision"]["approval"]["by"]) == (0, "ada@site"), reply
     second = blocked(fresh, "--justification=measures the noise of two runs")

@@ -7,11 +7,13 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -80,31 +82,68 @@ def logged(context: ClusterContext) -> list[dict[str, object]]:
     return [line for line in lines if line["tool"] == "approve"]
 
 
+class Person:
+    """Somebody at a terminal of 60 lines, who types when asked; `name` is the terminal's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+        self._ours, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 100, 0, 0))
+        self.name, self._seen = os.ttyname(self._theirs), bytearray()
+        self._typing: list[threading.Thread] = []
+        self._gone = threading.Event()
+
+    def sits(self) -> None:
+        """Be the terminal of this process."""
+        self._patch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True, fileno=lambda: self._theirs))
+        self._patch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    def types_ahead(self, line: str) -> None:
+        """Type before anything is asked."""
+        self.sits()
+        os.write(self._ours, f"{line}\n".encode())
+
+    def types(self, lines: str) -> None:
+        """Type each line when it is asked for."""
+        self.sits()
+        self._typing.append(threading.Thread(target=self._answers, args=(lines.split("\n"),)))
+        self._typing[-1].start()
+
+    def _answers(self, lines: list[str]) -> None:
+        asked = 0
+        while not self._gone.wait(0.01):
+            self._reads()
+            now = len(re.findall(rb"ends this: |Type \w+ to [^\r\n]*: ", bytes(self._seen)))
+            if now > asked and lines:
+                asked = now
+                os.write(self._ours, f"{lines.pop(0)}\n".encode())
+
+    def _reads(self) -> None:
+        while select.select([self._ours], [], [], 0)[0]:
+            self._seen.extend(os.read(self._ours, 65536))
+
+    def sees(self) -> str:
+        """All that was written to the terminal. Nothing is typed from now on."""
+        self._gone.set()
+        for one in self._typing:
+            one.join()
+        self._reads()
+        return self._seen.decode()
+
+    def leaves(self) -> None:
+        self.sees()
+        for handle in (self._ours, self._theirs):
+            os.close(handle)
+
+
 @pytest.fixture
-def person(monkeypatch) -> Iterator[SimpleNamespace]:
-    """Somebody at a terminal: `types` what is typed there, `sees` what was written to it."""
-    ours, theirs = pty.openpty()
-    name, real = os.ttyname(theirs), os.open
+def person(monkeypatch) -> Iterator[Person]:
+    made, real = Person(monkeypatch), os.open
     monkeypatch.setattr(
-        os, "open", lambda path, *more, **names: real(name if path == "/dev/tty" else path, *more, **names)
+        os, "open", lambda path, *more, **names: real(made.name if path == "/dev/tty" else path, *more, **names)
     )
-
-    def types(line: str) -> None:
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True, fileno=lambda: theirs))
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-        os.write(ours, f"{line}\n".encode())
-
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 100, 0, 0))
-
-    def sees() -> str:
-        seen = b""
-        while select.select([ours], [], [], 0)[0]:
-            seen += os.read(ours, 65536)
-        return seen.decode()
-
-    yield SimpleNamespace(types=types, sees=sees, name=name)
-    for handle in (ours, theirs):
-        os.close(handle)
+    yield made
+    made.leaves()
 
 
 # --- approve -----------------------------------------------------------------------------------------------------
@@ -298,6 +337,14 @@ def test_who_stops_before_the_last_page_said_nothing(context, person):
     assert kept(context).granted is None
 
 
+def test_what_was_typed_or_pasted_before_it_was_asked_answers_nothing(context, person):
+    question(context)
+    person.types_ahead("yes")
+    person.types("no")
+    assert main.main(["approve", "a1"]) == 3
+    assert kept(context).granted is None
+
+
 def test_a_no_needs_no_plan_that_still_holds(context, person):
     question(context)
     Path(context.project, "train.sh").unlink()
@@ -327,14 +374,30 @@ def signing(context, keys, monkeypatch) -> ClusterContext:
     return made
 
 
-def test_a_signature_of_somebody_whom_the_policy_lists_approves(signing, keys, capsys):
+def test_a_signature_of_somebody_whom_the_policy_lists_approves(signing, keys, person, capsys):
     question(signing)
+    person.types("sign")
     assert main.main(["approve", "a1", "--sign", str(keys["ada"])]) == 0
     found = kept(signing)
     assert (found.channel, found.granted_by) == ("signed", "ada@lab")
     assert found.signature.startswith("-----BEGIN SSH SIGNATURE-----")
     assert "signature of ada@lab" in capsys.readouterr().out
     assert logged(signing)[0]["by"] == "ada@lab"
+    assert "    5 | sleep 60 # \\x1b[2J" in person.sees()
+
+
+def test_where_nobody_can_read_it_nothing_is_signed(signing, keys, capsys, monkeypatch):
+    question(signing)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("sign\n"))
+    assert main.main(["approve", "a1", "--sign", str(keys["ada"])]) == 1
+    assert "needs a person at a terminal" in capsys.readouterr().err
+
+
+def test_who_reads_it_and_types_something_else_signs_nothing(signing, keys, person):
+    question(signing)
+    person.types("yes")
+    assert main.main(["approve", "a1", "--sign", str(keys["ada"])]) == 3
+    assert (kept(signing).granted, logged(signing)) == (None, [])
 
 
 def test_a_signature_that_was_made_elsewhere_counts_for_exactly_its_plan(signing, keys, tmp_path, capsys):
@@ -357,8 +420,9 @@ def test_a_signature_that_was_made_elsewhere_counts_for_exactly_its_plan(signing
         (["--signature", "{plain}"], "is not an SSH signature"),
     ],
 )
-def test_a_signature_that_does_not_count_approves_nothing(signing, keys, tmp_path, words, said, capsys):
+def test_a_signature_that_does_not_count_approves_nothing(signing, keys, person, tmp_path, words, said, capsys):
     question(signing)
+    person.types("sign")
     (tmp_path / "plain").write_text("yes")
     paths = {**keys, "none": tmp_path / "none", "plain": tmp_path / "plain"}
     assert main.main(["approve", "a1", *(word.format(**paths) for word in words)]) == 2
@@ -366,7 +430,8 @@ def test_a_signature_that_does_not_count_approves_nothing(signing, keys, tmp_pat
     assert (kept(signing).granted, logged(signing)) == (None, [])
 
 
-def test_without_signers_no_signature_counts(context, keys, capsys):
+def test_without_signers_no_signature_counts(context, keys, person, capsys):
     question(context)
+    person.types("sign")
     assert main.main(["approve", "a1", "--sign", str(keys["ada"])]) == 2
     assert "no signature counts" in capsys.readouterr().err

@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--decline", action="store_true", help="say no; the same request is not asked again for a while")
     how.add_argument("--show", action="store_true", help="print exactly the text that a signature has to cover")
-    how.add_argument("--sign", metavar="KEY", help="sign it with this SSH key (private, or public with an agent)")
+    how.add_argument(
+        "--sign", metavar="KEY", help="read it, and sign it with this SSH key (private, or public with an agent)"
+    )
     how.add_argument("--signature", metavar="FILE", help="a signature that was made elsewhere over what --show prints")
     parser.add_argument("--principal", metavar="NAME", help="who signs, where the policy lists the key by a pattern")
 
@@ -123,13 +125,20 @@ def _answer(reading: TextIO, writing: TextIO, text: str, ask: str) -> str | None
     """What is typed behind the last page; None where somebody stops before. All of it is shown, by no other program."""
     *first, last = plan_text.pages(text, _size(writing))
     for number, page in enumerate(first, 1):
-        writing.write(f"{page}--- page {number} of {len(first) + 1}: Enter shows the next, anything else ends this: ")
-        writing.flush()
-        if reading.readline() not in {"\n", "\r\n"}:
+        more = f"{page}--- page {number} of {len(first) + 1}: Enter shows the next, anything else ends this: "
+        if _typed(reading, writing, more) not in {"\n", "\r\n"}:
             return None
-    writing.write(f"{last}\n{ask}")
+    return _typed(reading, writing, f"{last}\n{ask}").strip().lower()
+
+
+def _typed(reading: TextIO, writing: TextIO, text: str) -> str:
+    """The line that is typed once this is shown: what was typed or pasted before that answers nothing."""
+    import termios  # noqa: PLC0415 - not everywhere, and neither is a terminal of this kind
+
+    termios.tcflush(reading, termios.TCIFLUSH)
+    writing.write(text)
     writing.flush()
-    return reading.readline().strip().lower()
+    return reading.readline()
 
 
 def _size(terminal: TextIO) -> os.terminal_size:
@@ -148,6 +157,9 @@ async def _grant(context: ClusterContext, item: Approval, **changes: object) -> 
 
 async def _signed(context: ClusterContext, item: Approval, args: argparse.Namespace) -> int:
     _allowed(context, "signed")
+    if args.sign and not _reads_and_signs(item, args.sign):
+        printing.lines(["Nothing was changed."])
+        return BLOCKED
     signed = await signature.sign(item.plan, Path(args.sign)) if args.sign else _read(Path(args.signature))
     now = context.clock.now()
     by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
@@ -155,6 +167,13 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     await _log(context, item, "approved", "signed", by)
     printing.lines([f"Approved with the signature of {ascii(by)[1:-1]}. The next identical submit_job uses it, once."])
     return DONE
+
+
+def _reads_and_signs(item: Approval, key: str) -> bool:
+    """Show the very text that is signed then, whatever the ledger holds by that time."""
+    with _terminal() as (reading, writing):
+        ask = f"Type sign to sign exactly this with {sanitize.visible(key)}: "
+        return _answer(reading, writing, sanitize.visible(item.plan), ask) == "sign"
 
 
 def _read(path: Path) -> str:
@@ -176,7 +195,7 @@ def _allowed(context: ClusterContext, channel: str) -> None:
 @contextmanager
 def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
     """The terminal that controls this process. Raises AgentToolsError without one: a pipe is no person."""
-    hint = "Run it yourself in a terminal window; or use --sign or --signature where the policy counts signatures."
+    hint = "Run it yourself in a terminal window; or use --signature where the policy counts signatures."
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise AgentToolsError("approving needs a person at a terminal, and this is none", hint=hint)
     try:
