@@ -15,7 +15,7 @@ _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
 
 _GOT_OVER = re.compile(
     r"\b(?:ignor(?:ed|ing)|skipp(?:ed|ing)|re-?trying|will re-?try|execution is retried|falling back|will try again"
-    r"|trying (?:again|another|next|\d)|[A-Z]\w+ing .{1,40} instead(?=[.!]?\s*$)"
+    r"|trying (?:again|another|next|\d)|\w{2,20}ing .{1,40} instead(?=[.!]?\s*$)"
     r"|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
     r"|continuing (?:without|with|anyway|in)"
     r"|, (?:so )?(?:using|downloading|creating|building|generating|assuming|defaulting)\b"
