@@ -42,6 +42,7 @@ _USUAL = re.compile(
     r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied"
     r"|\bLibfabric library call\b|^  Error: No data available \(61\)|\bbehave unpredictably \(and/or abort\)"
     r"|^(?:mkdir|ln): .{1,300}: File exists$"
+    r"|^fatal: (?:not a git repository|[Nn]o names found, cannot describe)|^hwloc/linux: "
     r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
     r"|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "

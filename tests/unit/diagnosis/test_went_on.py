@@ -93,6 +93,7 @@ FIGURES = [
     "Failed to restore checkpoint. Initializing variables instead.",
     "Failed to read the cache, building it",
     "mkdir: cannot create directory 'out': File exists",
+    "fatal: not a git repository (or any of the parent directories): .git",
 ]
 
 
