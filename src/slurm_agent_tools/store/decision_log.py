@@ -31,6 +31,7 @@ BEGUN, BROKEN = "begun", "log-broken"
 """Events of the log itself: it goes on from another file; it was found changed."""
 
 _CLOSED = getattr(os, "O_CLOEXEC", 0)
+_ITSELF = _CLOSED | getattr(os, "O_NOFOLLOW", 0)  # a link would lead lines into another file
 
 _LARGEST, _LONGEST, _MOST = 512 * 2**20, 16 * 2**20, 1000
 """Bytes of a log and of one of its lines; breaks that are named."""
@@ -227,7 +228,7 @@ def begin_anew(path: Path, head: LogHead | None, at: datetime, by: str) -> tuple
 def unreadable(path: Path) -> str | None:
     """Why the log is nothing that can be read in bounded time; None where it can, or where there is none."""
     try:
-        return _odd(path.stat())
+        return _odd(path.lstat())
     except OSError:
         return None
 
@@ -239,11 +240,12 @@ def _odd(found: os.stat_result) -> str | None:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """The log to be read. Raises StorageError for a pipe or a device, which would never end, and OSError."""
-    handle = os.open(path, os.O_RDONLY | _CLOSED | getattr(os, "O_NONBLOCK", 0))
-    problem = _odd(os.fstat(handle))
-    if problem is not None:
-        os.close(handle)
+    """The log to be read. Raises StorageError for a link, and for a pipe or a device, which never ends; and OSError."""
+    problem = unreadable(path)
+    handle = -1 if problem else os.open(path, os.O_RDONLY | _ITSELF | getattr(os, "O_NONBLOCK", 0))
+    if problem := problem or _odd(os.fstat(handle)):
+        if handle >= 0:
+            os.close(handle)
         raise StorageError(f"cannot use {path}: {problem}", hint=_ANEW)
     return os.fdopen(handle, "rb")
 
@@ -276,7 +278,7 @@ def _line(entry: Mapping[str, object], before: str) -> tuple[bytes, str]:
 
 def _add(path: Path, lines: bytes) -> None:
     """Write at the end, after ending a last line that has no end."""
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _CLOSED, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _ITSELF, 0o600)
     try:
         size = os.fstat(handle).st_size
         os.lseek(handle, max(size - 1, 0), os.SEEK_SET)

@@ -164,12 +164,15 @@ def test_a_log_that_is_begun_anew_is_kept_and_goes_on(tmp_path: Path):
     [
         (os.mkfifo, "it is no plain file"),
         (lambda path: path.symlink_to("/dev/zero"), "it is no plain file"),
+        (lambda path: path.symlink_to(path.with_name("other.txt")), "it is no plain file"),
         (lambda path: os.truncate(path.touch() or path, 2**40), "it is larger than 512 MB"),
     ],
-    ids=["a pipe", "a device", "a file without end"],
+    ids=["a pipe", "a device", "a link to another file", "a file without end"],
 )
 def test_a_log_that_would_never_end_holds_up_nobody(tmp_path: Path, make, told: str):
     log = Log(tmp_path, 2)
+    other = tmp_path / "other.txt"
+    other.write_text("of somebody\n")
     log.path.unlink()
     make(log.path)
     assert log.problem() == told
@@ -184,6 +187,7 @@ def test_a_log_that_would_never_end_holds_up_nobody(tmp_path: Path, make, told: 
         assert store.log_problem() is None
     log.add(3)
     assert (log.breaks(), [one["event"] for one in map(json.loads, log.lines[:1])]) == ([], ["begun"])
+    assert other.read_text() == "of somebody\n"
 
 
 @chained
