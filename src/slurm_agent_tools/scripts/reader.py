@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import sysconfig
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ MAX_SHELL = 2**19
 _SECONDS = 0.5
 _SECONDS_PER_BYTE = 1 / 100_000
 _MAX_TREE = 64 * 2**20
+_MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
 _GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
@@ -75,6 +77,8 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
     """shfmt's syntax tree, or why there is none."""
     if len(need.text) > MAX_SHELL:
         return f"it is larger than {MAX_SHELL // 2**10} KB"
+    if _opens(need.text) > _MAX_OPEN:
+        return "it is nested too deeply"
     argv = [_shfmt(), "--to-json", f"-ln={need.dialect}"]
     seconds = _SECONDS + len(need.text) * _SECONDS_PER_BYTE
     try:
@@ -97,6 +101,16 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
         return load(done.stdout, offsets=need.offsets)
     except (ValueError, RecursionError):
         return "it is nested too deeply"
+
+
+def _opens(text: bytes) -> int:
+    """How many brackets are open at once at most, quoted ones too."""
+    most = depth = 0
+    if text.count(b"(") + text.count(b"{") > _MAX_OPEN:
+        for found in re.finditer(rb"[(){}]", text):
+            depth = max(0, depth + (1 if found[0] in b"({" else -1))
+            most = max(most, depth)
+    return most
 
 
 @cache

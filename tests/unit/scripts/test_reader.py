@@ -70,6 +70,17 @@ async def test_files_that_run_each_other_end():
     assert sorted((await read("bash a.sh", files)).files) == ["a.sh", "b.sh"]
 
 
+@pytest.mark.parametrize("body", ["(" * 50_000, "$( " * 3000, "f() {\n" * 1000, "echo $((" + "(" * 600])
+async def test_more_open_brackets_than_anybody_writes_are_not_given_to_the_parser(monkeypatch, body: str):
+    monkeypatch.setattr(reader.process, "run", lambda *_, **__: pytest.fail("it was parsed"))
+
+    assert rules(await read(body)) == {"opaque-code"}
+
+
+async def test_many_brackets_one_behind_the_other_are_parsed():
+    assert rules(await read("(true)\nx=$(date) && { true; }\n" * 600)) == set()
+
+
 async def test_what_is_nested_too_deeply_needs_a_person():
     chain = {f"s{n}__sh": f"bash s{n + 1}.sh" for n in range(8)}
 
