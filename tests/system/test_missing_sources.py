@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -46,7 +46,7 @@ OUTAGES: dict[str, tuple[Change, Change]] = {
 }
 
 
-async def on_real(folder: Path, sources: list[str], *, accounting: bool) -> dict[str, Answers]:
+async def on_real(folder: Path, sources: Sequence[str], *, accounting: bool) -> dict[str, Answers]:
     """The answers of each outage; the jobs of all of them are prepared beside each other."""
     cluster = await lifecycle.up(folder, slurm=SLURM, yes=True, accounting=accounting, extra_conf=CONF)
     place = cluster.project.parent / "sources"
@@ -76,27 +76,30 @@ async def on_real(folder: Path, sources: list[str], *, accounting: bool) -> dict
     return found
 
 
-async def on_both(folders: Iterable[Path]) -> dict[str, Answers]:
-    """The answers on a cluster with an accounting, and beside it on one that never had any."""
+CLUSTERS = (("all", "down", "slow", "back"), ("controller",), ("never",))
+"""The outages of each: of more on one the failed jobs are more than an answer lists."""
+
+
+async def on_all(folders: Iterable[Path]) -> dict[str, Answers]:
+    """The answers on clusters beside each other, the last of which never had an accounting."""
     found: dict[str, Answers] = {}
 
-    async def one(folder: Path, *, accounting: bool) -> None:
-        sources = [source for source in SOURCES if (source != "never") is accounting]
-        found.update(await on_real(folder, sources, accounting=accounting))
+    async def one(folder: Path, sources: Sequence[str]) -> None:
+        found.update(await on_real(folder, sources, accounting="never" not in sources))
 
     async with anyio.create_task_group() as group:
-        for folder, accounting in zip(folders, (True, False), strict=True):
-            group.start_soon(partial(one, folder, accounting=accounting))
+        for folder, sources in zip(folders, CLUSTERS, strict=True):
+            group.start_soon(one, folder, sources)
     return found
 
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[dict[str, Answers]]:
-    folders = [Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp")) for _ in range(2)]
+    folders = [Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp")) for _ in CLUSTERS]
     for folder in folders:
         folder.chmod(0o755)
     try:
-        yield anyio.run(on_both, folders)
+        yield anyio.run(on_all, folders)
     finally:
         for folder in folders:
             anyio.run(partial(lifecycle.down, folder, wipe=True))

@@ -28,6 +28,7 @@ _log = log_events.get_logger()
 T = TypeVar("T")
 
 _NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO}  # the last: a pipe that nobody reads
+_LOOKS = 20
 
 
 class LocalRunner:
@@ -111,7 +112,7 @@ class LocalFiles:
 
     async def real_path(self, path: str) -> str:
         """Absolute, every link resolved, also for what does not exist yet."""
-        return await _threaded(path, lambda: os.path.realpath(path))
+        return await _threaded(path, lambda: _resolved(path))
 
 
 class LocalTransport:
@@ -158,6 +159,17 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await anyio.sleep(seconds)
+
+
+def _resolved(path: str) -> str:
+    """Of a link that is exchanged for a file meanwhile realpath fails with EINVAL, since it looks at a name twice."""
+    for _ in range(_LOOKS):
+        try:
+            return os.path.realpath(path)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+    return os.path.realpath(path)
 
 
 async def _threaded(path: str, work: Callable[[], T]) -> T:

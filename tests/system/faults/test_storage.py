@@ -35,7 +35,7 @@ class Disk:
     def mounted(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.real:
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.folder], check=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", self.folder], check=True)
         self.place.own()
         try:
             yield

@@ -258,6 +258,20 @@ async def test_folders_are_made_once_or_again(tmp_path):
     assert (tmp_path / "a" / "b").is_dir()
 
 
+async def test_a_link_that_becomes_a_file_while_it_is_looked_at_is_looked_at_again(tmp_path, monkeypatch):
+    link, real = tmp_path / "job.sh", os.readlink
+    link.symlink_to("other.sh")
+
+    def exchanged(path, *more):
+        if link.is_symlink():
+            link.unlink()
+            link.touch()
+        return real(path, *more)
+
+    monkeypatch.setattr(os, "readlink", exchanged)
+    assert await FILES.real_path(str(link)) == str(link)
+
+
 async def test_a_real_path_goes_through_links_also_to_what_is_not_there(tmp_path):
     (tmp_path / "project").mkdir()
     (tmp_path / "outside").mkdir()
