@@ -20,6 +20,7 @@ from typing import BinaryIO
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store.database import Database, opened_to_read, storage
 from slurm_agent_tools.text import log_events
+from slurm_agent_tools.text.bounded_read import CLOSED, NO_LINK, NO_WAIT
 from slurm_agent_tools.transport.base import Clock
 
 Entry = dict[str, object]
@@ -30,8 +31,7 @@ NOTHING = "0" * 64
 BEGUN, BROKEN = "begun", "log-broken"
 """Events of the log itself: it goes on from another file; it was found changed."""
 
-_CLOSED = getattr(os, "O_CLOEXEC", 0)
-_ITSELF = _CLOSED | getattr(os, "O_NOFOLLOW", 0)  # a link would lead lines into another file
+_ITSELF = CLOSED | NO_LINK  # a link would lead lines into another file
 
 _LARGEST, _LONGEST, _MOST = 512 * 2**20, 16 * 2**20, 1000
 """Bytes of a log and of one of its lines; breaks that are named."""
@@ -241,13 +241,19 @@ def _odd(found: os.stat_result) -> str | None:
 
 def _opened(path: Path) -> BinaryIO:
     """The log to be read. Raises StorageError for a link, and for a pipe or a device, which never ends; and OSError."""
-    problem = unreadable(path)
-    handle = -1 if problem else os.open(path, os.O_RDONLY | _ITSELF | getattr(os, "O_NONBLOCK", 0))
-    if problem := problem or _odd(os.fstat(handle)):
-        if handle >= 0:
-            os.close(handle)
+    _refuse(path, unreadable(path))
+    file = os.fdopen(os.open(path, os.O_RDONLY | _ITSELF | NO_WAIT), "rb")
+    try:
+        _refuse(path, _odd(os.fstat(file.fileno())))  # it may be another one by now
+    except StorageError:
+        file.close()
+        raise
+    return file
+
+
+def _refuse(path: Path, problem: str | None) -> None:
+    if problem is not None:
         raise StorageError(f"cannot use {path}: {problem}", hint=_ANEW)
-    return os.fdopen(handle, "rb")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
@@ -293,7 +299,7 @@ def _add(path: Path, lines: bytes) -> None:
 def sync_folder(folder: Path) -> None:
     """A new name is on disk only when its folder is. Not everywhere can a folder be opened; there this does nothing."""
     try:
-        handle = os.open(folder, os.O_RDONLY | _CLOSED)
+        handle = os.open(folder, os.O_RDONLY | CLOSED)
     except PermissionError:  # Windows
         return
     try:
