@@ -21,7 +21,6 @@ from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Channel, Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision, open_request
 from slurm_agent_tools.store.submissions import Approval
@@ -64,7 +63,7 @@ def plan_sha256(context: ClusterContext, request: SubmissionRequest) -> str:
         "files": dict(request.reading.files),
         "name": request.name,
         "pinned": [pin.option for pin in request.pinned],
-        "numbers": present.resources(request.resources).model_dump(),
+        "numbers": ResourcesShown.of(request.resources).model_dump(),
         "rules": [rule.id for rule in request.verdict.rules if rule.outcome == "approve"],
         "justification": request.arguments.justification or request.effective.justification,
         "policy": context.policy.sha256,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, ResourcesShown, SectionError
+from slurm_agent_tools.models.shapes import BriefShown, ErrorInfo, JobShown, SectionError
 from slurm_agent_tools.slurm.merge import cause
 from slurm_agent_tools.text.sanitize import line
 
@@ -55,11 +54,6 @@ def part(record: Job, whole: JobShown, *, why: str | None = None) -> BriefShown:
     return BriefShown(
         **{name: shown[name] for name in shown if name not in _SHARED or shown[name] != getattr(whole, name)}
     )
-
-
-def resources(record: Resources) -> ResourcesShown:
-    """A request or a grant in numbers, with the human spelling beside each."""
-    return ResourcesShown.of(record)
 
 
 def error(problem: AgentToolsError) -> ErrorInfo:

@@ -157,10 +157,13 @@ async def _grant(context: ClusterContext, item: Approval, **changes: object) -> 
 
 async def _signed(context: ClusterContext, item: Approval, args: argparse.Namespace) -> int:
     _allowed(context, "signed")
-    if args.sign and not _reads_and_signs(item, args.sign):
+    if args.signature:
+        signed = _read(Path(args.signature))
+    elif _agreed(item, args.sign):
+        signed = await signature.sign(item.plan, Path(args.sign))
+    else:
         printing.lines(["Nothing was changed."])
         return BLOCKED
-    signed = await signature.sign(item.plan, Path(args.sign)) if args.sign else _read(Path(args.signature))
     now = context.clock.now()
     by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
     await _grant(context, item, granted=now, granted_by=by, channel="signed", signature=signed)
@@ -169,8 +172,8 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     return DONE
 
 
-def _reads_and_signs(item: Approval, key: str) -> bool:
-    """Show the very text that is signed then, whatever the ledger holds by that time."""
+def _agreed(item: Approval, key: str) -> bool:
+    """Whether the person who reads it wants to sign: the very text, whatever the ledger holds by then."""
     with _terminal() as (reading, writing):
         ask = f"Type sign to sign exactly this with {sanitize.visible(key)}: "
         return _answer(reading, writing, sanitize.visible(item.plan), ask) == "sign"
