@@ -1,10 +1,10 @@
 import json
-import os
 from pathlib import Path
 from typing import get_origin
 
 import pytest
 from pydantic import BaseModel
+from tests.unit.settings_project import empty_project, write
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.errors import ConfigError
@@ -13,16 +13,7 @@ from slurm_agent_tools.settings.setting_sources import FILE_NAME
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SLURM_AGENT_")]:
-        monkeypatch.delenv(name)
-    (tmp_path / "sub").mkdir()
-    (tmp_path / FILE_NAME).write_text("")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def write(project: Path, text: str) -> None:
-    (project / FILE_NAME).write_text(text)
+    return empty_project(tmp_path, monkeypatch)
 
 
 def test_what_is_set_nowhere_is_the_default(project):

@@ -1,11 +1,11 @@
 """What the project's file of settings must not say, who else may say it, and that a path means what was checked."""
 
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
+from tests.unit.settings_project import empty_project, write
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.errors import ConfigError
@@ -15,16 +15,7 @@ from slurm_agent_tools.settings.setting_sources import FILE_NAME
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SLURM_AGENT_")]:
-        monkeypatch.delenv(name)
-    (tmp_path / "sub").mkdir()
-    (tmp_path / FILE_NAME).write_text("")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def write(project: Path, text: str) -> None:
-    (project / FILE_NAME).write_text(text)
+    return empty_project(tmp_path, monkeypatch)
 
 
 GUARDED = {

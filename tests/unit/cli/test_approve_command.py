@@ -17,35 +17,16 @@ import anyio
 import pytest
 from tests.unit.cli.person import Person
 from tests.unit.services.contexts import OneDesk
-from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.cli.commands import approve_command, report_command
+from slurm_agent_tools.cli.commands import approve_command
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.services import submit
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Approval
 
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100G\n#SBATCH --time=10\nsleep 60 # \x1b[2J\n"
-
-
-@pytest.fixture
-def slurm() -> FakeSlurm:
-    return FakeSlurm()
-
-
-@pytest.fixture
-def context(slurm, tmp_path, monkeypatch) -> ClusterContext:
-    """What each command opens; both channels count."""
-    made = fake_toolbox(tmp_path, slurm).context
-    policy = made.policy.policy.model_copy(update={"approval_channels": ("terminal", "signed")})
-    made = replace(made, policy=replace(made.policy, policy=policy))
-    for command in (approve_command, report_command):
-        monkeypatch.setattr(command, "OpenedContexts", lambda _: OneDesk(made))
-    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
-    return made
 
 
 def question(context: ClusterContext, name: str = "a1", script: str = SCRIPT, **more: object) -> Approval:

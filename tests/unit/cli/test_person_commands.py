@@ -5,38 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
 import pytest
-from tests.unit.services.contexts import OneDesk
-from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli import main, terminal
-from slurm_agent_tools.cli.commands import approve_command, report_command
 from slurm_agent_tools.policy import policy_files
-from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
-
-
-@pytest.fixture
-def slurm() -> FakeSlurm:
-    return FakeSlurm()
-
-
-@pytest.fixture
-def context(slurm, tmp_path, monkeypatch) -> ClusterContext:
-    """What each command opens; both channels count."""
-    made = fake_toolbox(tmp_path, slurm).context
-    policy = made.policy.policy.model_copy(update={"approval_channels": ("terminal", "signed")})
-    made = replace(made, policy=replace(made.policy, policy=policy))
-    for command in (approve_command, report_command):
-        monkeypatch.setattr(command, "OpenedContexts", lambda _: OneDesk(made))
-    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
-    return made
-
 
 # --- report ------------------------------------------------------------------------------------------------------
 

@@ -51,24 +51,25 @@ async def test_a_listed_signature_over_the_plan_counts_and_names_its_key(signing
     assert (sent["approval"]["channel"], sent["approval"]["by"]) == ("signed", "ada")
 
 
-@pytest.mark.proves("site-counts-signatures")
-async def test_under_a_sites_policy_a_signature_by_its_list_counts_and_is_called_so(scene: Scene, keys: Path):
+async def signed_under_a_site(scene: Scene, keys: Path) -> None:
+    """A request that needs a person, signed by the one whom the site lists."""
     scene.write("train.sh", NEEDS_A_PERSON)
     line = f"ada {' '.join((keys / 'ada.pub').read_text().split()[:2])}"
     under_a_site(scene, f"allowed_signers: ['{line}']\n")
     await scene.submit()
     await signed(scene, keys / "ada")
+
+
+@pytest.mark.proves("site-counts-signatures")
+async def test_under_a_sites_policy_a_signature_by_its_list_counts_and_is_called_so(scene: Scene, keys: Path):
+    await signed_under_a_site(scene, keys)
     reply = await scene.submit()
     assert (reply.status, reply.decision.approval.worth) == ("submitted", "a signature by a key that the site lists")
 
 
 async def test_a_used_signature_that_a_job_marks_as_unused_counts_until_it_expires(scene: Scene, keys: Path):
     """What SECURITY.md says of it: a shell of the same user writes the ledger."""
-    scene.write("train.sh", NEEDS_A_PERSON)
-    line = f"ada {' '.join((keys / 'ada.pub').read_text().split()[:2])}"
-    under_a_site(scene, f"allowed_signers: ['{line}']\n")
-    await scene.submit()
-    await signed(scene, keys / "ada")
+    await signed_under_a_site(scene, keys)
     first = await scene.submit()
     await scene.wait(first.job_id)
     await scene.cancel(first.job_id)
