@@ -21,6 +21,7 @@ from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_REQUEST,
+    PARSE_ERROR,
     CallToolResult,
     Completion,
     CompletionArgument,
@@ -39,8 +40,9 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
@@ -50,7 +52,7 @@ from slurm_agent_tools.server import prompts, resources
 from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, PendingQuestion
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.text import log_events, sanitize
+from slurm_agent_tools.text import bounded_documents, log_events, sanitize
 from slurm_agent_tools.text.half_characters import WholeLines
 
 LEVELS: Mapping[str, LoggingLevel] = {"critical": "critical", "high": "error", "medium": "warning"}
@@ -115,6 +117,45 @@ async def _send(context: Context[Any, Any], level: LoggingLevel, data: Mapping[s
     await context.request_context.session.send_notification(told, related_request_id=context.request_id)
 
 
+# --- Messages on standard input that the SDK cannot read --------------------------------------------------------------
+
+# The SDK drops such a message, and who sent it would wait for ever. A request in its place, with the same id and one of
+# these methods, which nobody serves, gets the error as its answer.
+_UNREAD = {
+    "unread/json": (PARSE_ERROR, "The message is no JSON, or is nested deeper than 190 levels."),
+    "unread/request": (INVALID_REQUEST, "The message is no request of JSON-RPC 2.0."),
+}
+
+
+def answerable(line: bytes) -> bytes:
+    """A line of JSON for the SDK, or, where it cannot read the line but the id of a request in it is plain, a stand-in.
+
+    An answer of the client to a question of ours has no method, and is no request: it stays as it is.
+    """
+    line = line.replace(b"\r", b" ")  # between values it is a blank; the SDK would end the line there
+    text = line.decode(errors="replace")
+    try:
+        jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValidationError as error:
+        said = bounded_documents.outermost(text)
+        if "id" not in said or "method" not in said or said["id"] == "null":
+            return line
+        method = (
+            "unread/json"
+            if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid"
+            else "unread/request"
+        )
+        return f'{{"jsonrpc": "2.0", "id": {said["id"]}, "method": "{method}"}}\n'.encode()
+    return line
+
+
+async def _unread(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """As the SDK's middleware: the answer to a stand-in. Raises MCPError."""
+    if ctx.method in _UNREAD:
+        raise MCPError(*_UNREAD[ctx.method])
+    return await call_next(ctx)
+
+
 # --- The MCP face: publishes the catalogue's nine tools over the SDK and decides nothing ------------------------------
 
 
@@ -141,8 +182,8 @@ def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
 async def serve(settings: Settings) -> None:
     """Serve on standard input and output until the client closes them; logs go to standard error."""
     log_events.configure(settings.log_level)  # before the SDK would install its own handler
-    # The SDK passes by a line that it cannot read, and its caller would wait for ever.
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(WholeLines(sys.stdin.buffer)), encoding="utf-8", errors="replace")
+    lines = WholeLines(sys.stdin.buffer, answerable)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8", errors="replace")
     toolbox = Toolbox.open(settings)
     try:
         await toolbox.during(build_server(toolbox, settings).run_stdio_async)
@@ -155,7 +196,7 @@ class ToolServer(MCPServer[Any]):
     """The SDK's server with our tools, resources, prompts and completions before any that are added to it."""
 
     def __init__(self, toolbox: Toolbox, settings: Settings, notices: Notices, **more: Any) -> None:
-        super().__init__(SERVER_NAME, middleware=[notices], **more)
+        super().__init__(SERVER_NAME, middleware=[notices, _unread], **more)
         self._box, self._ours, self._notices = toolbox, settings, notices
         self._consultant = ApprovalQuestions(settings.approval_timeout)
         self._told: dict[int, brief.LastAnswers] = {}  # by what a client sent at its start: one for a session

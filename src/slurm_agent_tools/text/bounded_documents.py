@@ -129,6 +129,22 @@ def _json_shape(text: str) -> None:
             _within(depth, values, text, found.start())
 
 
+def outermost(text: str) -> dict[str, str]:
+    """The texts and numbers that a JSON object holds itself, by name, each as it is written; of a name twice the last.
+
+    Also of a text that no parser takes: it is what tells who waits for the answer to a message that cannot be read.
+    """
+    found, depth, name, last = dict[str, str](), 0, "", ""
+    for part in _JSON.finditer(text):
+        kind = part.lastgroup
+        depth += (kind == "opened") - (kind == "closed")
+        if depth == 1 and kind != "closed":
+            if name and kind in {None, "word"}:
+                found[name.strip('"')] = part[0]
+            name, last = last if part[0] == ":" else "", part[0] if kind is None else ""
+    return found
+
+
 def _once(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import BinaryIO
 
 HINT = "Write whole characters as UTF-8; a text that is cut has to be cut between two of them."
@@ -62,11 +62,14 @@ def half_place(name: str, value: object) -> tuple[str, str] | None:
 
 
 class WholeLines(io.RawIOBase):
-    """Lines of JSON from a stream, without halves of characters; a line is there as soon as it has come."""
+    """Lines of JSON from a stream, without halves of characters; a line is there as soon as it has come.
 
-    def __init__(self, lines: BinaryIO) -> None:
+    `mend`: what is made of a line before it is read on.
+    """
+
+    def __init__(self, lines: BinaryIO, mend: Callable[[bytes], bytes] = bytes) -> None:
         super().__init__()
-        self._lines, self._line = lines, io.BytesIO()
+        self._lines, self._line, self._mend = lines, io.BytesIO(), mend
 
     def readable(self) -> bool:
         """It is."""
@@ -76,6 +79,6 @@ class WholeLines(io.RawIOBase):
         """Fill the buffer with what is left of a line, or with the next one; 0 at the end."""
         read = self._line.readinto(buffer)
         if not read:
-            self._line = io.BytesIO(without_halves(self._lines.readline()))
+            self._line = io.BytesIO(self._mend(without_halves(self._lines.readline())))
             read = self._line.readinto(buffer)
         return read
