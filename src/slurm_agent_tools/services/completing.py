@@ -14,8 +14,7 @@ import anyio.to_thread
 
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.insights.job_search import tags
-from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.context_registry import ContextRegistry
+from slurm_agent_tools.services.context import ClusterContext, ContextRegistry
 from slurm_agent_tools.text import log_events, sanitize
 
 MOST = 100  # the protocol's limit

@@ -10,7 +10,7 @@ from tests.unit.services import test_registry
 from tests.unit.services.test_registry import FAR, settings
 
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
-from slurm_agent_tools.services.context_registry import (
+from slurm_agent_tools.services.context import (
     OpenedContexts,
     UnreachableTransport,
     chosen_cluster,

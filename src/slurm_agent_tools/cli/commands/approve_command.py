@@ -15,8 +15,7 @@ from slurm_agent_tools.api import printing
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.decision import Channel
 from slurm_agent_tools.services import approval
-from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.context_registry import OpenedContexts
+from slurm_agent_tools.services.context import ClusterContext, OpenedContexts
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import bounded_read, plan_text, sanitize
 from slurm_agent_tools.transport import signature
