@@ -18,8 +18,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.document import VIOLATIONS, Exemption, Level, Policy, harsher
 from slurm_agent_tools.policy.loading import LoadedPolicy
-from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
+from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest, pins
 from slurm_agent_tools.policy.rules import (
     budget,
     directives,

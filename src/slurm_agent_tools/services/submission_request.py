@@ -18,8 +18,7 @@ from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptR
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
-from slurm_agent_tools.policy.pins import offered
-from slurm_agent_tools.policy.plan import LiveFacts
+from slurm_agent_tools.policy.plan import LiveFacts, offered
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read

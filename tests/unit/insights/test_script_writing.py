@@ -14,7 +14,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.loading import load, shipped
-from slurm_agent_tools.policy.pins import pins
+from slurm_agent_tools.policy.plan import pins
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.transport.local import LocalFiles

@@ -22,8 +22,7 @@ from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
 from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy.pins import pins
-from slurm_agent_tools.policy.plan import PlannedRequest
+from slurm_agent_tools.policy.plan import PlannedRequest, pins
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
 from slurm_agent_tools.policy.rules.rule import Example, Rule, reason_for
