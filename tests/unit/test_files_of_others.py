@@ -347,7 +347,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "cli/commands/policy_show.py": "writes a new file", "cli/commands/approve_command.py": "the terminal",
     "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",
     "server/http/tokens.py": "makes the empty database", "server/http/private_files.py": "a lock, of which nothing is read",
-    "slurm/partition_backdrop.py": "writes a draft", "slurm/fake/fake_files.py": "a test's folder",
+    "slurm/answer_cache.py": "writes a draft", "slurm/fake/fake_files.py": "a test's folder",
     "slurm/fake/fake_slurm.py": "a test's scripts",
 }  # fmt: skip
 ROOMS_FOR_TESTS = ("devcluster", "demo")

@@ -21,8 +21,8 @@ import anyio.to_thread
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmUnreachable
 from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision, Verdict
 from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
+from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import LedgerFolder, anchor, choose, register
 from slurm_agent_tools.store.submissions import Owner

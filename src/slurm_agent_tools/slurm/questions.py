@@ -15,12 +15,11 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import Job, PastWaits, by_number
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import command_runner, partition_backdrop
-from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
+from slurm_agent_tools.slurm import answer_cache, command_runner
+from slurm_agent_tools.slurm.answer_cache import KeptBackdrop, SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, squeue
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.transport.base import Clock, Runner
 from slurm_agent_tools.units import JobId
 
@@ -254,12 +253,12 @@ class SlurmQuestions(JobActions):
 
     async def _ask_partitions(self) -> dict[str, Partition]:
         done = await self._asker.run(scontrol.partitions_argv())
-        found, sign = scontrol.parse_partitions(done), partition_backdrop.mark(done)
+        found, sign = scontrol.parse_partitions(done), answer_cache.backdrop_mark(done)
         known = await self._backdrop.get(self._clock.now(), sign, frozenset(part.name for part in found))
         if known is None:
             nodes, config = await self.nodes(), await self._config.get(_CONFIG_AGE)
             theirs = {part.name: [node for node in nodes if part.name in node.partitions] for part in found}
-            known = partition_backdrop.tell(self._clock.now(), sign, config, theirs)
+            known = answer_cache.backdrop_of(self._clock.now(), sign, config, theirs)
             await self._backdrop.keep(known)
         furnished = [known.equipment[part.name].on(part) for part in found]
         return {part.name: scontrol.with_defaults(part, known.config) for part in furnished}

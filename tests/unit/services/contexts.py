@@ -9,8 +9,8 @@ from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.partition_backdrop import KeptBackdrop
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.transport.base import Clock, Completed, LoginEnvironment, Runner

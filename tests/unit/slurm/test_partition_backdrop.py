@@ -12,9 +12,9 @@ import pytest
 from tests.unit.services.accepting import CONFIG, Accepting
 
 from slurm_agent_tools.settings import SlurmSettings
+from slurm_agent_tools.slurm.answer_cache import BACKDROP_AGE, KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.fake.fake_clock import START, FakeClock
-from slurm_agent_tools.slurm.partition_backdrop import AGE, KeptBackdrop
 
 ASKED = ["scontrol show partition", "sinfo", "scontrol show config"]
 KEPT = ASKED[:1]
@@ -61,7 +61,7 @@ def asking(tmp_path: Path) -> Asking:
 @pytest.mark.parametrize("process", ["the same", "another"])
 async def test_it_is_asked_once_an_hour(asking: Asking, process: str):
     assert await asking.ask(process=process) == ASKED
-    asking.clock.move(AGE - 1)
+    asking.clock.move(BACKDROP_AGE - 1)
     assert await asking.ask(process=process) == KEPT
     asking.clock.move(2)
     assert "sinfo" in await asking.ask(process=process)

@@ -19,11 +19,18 @@ from tests.unit.slurm.told import Told
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
+from slurm_agent_tools.slurm.answer_cache import (
+    Backdrop,
+    Equipment,
+    KeptBackdrop,
+    SharedAnswer,
+    SharedAnswers,
+    backdrop_mark,
+    backdrop_of,
+)
 from slurm_agent_tools.slurm.client import offset
 from slurm_agent_tools.slurm.command_runner import CommandRunner, ControllerAnswer
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.partition_backdrop import Backdrop, Equipment, KeptBackdrop, mark, tell
 from slurm_agent_tools.units import JobId
 
 # --- answers that are shared --------------------------------------------------------------------------------------
@@ -180,16 +187,16 @@ def test_equipment_is_the_most_of_some_and_the_least_of_others():
 
 
 def test_a_mark_changes_with_all_but_states():
-    one = mark(done(b"PartitionName=a State=UP Nodes=1"))
-    assert mark(done(b"PartitionName=a State=DOWN Nodes=1")) == one
-    assert mark(done(b"PartitionName=a State=UP Nodes=2")) != one
+    one = backdrop_mark(done(b"PartitionName=a State=UP Nodes=1"))
+    assert backdrop_mark(done(b"PartitionName=a State=DOWN Nodes=1")) == one
+    assert backdrop_mark(done(b"PartitionName=a State=UP Nodes=2")) != one
 
 
 NOW = datetime.fromtimestamp(START, UTC)
 
 
 def told(at: datetime = NOW) -> Backdrop:
-    return tell(at, "sign", {"DefMemPerCPU": "7", "ClusterName": "lab"}, {"p": NODES})
+    return backdrop_of(at, "sign", {"DefMemPerCPU": "7", "ClusterName": "lab"}, {"p": NODES})
 
 
 def test_only_what_partitions_rest_on_is_kept():
