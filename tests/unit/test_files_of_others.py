@@ -321,14 +321,14 @@ def test_a_client_file_that_is_no_file_does_not_keep_init(project, kind, capsys)
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
 def test_a_log_of_decisions_that_became_no_file_is_told_without_waiting(tmp_path, kind):
     put(tmp_path / "decisions.jsonl", kind)
-    for read in (decision_log.read, lambda path: decision_log.walk(path, None)):
+    for read in (lambda path: list(decision_log.read(path)), lambda path: decision_log.walk(path, None)):
         with ends(), pytest.raises(StorageError):
             read(tmp_path / "decisions.jsonl")
 
 
 def test_a_line_of_the_log_that_is_nested_deeply_is_a_damaged_one(tmp_path):
     (tmp_path / "decisions.jsonl").write_text(DEEP + "\n")
-    assert decision_log.read(tmp_path / "decisions.jsonl").damaged == 1
+    assert [line.entry for line in decision_log.read(tmp_path / "decisions.jsonl")] == [None]
 
 
 # --- one reader -----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from slurm_agent_tools.store.database import Database, opened_to_read, storage
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.text.bounded_read import CLOSED, NO_LINK, NO_WAIT
 from slurm_agent_tools.transport.base import Clock
+from slurm_agent_tools.transport.safe_open import sync_folder
 
 Entry = dict[str, object]
 
@@ -33,26 +34,23 @@ BEGUN, BROKEN = "begun", "log-broken"
 
 _ITSELF = CLOSED | NO_LINK  # a link would lead lines into another file
 
-_LARGEST, _LONGEST, _MOST = 512 * 2**20, 16 * 2**20, 1000
-"""Bytes of a log and of one of its lines; breaks that are named."""
+_LARGEST, _LONGEST, _ENTRY, _MOST = 512 * 2**20, 2 * 2**20, 2**20, 1000
+"""Bytes of a log, of one of its lines and of one of ours; breaks that are named."""
 
 _ANEW = "Begin the log anew with `slurm-agent-tools policy log --begin-anew`, which keeps this one."
 
-_HEAD, _KEEP = (
-    "SELECT lines, sha256, mark, broken FROM log_head",
-    "INSERT OR REPLACE INTO log_head VALUES (1, ?, ?, ?, ?)",
-)
+_HEAD = "SELECT lines, sha256, mark, broken FROM log_head"
+_KEEP = "INSERT OR REPLACE INTO log_head VALUES (1, ?, ?, ?, ?)"
 
 _log = log_events.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntries:
-    """The entries behind a place, the place behind them, and how many lines are damaged."""
+class LogLine:
+    """What one line says, None where it is damaged, and the place in bytes behind it."""
 
-    entries: list[Entry]
-    place: int
-    damaged: int
+    entry: Entry | None
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +275,24 @@ def mark(path: Path) -> str:
 
 def _line(entry: Mapping[str, object], before: str) -> tuple[bytes, str]:
     """The line of an entry, and its hash."""
-    chained = {"before": before} | dict(entry)
-    line = json.dumps(chained, ensure_ascii=True, separators=(",", ":"), default=str).encode()
+    line = _json({"before": before} | dict(entry))
+    if len(line) > _ENTRY:
+        line = _json({"before": before} | _shortened(entry))
     return line + b"\n", hashlib.sha256(line).hexdigest()
+
+
+def _shortened(entry: Mapping[str, object]) -> Entry:
+    """The entry with the length and hash in place of its longest values: a line that is too long is read by nobody."""
+    shorter, said = dict(entry), {name: _json(value) for name, value in entry.items()}
+    while sum(map(len, said.values())) > _ENTRY // 2:  # the names and marks between them are the rest
+        name = max(said, key=lambda name: len(said[name]))
+        shorter[name] = {"left_out_bytes": len(said[name]), "sha256": hashlib.sha256(said[name]).hexdigest()}
+        said[name] = b""
+    return shorter
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str).encode()
 
 
 def _add(path: Path, lines: bytes) -> None:
@@ -296,28 +309,18 @@ def _add(path: Path, lines: bytes) -> None:
         os.close(handle)
 
 
-def sync_folder(folder: Path) -> None:
-    """A new name is on disk only when its folder is. Not everywhere can a folder be opened; there this does nothing."""
-    try:
-        handle = os.open(folder, os.O_RDONLY | CLOSED)
-    except PermissionError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def read(path: Path, start: int = 0) -> Iterator[LogLine]:
+    """The whole lines from `start` on, one at a time; one that is still being written is left for later.
 
-
-def read(path: Path, start: int = 0) -> LogEntries:
-    """The whole lines from `start` on; one that is still being written is left for later. Raises StorageError."""
+    Raises StorageError.
+    """
     if not path.exists():
-        return LogEntries([], start, 0)
+        return
     with storage(path), _opened(path) as file:
         file.seek(start)
-        whole, _, _ = file.read().rpartition(b"\n")
-    lines = [line for line in whole.split(b"\n") if line]
-    entries = [entry for line in lines if (entry := _parse(line)) is not None]
-    return LogEntries(entries, start + (len(whole) + 1 if whole else 0), len(lines) - len(entries))
+        for line in _lines(file):
+            if len(line) > 1 and line.endswith(b"\n"):
+                yield LogLine(_parse(line), file.tell())
 
 
 def _parse(line: bytes) -> Entry | None:

@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from slurm_agent_tools.text.bounded_read import CLOSED, FOLDER, IN_STEPS, NO_LINK, NO_WAIT
 
@@ -150,3 +151,15 @@ def dropped(where: OpenFolder, name: str) -> Iterator[None]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(where.name(name), dir_fd=where.handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """A new name is on disk only when its folder is. Not everywhere can a folder be opened; there this does nothing."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | CLOSED)
+    except PermissionError:  # Windows
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -295,3 +295,15 @@ async def test_whole_days_of_work_raise_no_alarm(scene: Scene):
     answers = [await scene.status(), await scene.wait(scene.numbers()[-1])]
     assert "log-changed" not in {alert.code for reply in answers for alert in reply.alerts}
     assert decision_log.verified(scene.context.store.decisions)[0].breaks == []
+
+
+@pytest.mark.proves("log-is-a-chain")
+async def test_arguments_of_many_megabytes_neither_break_the_log_nor_fill_it(scene: Scene):
+    await scene.submit(look=False, args=["x\n" * 50_000] * 300)
+    await scene.submit(look=False)
+    first, second = scene.lines("decided")
+
+    assert (first["args"]["left_out_bytes"], second["args"]) == (45_000_901, [])
+    assert [rule["id"] for rule in first["rules"]] == ["status-first"]
+    assert scene.context.store.log_problem() is None
+    assert decision_log.verified(scene.context.store.log.path)[0].broken is None

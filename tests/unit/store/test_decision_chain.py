@@ -181,7 +181,7 @@ def test_a_log_that_would_never_end_holds_up_nobody(tmp_path: Path, make, told: 
     with pytest.raises(StorageError, match=told):
         decision_log.verified(log.path)
     with pytest.raises(StorageError, match=told):
-        decision_log.read(log.path)
+        list(decision_log.read(log.path))
     with closing(Store(tmp_path)) as store:
         store.log.begin_anew("ada")
         assert store.log_problem() is None
@@ -274,7 +274,8 @@ def test_a_crash_between_the_line_and_the_ledger_is_no_break(tmp_path: Path, mon
         file.write(torn)
     assert (log.breaks(), log.problem()) == ([], None)
     log.add(4)
-    assert (numbers(log.path), log.breaks(), log.problem(), head_of(tmp_path)[0]) == ([0, 1, 2, 3, 4], [], None, 5)
+    whole = [number for number in numbers(log.path) if number is not None]
+    assert (whole, log.breaks(), log.problem(), head_of(tmp_path)[0]) == ([0, 1, 2, 3, 4], [], None, 5)
 
 
 @chained

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import parse_time_limit
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ DONE, FAILED = 0, 1
 _PAUSE = 0.3
 
 _LAST = 20
+
+_TOGETHER = 100
+"""Entries that are drawn at once."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,18 +53,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def show(path: Path, args: argparse.Namespace) -> int:
-    """Print what is asked for; returns the exit code. Raises InputError and StorageError."""
+    """Print what is asked for; returns the exit code. Raises InputError and StorageError.
+
+    Somebody else may have blown up the log, so that it is read twice, a line at a time, rather than held.
+    """
     since = _since(args.since)
-    found, place = _entries(path, 0)
-    kept = [entry for entry in found if _wanted(entry, args, since)]
-    _print(_newest(kept, args), as_json=args.json)
+    found = _Wanted(path, args, since)
+    if args.last is None and since is not None:
+        _print(found, as_json=args.json)
+    else:
+        total = sum(1 for _ in found)
+        most = _most(total, args.last)
+        _print(islice(_Wanted(path, args, since), total - most, total), as_json=args.json)
+    found.tell()
     while args.follow:
         time.sleep(_PAUSE)
-        if path.exists() and path.stat().st_size < place:  # it was moved away, and a new one begun
-            place = 0
-        found, place = _entries(path, place)
-        _print([entry for entry in found if _wanted(entry, args, since)], as_json=args.json)
+        moved = path.exists() and path.stat().st_size < found.place  # it was moved away, and a new one begun
+        found = _Wanted(path, args, since, 0 if moved else found.place)
+        _print(found, as_json=args.json)
+        found.tell()
     return DONE
+
+
+class _Wanted:
+    """The entries that are asked for, one at a time. Raises StorageError.
+
+    `place`: how far it was read, in bytes.
+    """
+
+    def __init__(self, path: Path, args: argparse.Namespace, since: datetime | None, place: int = 0) -> None:
+        self._path, self._args, self._since = path, args, since
+        self.place, self._damaged = place, 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        from slurm_agent_tools.store import decision_log  # noqa: PLC0415 - the other policy commands load no ledger
+
+        for line in decision_log.read(self._path, self.place):
+            self.place = line.end
+            if line.entry is None:
+                self._damaged += 1
+            elif _wanted(line.entry, self._args, self._since):
+                yield line.entry
+
+    def tell(self) -> None:
+        """Say how many lines that were passed are no entries."""
+        if self._damaged:
+            lines = f"{self._damaged} lines of {self._path}"
+            printing.note(f"{lines} were cut off, by a full disk or a crash, and are left out")
 
 
 def verify(path: Path, args: argparse.Namespace) -> int:
@@ -86,21 +127,20 @@ def verify(path: Path, args: argparse.Namespace) -> int:
     return FAILED if breaks else DONE
 
 
-def _newest(kept: list[Entry], args: argparse.Namespace) -> list[Entry]:
-    """Those that are asked for; what is left out without having been asked for is told."""
-    if args.last is None and args.since is None and len(kept) > _LAST:
-        printing.note(f"the newest {_LAST} of {len(kept)}; --last N or --since TIME shows more")
-        return kept[-_LAST:]
-    if args.last is None:
-        return kept
-    return kept[-args.last :] if args.last > 0 else []
+def _most(total: int, last: int | None) -> int:
+    """How many of those that are asked for are shown; what is left out without having been asked for is told."""
+    if last is None and total > _LAST:
+        printing.note(f"the newest {_LAST} of {total}; --last N or --since TIME shows more")
+    return min(total, _LAST if last is None else max(last, 0))
 
 
-def _print(entries: list[Entry], *, as_json: bool) -> None:
+def _print(entries: Iterable[Entry], *, as_json: bool) -> None:
     if as_json:
         printing.lines(json.dumps(entry, separators=(",", ":")) for entry in entries)
-    else:
-        printing.show([render.Line(render.plain(_line(entry)), str(entry.get("verdict"))) for entry in entries])
+        return
+    told = (render.Line(render.plain(_line(entry)), str(entry.get("verdict"))[:20]) for entry in entries)
+    while together := list(islice(told, _TOGETHER)):
+        printing.show(together)
 
 
 def _line(entry: Entry) -> str:
@@ -109,7 +149,7 @@ def _line(entry: Entry) -> str:
     told = f"  [{', '.join(spoken)}]" if spoken else ""
     who = f"{entry.get('user')}/{entry.get('principal') or entry.get('client') or entry.get('by') or '?'}"
     event, verdict, tool = (str(entry.get(name) or "?") for name in ("event", "verdict", "tool"))
-    return f"{entry['at']}  {event:<11} {verdict:<8} {tool:<15} {who}  {about}{told}"
+    return sanitize.bounded(f"{entry['at']}  {event:<11} {verdict:<8} {tool:<15} {who}  {about}{told}")
 
 
 def _rules(entry: Entry) -> list[str]:
@@ -153,13 +193,3 @@ def _wanted(entry: Entry, args: argparse.Namespace, since: datetime | None) -> b
         and (args.job is None or str(entry.get("job_id")) == args.job)
         and (since is None or at is None or at >= since)
     )
-
-
-def _entries(path: Path, start: int) -> tuple[list[Entry], int]:
-    """The whole lines from a place on, and the place behind them; damaged ones are told. Raises StorageError."""
-    from slurm_agent_tools.store import decision_log  # noqa: PLC0415 - the other policy commands load no ledger
-
-    found = decision_log.read(path, start)
-    if found.damaged:
-        printing.note(f"{found.damaged} lines of {path} were cut off, by a full disk or a crash, and are left out")
-    return found.entries, found.place
