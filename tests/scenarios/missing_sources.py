@@ -50,7 +50,7 @@ class Missing:
 
     def __init__(self, bench: Bench, source: str) -> None:
         self.bench, self.source, self.jobs = bench, source, dict[str, str]()
-        self.patience = 2 if source in {"slow", "controller"} else 10
+        self.patience = 6 if source in {"slow", "controller"} else 10
 
     def client(self) -> SlurmClient:
         """A client as a new process has it, and less patient where it waits in vain."""
@@ -181,7 +181,10 @@ def _decides(told: Mapping[str, Any], ours: Collection[str]) -> list[str]:
             for rule in (told.get("decision") or {}).get("rules", [])
             if rule["outcome"] in {"deny", "justify"}
         ]
-        found.append(f"{told['blocker']} {', '.join(rules)}".strip())
+        why = ", ".join(rules)
+        if told["blocker"] == "policy" and not why:
+            why = told["reason"]  # what no rule says
+        found.append(f"{told['blocker']} {why}".strip())
     if told.get("diagnosis"):
         found.append(told["diagnosis"]["category"])
     return found

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _TIMED = frozenset({"squeue", "sinfo", "scontrol", "sdiag"})
 
+_RELEASED_AGAIN = 3
+"""How often a release is asked for again while slurmdbd numbers the job: slurmctld waits 5 seconds each time."""
+
 
 class CommandRunner:
     """Asks one cluster. `calls` counts the commands by kind, `answers` are the controller's last ones."""
@@ -107,7 +110,12 @@ class JobActions:
     async def release(self, job_id: JobId) -> None:
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
         try:
-            scontrol.check_change(await self._asker.change(scontrol.release_argv(job_id)))
+            done = await self._asker.change(scontrol.release_argv(job_id))
+            for _ in range(_RELEASED_AGAIN):
+                if not scontrol.awaits_accounting(done):
+                    break
+                done = await self._asker.change(scontrol.release_argv(job_id))
+            scontrol.check_change(done)
         finally:
             self._changed()
 

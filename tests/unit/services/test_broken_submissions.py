@@ -128,6 +128,19 @@ async def test_a_release_that_never_arrived_is_made_by_the_next_call(scene: Scen
     assert scene.stands(again.job_id)[0] == "RUNNING"
 
 
+async def test_a_job_that_slurmdbd_is_slow_to_number_stays_held_and_is_released_by_the_next_call(scene: Scene):
+    words = "Job update not available right now, the DB index is being set, try again in a bit for job 1\n"
+    for _ in range(4):
+        scene.slurm.fail("scontrol release", words)
+    first = await scene.submit(idempotency_key="k")
+    assert (first.status, scene.stands(first.job_id)) == ("unconfirmed", ("PENDING", "JobHeldUser"))
+    assert "slurmdbd is slow" in first.reason
+
+    again = await scene.submit(idempotency_key="k")
+
+    assert (again.status, again.job_id, len(scene.sent())) == ("submitted", first.job_id, 1)
+
+
 async def test_a_job_that_ran_before_its_answer_came_is_reported_from_the_accounting(scene: Scene):
     scene.write("short.sh", f"{HEAD}sleep 1\n")
     scene.slurm.lose_next_reply("scontrol release")

@@ -95,3 +95,28 @@ async def test_every_command_is_counted_by_its_kind(watched):
     await watched.client.release(JobId(sent.job_id))
     assert watched.client.calls == {"sbatch": 1, "scontrol show job": 1, "scontrol": 1}
     assert sum(watched.client.calls.values()) == len(watched.came)
+
+
+NUMBERING = (
+    "Job update not available right now, the DB index is being set, try again in a bit for job {0}\n"
+    "slurm_suspend error: Job update not available right now, the DB index is being set, try again in a bit\n"
+)
+"""What `scontrol release` of Slurm 22.05 says while slurmdbd does not answer slurmctld."""
+
+
+async def test_a_release_is_asked_for_again_while_slurmdbd_numbers_the_job(watched):
+    sent = await watched.client.submit(["--hold"], SCRIPT, [], **HERE)
+    for _ in range(3):
+        watched.slurm.fail("scontrol release", NUMBERING.format(sent.job_id))
+    await watched.client.release(JobId(sent.job_id))
+    assert not (await watched.client.held(JobId(sent.job_id))).held
+    assert watched.client.calls["scontrol"] == 4
+
+
+async def test_a_release_that_slurmdbd_holds_up_for_long_is_uncertain_and_no_refusal(watched):
+    sent = await watched.client.submit(["--hold"], SCRIPT, [], **HERE)
+    for _ in range(4):
+        watched.slurm.fail("scontrol release", NUMBERING.format(sent.job_id))
+    with pytest.raises(SlurmUncertain, match="slurmdbd is slow"):
+        await watched.client.release(JobId(sent.job_id))
+    assert watched.client.calls["scontrol"] == 4

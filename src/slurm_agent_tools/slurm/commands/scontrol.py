@@ -325,8 +325,18 @@ def script_argv(job_id: JobId) -> list[str]:
     return ["scontrol", "write", "batch_script", str(job_id), "-"]
 
 
+def awaits_accounting(done: Completed) -> bool:
+    """Whether slurmctld refuses a change until slurmdbd has numbered the job.
+
+    Slurm 22.05 does so while that request is on its way, after it has waited for 5 seconds (measured); 24.11 does not.
+    """
+    return done.exit_code != 0 and "DB index is being set" in columns.message(done)
+
+
 def check_change(done: Completed) -> None:
-    """Raise SlurmUncertain where it may have been carried out, SlurmRefused where Slurm said no."""
+    """Raise SlurmUncertain where it may have been carried out or will be possible soon, SlurmRefused for a no."""
+    if awaits_accounting(done):
+        raise SlurmUncertain(f"slurmdbd is slow, and until it answers slurmctld refuses {' '.join(done.argv[:2])}")
     if done.exit_code is None or done.exit_code < 0 or (done.exit_code != 0 and columns.silent(done)):
         raise SlurmUncertain(f"{' '.join(done.argv[:2])} got no answer: {columns.message(done) or 'time limit'}")
     if done.exit_code != 0:
