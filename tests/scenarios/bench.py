@@ -256,7 +256,11 @@ class Bench(ABC):
         return self._box
 
     def _made_box(self) -> TestedToolbox:
-        settings = Settings(project_root=self.project, state_dir=self.project.parent / f"{self.project.name}-state")
+        settings = Settings(
+            slurm=self.client.settings,
+            project_root=self.project,
+            state_dir=self.project.parent / f"{self.project.name}-state",
+        )
         loaded = load(shipped())
         limits = loaded.policy.limits.model_copy(update={"max_concurrent_jobs": 1000})
         loaded = type(loaded)(**{

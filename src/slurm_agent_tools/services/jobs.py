@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _LOOKS = 20
 _PAUSE = 0.5
 
-_SECONDS = 3.0
-
 _AT_ONCE = 50
 
 _MARGIN = timedelta(seconds=5)  # a job that was released just now may not have been in the queue yet
@@ -285,14 +283,14 @@ async def settle_all(context: ClusterContext, runs: Sequence[Submission]) -> set
 async def settle_ended(context: ClusterContext, active: Collection[int], read: datetime) -> None:
     """Complete the records of this caller's jobs that were not active any more when the queue was read.
 
-    Takes a few seconds at most; what is not known by then is for the next time. Of a job that Slurm has forgotten
-    nothing is asked again.
+    Takes no longer than one command may; what is not known by then is for the next time. That is twice what a silent
+    accounting gets, so that it is told as silent. Of a job that Slurm has forgotten nothing is asked again.
     """
     runs = await context.db(context.store.unended, context.owner, before=read - _MARGIN)
     gone = [run for run in runs if run.job_id not in active][:_AT_ONCE]
     if not gone:
         return
-    with contextlib.suppress(SlurmError), anyio.move_on_after(_SECONDS):
+    with contextlib.suppress(SlurmError), anyio.move_on_after(context.settings.slurm.read_timeout):
         known = await settle_all(context, gone)
         for run in gone:
             if run.job_id not in known:

@@ -19,6 +19,7 @@ from slurm_agent_tools.services import jobs
 from slurm_agent_tools.services.accounting_history import accounting_history, is_answered
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
+from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import JobViews
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId
@@ -166,8 +167,9 @@ class TestJobsThatEndedUnseen:
         assert told.calls == {"jobs": 1}
 
     @pytest.mark.parametrize("facts", [{"silent": True}, {"slow": True}])
-    async def test_a_silent_or_slow_slurm_is_for_the_next_time(self, context, facts, monkeypatch):
-        monkeypatch.setattr(jobs, "_SECONDS", 0.05)
+    async def test_a_silent_or_slow_slurm_is_for_the_next_time(self, context, facts):
+        hasty = context.settings.model_copy(update={"slurm": SlurmSettings(read_timeout=0.05)})
+        context = replace(context, settings=hasty)
         sent(context)
         for told in (Told(**facts), Told([ended(context)])):
             await jobs.settle_ended(asking(context, told), (), NOW)
