@@ -334,9 +334,8 @@ def test_a_line_of_the_log_that_is_nested_deeply_is_a_damaged_one(tmp_path):
 # --- one reader -----------------------------------------------------------------------------------------------------------
 
 OWN = {  # where else files are opened, and why what is in them is bounded, or nobody else's
-    "text/bounded_read.py": "is the reader",
-    "transport/safe_open.py": "makes files, and opens folders",
-    "transport/local.py": "reads parts of what bounded_read opened; the others write what it made",
+    "text/safe_open.py": "is the reader, makes files, and opens folders",
+    "transport/local.py": "reads parts of what safe_open opened; the others write what it made",
     "transport/ssh/sftp_files.py": "files of a login node, by SFTP, with a time limit",
     "store/decision_log.py": "our own log, in our private folder; made by append",
     "store/ledger_location.py": "/proc/self/mounts, which the kernel makes up",

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.policy.loading import MAX_BYTES, Base, LoadedPolicy, load, shipped
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.text.bounded_documents import decoded, json_value
 
 SITE = Path("/etc/slurm-agent-tools/policy.yaml")
@@ -82,7 +82,7 @@ def _base() -> tuple[Base | None, list[str]]:
         return None, []
     path = Path(record["path"])
     try:
-        content = bounded_read.read(path, LARGEST)
+        content = safe_open.read(path, LARGEST)
     except OSError as error:
         return None, [f"{path} was trusted and cannot be read ({error.strerror}): it counts for nothing"]
     if record["host"] != platform.node():
@@ -119,7 +119,7 @@ def of_root_alone(owners: Iterable[tuple[int | None, int | None]], site: str) ->
 
 def _read(path: Path, *, within: Path | None = None) -> bytes:
     try:
-        return bounded_read.read(path, LARGEST, within=within)
+        return safe_open.read(path, LARGEST, within=within)
     except OSError as error:
         raise ConfigError(
             "policy", str(path), f"cannot be read: {error.strerror}", hint="Mend or remove it."
@@ -137,7 +137,7 @@ def trust_record() -> Path:
 def _record() -> dict[str, str] | None:
     path = trust_record()
     try:
-        record = json_value(decoded(bounded_read.read(path, _RECORD)))
+        record = json_value(decoded(safe_open.read(path, _RECORD)))
         return {name: str(record[name]) for name in ("path", "sha256", "host")}
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded, json_value, toml
 
 FILE_NAME = "slurm-agent.toml"
@@ -88,7 +88,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 def _file(path: Path, *, within: Path | None = None) -> dict[str, Any]:
     """What a file says; nothing where there is none. Raises ConfigError."""
     try:
-        return toml(decoded(bounded_read.read(path, _LARGEST, within=within)))
+        return toml(decoded(safe_open.read(path, _LARGEST, within=within)))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except DocumentError as error:

@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.node import Node, Partition
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.text.bounded_documents import decoded, json_value
 from slurm_agent_tools.transport.base import Clock, Completed
 
@@ -302,7 +302,7 @@ class KeptBackdrop:
 
 def _load(path: Path) -> Backdrop | None:
     try:
-        return None if path.is_symlink() else _understood(json_value(decoded(bounded_read.read(path, _LARGEST))))
+        return None if path.is_symlink() else _understood(json_value(decoded(safe_open.read(path, _LARGEST))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.text import log_events
-from slurm_agent_tools.transport import safe_open
+from slurm_agent_tools.text import log_events, safe_open
 
 VERSION = 2
 

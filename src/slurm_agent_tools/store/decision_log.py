@@ -20,9 +20,8 @@ from typing import BinaryIO
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store.database import Database, opened_to_read, storage
 from slurm_agent_tools.text import log_events
-from slurm_agent_tools.text.bounded_read import CLOSED, NO_LINK, NO_WAIT
+from slurm_agent_tools.text.safe_open import CLOSED, NO_LINK, NO_WAIT, sync_folder
 from slurm_agent_tools.transport.base import Clock
-from slurm_agent_tools.transport.safe_open import sync_folder
 
 Entry = dict[str, object]
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.store.database import storage
-from slurm_agent_tools.text import log_events
-from slurm_agent_tools.transport import safe_open
+from slurm_agent_tools.text import log_events, safe_open
 
 _MOUNTS = Path("/proc/self/mounts")
 

@@ -18,8 +18,8 @@ import anyio.to_thread
 
 from slurm_agent_tools.errors import SlurmMissing, StorageError
 from slurm_agent_tools.settings import Settings, SlurmSettings
-from slurm_agent_tools.text import bounded_read, log_events
-from slurm_agent_tools.transport import process, safe_open
+from slurm_agent_tools.text import log_events, safe_open
+from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
 from slurm_agent_tools.transport.programs import search_path
 
@@ -219,8 +219,8 @@ def _read(path: str, parts: Sequence[tuple[int, int | None]]) -> list[bytes] | N
 def _opened(path: str) -> BinaryIO | None:
     """A regular file, open to read; None where there is none."""
     try:
-        handle = bounded_read.open_file(path)
-    except (FileNotFoundError, NotADirectoryError, bounded_read.NotStored):
+        handle = safe_open.open_file(path)
+    except (FileNotFoundError, NotADirectoryError, safe_open.NotStored):
         return None
     if _anothers(os.fstat(handle)):
         os.close(handle)

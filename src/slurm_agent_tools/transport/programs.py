@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport import process
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _head(repository: _Repository) -> tuple[str, str | None]:
 def _text(path: Path, limit: int) -> str:
     """A regular file of at most `limit` bytes, links resolved; empty where there is none."""
     try:
-        return bounded_read.read(path, limit).decode("utf-8", "surrogateescape")
+        return safe_open.read(path, limit).decode("utf-8", "surrogateescape")
     except (OSError, ValueError):  # ValueError: a name that no file can have
         return ""
 

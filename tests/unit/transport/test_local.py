@@ -11,7 +11,7 @@ from tests.watchdog import SECONDS
 
 from slurm_agent_tools.errors import SlurmMissing, StorageError
 from slurm_agent_tools.settings import Settings, SlurmSettings
-from slurm_agent_tools.transport import safe_open
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport.local import LocalFiles, LocalRunner, SystemClock
 
 FILES = LocalFiles()

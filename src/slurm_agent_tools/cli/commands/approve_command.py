@@ -17,7 +17,7 @@ from slurm_agent_tools.models.decision import Channel
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext, OpenedContexts
 from slurm_agent_tools.store.submissions import Approval
-from slurm_agent_tools.text import bounded_read, plan_text, sanitize
+from slurm_agent_tools.text import plan_text, safe_open, sanitize
 from slurm_agent_tools.transport import signature
 
 DONE, BLOCKED = 0, 3
@@ -180,7 +180,7 @@ def _agreed(item: Approval, key: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        return bounded_read.read(path, _MOST).decode("ascii", "replace")
+        return safe_open.read(path, _MOST).decode("ascii", "replace")
     except OSError as error:
         raise InputError(
             "signature", str(path), f"cannot be read: {error.strerror}", hint="Name the .sig file."

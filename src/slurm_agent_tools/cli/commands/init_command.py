@@ -15,7 +15,7 @@ from typing import Literal
 
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.policy.loading import schema_text
-from slurm_agent_tools.text import bounded_read, sanitize
+from slurm_agent_tools.text import safe_open, sanitize
 from slurm_agent_tools.text.bounded_documents import decoded, json_value
 
 SERVER = "slurm-agent-tools"
@@ -141,7 +141,7 @@ def _client_notes(folder: Path) -> Iterator[str]:
 def _servers(path: Path, key: str) -> dict[str, object] | None:
     """The servers that a client file names; None where it cannot be read (VS Code allows comments, JSON does not)."""
     try:
-        body = json_value(decoded(bounded_read.read(path, _LARGEST)))
+        body = json_value(decoded(safe_open.read(path, _LARGEST)))
     except (OSError, ValueError):
         return None
     found = body.get(key, {}) if isinstance(body, dict) else {}

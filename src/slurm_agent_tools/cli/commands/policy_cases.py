@@ -19,7 +19,7 @@ from slurm_agent_tools.policy.document import SETTABLE, VIOLATIONS
 from slurm_agent_tools.policy.field_types import Part
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.text import bounded_read, yaml_documents
+from slurm_agent_tools.text import safe_open, yaml_documents
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded
 
 DONE, FAILED = 0, 1
@@ -88,7 +88,7 @@ def _shipped() -> Path:
 def read(path: Path) -> Iterator[PolicyCase]:
     """The cases in a file: a list, or a list under `cases`. Raises ConfigError naming the case."""
     try:
-        found = yaml_documents.load(decoded(bounded_read.read(path, _LARGEST)))
+        found = yaml_documents.load(decoded(safe_open.read(path, _LARGEST)))
     except (OSError, DocumentError, yaml.YAMLError) as error:
         raise ConfigError("files", str(path), f"cannot be read: {error}", hint="Mend the file.") from error
     listed = found.get("cases") if isinstance(found, dict) else found

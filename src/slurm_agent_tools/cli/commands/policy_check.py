@@ -13,7 +13,7 @@ from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport.local import LocalFiles
 
 DONE, BLOCKED = 0, 3
@@ -59,7 +59,7 @@ def _shown(name: str, project: str) -> str:
 def _why(error: OSError | ValueError, limit: int) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "does not exist"
-    if isinstance(error, bounded_read.NotStored):
+    if isinstance(error, safe_open.NotStored):
         return "is not a regular file"
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         return f"is larger than {limit} bytes"
@@ -69,7 +69,7 @@ def _why(error: OSError | ValueError, limit: int) -> str:
 def _read(path: Path, limit: int) -> tuple[bytes | None, str | None]:
     """The script's bytes, or why it is no batch script: the rule script-exists says so in the decision."""
     try:
-        data = bounded_read.read(path, limit)
+        data = safe_open.read(path, limit)
     except (OSError, ValueError) as error:
         return None, f"{path} {_why(error, limit)}"
     if not data.strip():

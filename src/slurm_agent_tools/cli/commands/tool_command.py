@@ -24,7 +24,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings, load
-from slurm_agent_tools.text import bounded_read, log_events
+from slurm_agent_tools.text import log_events, safe_open
 from slurm_agent_tools.text.bounded_documents import DocumentError, json_value
 
 _MAX_FILE = 2**20
@@ -261,7 +261,7 @@ def _json(field: str, text: str) -> object:
 
 def _text_of(field: str, path: str) -> str:
     try:
-        return bounded_read.read(Path(path), _MAX_FILE).decode()
+        return safe_open.read(Path(path), _MAX_FILE).decode()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(

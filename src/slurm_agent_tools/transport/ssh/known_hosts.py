@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncssh
 from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
-from slurm_agent_tools.text import bounded_read
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport.ssh.target import SshTarget
 
 _LARGEST = 16 * 2**20  # bytes; sites list thousands of hosts
@@ -79,7 +79,7 @@ def _rows(files: Sequence[Path]) -> Iterator[tuple[Path, int, asyncssh.SSHKnownH
     """Each line by itself; one that cannot be read counts for nothing, as ssh has it."""
     for path in files:
         try:
-            text = bounded_read.read(path, _LARGEST).decode("utf-8", "replace")
+            text = safe_open.read(path, _LARGEST).decode("utf-8", "replace")
         except OSError:
             continue
         for number, line in enumerate(text.split("\n"), 1):

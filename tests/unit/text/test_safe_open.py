@@ -11,7 +11,7 @@ import pytest
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import submission_lock
-from slurm_agent_tools.transport import safe_open
+from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.transport.local import LocalFiles
 
 FILES = LocalFiles()
@@ -98,9 +98,10 @@ async def test_what_is_no_regular_file_is_not_read(tmp_path, what):
 def test_files_and_folders_are_private_under_every_umask(tmp_path, umask, steps):
     """In a process of its own: the umask is one for all threads."""
     code = (
-        "import anyio, os, sys; from pathlib import Path; from slurm_agent_tools.transport import safe_open, local;"
+        "import anyio, os, sys; from pathlib import Path;"
+        "from slurm_agent_tools.text import safe_open; from slurm_agent_tools.transport import local;"
         "from slurm_agent_tools.store.ledger import Store; from slurm_agent_tools.store import ledger_location;"
-        f"os.umask({umask}); safe_open._in_steps = lambda: {steps};"
+        f"os.umask({umask}); safe_open.IN_STEPS = {steps};"
         "files, root = local.LocalFiles(), Path(sys.argv[1]);"
         "anyio.run(files.write_new, str(root / 'results/deep/a.json'), b'{}');"
         "anyio.run(files.make_folder, str(root / 'logs/slurm'));"
@@ -119,7 +120,7 @@ def test_files_and_folders_are_private_under_every_umask(tmp_path, umask, steps)
 
 @WAYS
 async def test_a_file_is_written_and_read_either_way(tmp_path, steps, monkeypatch):
-    monkeypatch.setattr(safe_open, "_in_steps", lambda: steps)
+    monkeypatch.setattr(safe_open, "IN_STEPS", steps)
     path = str(tmp_path / "a" / "b.txt")
     assert await FILES.write_new(path, b"one") is True
     assert await FILES.write_new(path, b"two") is False
