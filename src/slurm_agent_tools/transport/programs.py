@@ -29,7 +29,7 @@ _SYSTEM_PATH = "/usr/bin:/bin"
 
 
 def search_path(path: str, project: Path) -> str:
-    """A PATH for what we start, without the folders that belong to the project; where none is left, the system's."""
+    """A PATH for what we start, without folders of the project and its repository; where none is left, the system's."""
     return os.pathsep.join(_outside(path, project)) or _SYSTEM_PATH  # an empty PATH would be the working folder
 
 
@@ -56,13 +56,33 @@ def machine() -> str:
 
 
 def _outside(path: str, project: Path) -> list[str]:
-    """Folders of a PATH that are absolute and, with links resolved, outside the project.
+    """Folders of a PATH that are absolute and, with links resolved, outside the project and the work tree around it.
 
-    What lies in the project may be written by anybody who may write a job's script.
+    What lies there may be written by anybody who may write a job's script.
     """
-    root = project.resolve()
+    root = _work_tree(project.resolve())
     places = (place for place in path.split(os.pathsep) if Path(place).is_absolute())
     return [place for place in places if not _resolved(place).is_relative_to(root)]
+
+
+def _work_tree(project: Path) -> Path:
+    """The outermost folder above the project in which a repository of git begins; the project where there is none.
+
+    One that holds the person's home or the system's programs is not the project's: all programs may lie in it.
+    """
+    trees = [tree for tree in project.parents if os.path.lexists(tree / ".git")]
+    whole = [*map(Path, _SYSTEM_PATH.split(os.pathsep)), _home()] if trees else []
+    return next((tree for tree in reversed(trees) if not any(one.is_relative_to(tree) for one in whole)), project)
+
+
+def _home() -> Path:
+    """The home folder by the system's list of users: HOME is set by whoever sets PATH."""
+    try:
+        import pwd  # noqa: PLC0415 - not on Windows
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
+    except (ImportError, KeyError, OSError, RuntimeError):
+        return Path.home()
 
 
 def _resolved(place: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import pwd
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.transport import programs
 from slurm_agent_tools.transport.local import LocalRunner
 from slurm_agent_tools.transport.programs import machine, program, search_path
 
@@ -39,6 +41,53 @@ def test_programs_are_looked_for_in_absolute_folders_outside_the_project_alone(t
     ]
 
     assert search_path(os.pathsep.join(said), project) == f"{beside}{os.pathsep}/usr/bin"
+
+
+@pytest.mark.parametrize("kind", ["a repository", "a work tree", "a link", "two repositories"])
+def test_programs_are_not_looked_for_in_the_repository_around_the_project(tmp_path: Path, kind: str):
+    repository = tmp_path / "repository"
+    project = repository / "experiments/one"
+    (repository / "bin").mkdir(parents=True)
+    project.mkdir(parents=True)
+    if kind in {"a repository", "two repositories"}:
+        (repository / ".git").mkdir()
+    elif kind == "a work tree":
+        (repository / ".git").write_text("gitdir: /nowhere\n")
+    else:
+        (repository / ".git").symlink_to("nothing")
+    if kind == "two repositories":
+        (repository / "experiments/.git").mkdir()
+    (tmp_path / "link").symlink_to(repository / "bin")
+    inside = [str(repository), f"{repository}/bin", f"{repository}/experiments/bin", str(tmp_path / "link")]
+
+    assert search_path(os.pathsep.join([*inside, f"{repository}-other/bin"]), project) == f"{repository}-other/bin"
+
+
+def test_a_folder_above_that_is_no_repository_is_searched(tmp_path: Path):
+    assert search_path(f"{tmp_path}/bin", tmp_path / "a/b") == f"{tmp_path}/bin"
+
+
+@pytest.mark.parametrize("holds", ["home", "system"])
+def test_a_repository_that_holds_all_of_a_persons_programs_is_not_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: str
+):
+    """A home folder in git, for its settings; a machine whose root is."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("HOME", "/nowhere")
+    if holds == "home":
+        account = (*pwd.getpwuid(os.getuid())[:5], f"{tmp_path}/ada", "/bin/sh")
+        monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd(account))
+    else:
+        monkeypatch.setattr(programs, "_SYSTEM_PATH", f"{tmp_path}/usr/bin")
+
+    assert search_path(f"{tmp_path}/ada/.local/bin", tmp_path / "ada/project") == f"{tmp_path}/ada/.local/bin"
+
+
+def test_a_home_that_whoever_set_path_made_up_opens_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert search_path(f"{tmp_path}/bin:/usr/bin", tmp_path / "project") == "/usr/bin"
 
 
 @pytest.mark.parametrize("path", ["", ".", "{project}", ":"])
@@ -79,6 +128,20 @@ async def test_a_command_of_slurm_in_the_project_is_not_run(tmp_path: Path, monk
     with pytest.raises(SlurmMissing):
         await LocalRunner(Settings(project_root=project)).run(["sinfo"])
     assert not proof.exists()
+
+
+async def test_a_command_of_slurm_in_the_repository_around_the_project_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project, proof = tmp_path / "sub", tmp_path / "was-run.txt"
+    for folder in (project, tmp_path / ".git", tmp_path / "bin"):
+        folder.mkdir()
+    (tmp_path / "bin/sinfo").write_text(f"#!/bin/sh\ntouch {proof}\n")
+    (tmp_path / "bin/sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/nowhere")
+    with pytest.raises(SlurmMissing):
+        await LocalRunner(Settings(project_root=project)).run(["sinfo"])
+    assert (program("sinfo", project), proof.exists()) == (None, False)
 
 
 def test_the_machine_is_named_as_python_does_and_no_program_is_run_for_it(tmp_path: Path, monkeypatch):
