@@ -1,29 +1,25 @@
-"""The policy as data: its fields."""
+"""The policy as data: its fields, and the kinds of values in them, each with its JSON Schema for editors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, Self, TypeVar
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
-
-from slurm_agent_tools.models.decision import Outcome
-from slurm_agent_tools.policy.field_types import (
-    Absolute,
-    Count,
-    Day,
-    Folder,
-    Hours,
-    Memory,
-    Part,
-    Seconds,
-    Some,
-    Switch,
-    Tighter,
-    Word,
-    Yes,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
 )
-from slurm_agent_tools.units import format_duration, human_memory
+
+from slurm_agent_tools.models.decision import Channel, Outcome
+from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_time_limit
 
 Level = Literal["off", "warn", "justify", "approve", "deny"]
 
@@ -59,52 +55,139 @@ def harsher(first: Level, second: Level) -> Level:
     return max(first, second, key=ORDER.index)
 
 
+# --- The kinds of values, and how each gets tighter -------------------------------------------------------------------
+
+
+def _text(parse: Callable[[str], int], example: str) -> Callable[[object], object]:
+    """YAML reads 24:00:00 as the number 86400 and 16 as nobody knows what: only text with a unit is taken."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, str):
+            raise ValueError(f'write it in quotes and with its unit, for example "{example}"')  # noqa: TRY004
+        return parse(value)
+
+    return check
+
+
+def _limit(text: str) -> int:
+    seconds = parse_time_limit(text)
+    if seconds == UNLIMITED:
+        raise ValueError("a limit cannot be UNLIMITED")
+    return seconds
+
+
+def _inside(path: str) -> str:
+    if path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("name a folder inside the project, without a leading / and without ..")
+    return path
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("name an absolute folder, without ..")
+    return path
+
+
+def _switch(value: object) -> object:
+    """YAML 1.1 reads a bare on and off as true and false."""
+    return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+
+def _day(value: object) -> object:
+    if isinstance(value, str | date):
+        return value
+    raise ValueError("write a date, for example 2027-01-31")
+
+
+Memory = Annotated[
+    int,
+    BeforeValidator(_text(parse_memory, "16G")),
+    Field(gt=0),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+[KMGT]$", "examples": ["16G"]}),
+]
+
+Seconds = Annotated[
+    int,
+    BeforeValidator(_text(_limit, "24:00:00")),
+    Field(gt=0),
+    WithJsonSchema({"type": "string", "examples": ["24:00:00", "3-00:00:00"]}),
+]
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+Some = Annotated[int, Field(strict=True, ge=1)]
+
+Hours = Annotated[float, Field(strict=True, gt=0)]
+
+Word = Annotated[str, Field(strict=True, min_length=1)]
+
+Folder = Annotated[Word, AfterValidator(_inside)]
+
+Absolute = Annotated[Word, AfterValidator(_absolute)]
+
+Day = Annotated[date, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+
+Switch = BeforeValidator(_switch)
+
+Yes = WithJsonSchema({"anyOf": [{"enum": ["on", "off"]}, {"type": "boolean"}]})
+
+
+class Part(BaseModel):
+    """Base of the policy and its parts: frozen, an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class Tighter(Enum):
+    """How a field gets tighter that is not a limit, where less is tighter."""
+
+    SHARED = "only what both name"
+    INSIDE = "only folders inside the other's"
+    UNITED = "what either names"
+    HIGHER = "the larger number"
+    BASE = "only what the base states"
+    OFF = "off wins"
+    HARSHER = "the more severe level"
+
+
 # --- The policy as data: its fields -----------------------------------------------------------------------------------
 
 
-_Bands = TypeVar("_Bands")
+class Bands(Part):
+    """Up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
+
+    free: int
+    justify: int
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.justify < self.free:
+            raise ValueError("`justify` must not be below `free`")
+        return self
 
 
-class MemoryBands(Part):
+class MemoryBands(Bands):
     """Sizes: up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
 
     free: Memory
     justify: Memory
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        return _in_order(self, self.free, self.justify)
 
-
-class CountBands(Part):
+class CountBands(Bands):
     """Numbers: up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
 
     free: Count
     justify: Count
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        return _in_order(self, self.free, self.justify)
 
-
-class TimeBands(Part):
+class TimeBands(Bands):
     """Durations: up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
 
     free: Seconds
     justify: Seconds
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        return _in_order(self, self.free, self.justify)
 
-
-def _in_order(part: _Bands, free: int, justify: int) -> _Bands:
-    if justify < free:
-        raise ValueError("`justify` must not be below `free`")
-    return part
-
-
-BANDS: dict[str, type[Part]] = {
+BANDS: dict[str, type[Bands]] = {
     "memory_per_gpu": MemoryBands,
     "memory_without_gpus": MemoryBands,
     "gpus": CountBands,
@@ -114,7 +197,7 @@ BANDS: dict[str, type[Part]] = {
 
 
 class Limits(Part):
-    """What a job may take. `brief` says it for people."""
+    """What a job may take."""
 
     memory_per_gpu: MemoryBands = Field(description="Memory per GPU, in the worst placement that Slurm may choose")
     memory_without_gpus: MemoryBands = Field(description="Memory per node of a job without GPUs")
@@ -130,28 +213,6 @@ class Limits(Part):
     gpu_hours_per_day: Hours | None = Field(None, description="GPU hours submitted in 24 hours; beyond needs a person")
     cpu_hours_per_day: Hours | None = Field(None, description="CPU hours submitted in 24 hours; beyond needs a person")
 
-    def brief(self) -> dict[str, str | int]:
-        """Every limit in a few words, for people; those that are off are left out."""
-        shown: dict[str, str | int] = {
-            "memory_per_gpu": _bands(self.memory_per_gpu, human_memory),
-            "memory_without_gpus": _bands(self.memory_without_gpus, human_memory),
-            "gpus": _bands(self.gpus, str),
-            "time_limit": _bands(self.time_limit, format_duration),
-            "max_concurrent_jobs": self.max_concurrent_jobs,
-        }
-        optional = {name: getattr(self, name) for name in _OPTIONAL}
-        return shown | {name: f"{value:g}" for name, value in optional.items() if value is not None}
-
-
-_OPTIONAL = (
-    "max_pending_jobs", "max_daily_submissions", "gpu_hours_per_job", "cpu_hours_per_job", "gpu_hours_per_day",
-    "cpu_hours_per_day",
-)  # fmt: skip
-
-
-def _bands(bands: MemoryBands | CountBands | TimeBands, show: Callable[[int], str]) -> str:
-    return f"{show(bands.free)} free, {show(bands.justify)} with a written reason, more by a person"
-
 
 class Defaults(Part):
     """What a job gets where its script is silent."""
@@ -159,9 +220,6 @@ class Defaults(Part):
     memory: Memory = Field(description="Per GPU; per node for a job without GPUs")
     gpus: Count = Field(description="On a partition whose nodes have GPUs")
     time_limit: Seconds = Field(description="Never more than the partition allows")
-
-
-Channel = Literal["elicitation", "terminal", "signed"]
 
 
 class Target(Part):

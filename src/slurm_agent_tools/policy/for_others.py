@@ -1,7 +1,8 @@
-"""The policy for those who do not read its files: Slurm's controller, and people."""
+"""The policy for those who do not read its files: Slurm's controller, editors, and people."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -165,6 +166,25 @@ def _positive(field: str, value: int) -> int:
     if value < 1:
         raise InputError(field, value, "must be 1 or more")
     return value
+
+
+# --- The schema of a policy file, for editors -------------------------------------------------------------------------
+
+
+_LAYERED = (
+    "Limits", "Defaults", "WriteRules", "Sizes", "MemoryBands", "CountBands", "TimeBands", "Priorities", "LowPriority",
+)  # fmt: skip
+
+
+def schema_text() -> str:
+    """The JSON Schema of a policy file, for editors; every field may be left out, since files are layers."""
+    made = Policy.model_json_schema()
+    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    made["title"] = "slurm-agent-tools policy"
+    made.pop("required", None)
+    for part in _LAYERED:
+        made["$defs"][part].pop("required", None)
+    return json.dumps(made, indent=2) + "\n"
 
 
 # --- The reference page of the policy, from the rules and the fields themselves ---------------------------------------

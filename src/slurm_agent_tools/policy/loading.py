@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.decision import PROVEN, SITE_WORTH, WORTH, Channel
-from slurm_agent_tools.policy.document import BANDS, Level, Policy, harsher
-from slurm_agent_tools.policy.field_types import Part, tighten
+from slurm_agent_tools.policy.document import BANDS, ORDER, Bands, Level, Part, Policy, Tighter, harsher
 from slurm_agent_tools.text import yaml_documents
 from slurm_agent_tools.text.bounded_documents import DocumentError, decoded
+from slurm_agent_tools.units import format_duration, human_memory
 
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.site_rules import Expression
@@ -132,6 +131,29 @@ class LoadedPolicy:
             "policy": self.policy.model_dump(mode="json"),
         }
 
+    def limits_in_brief(self) -> dict[str, str | int]:
+        """Every limit in a few words, for people; those that are off are left out."""
+        limits = self.policy.limits
+        shown: dict[str, str | int] = {
+            "memory_per_gpu": _bands(limits.memory_per_gpu, human_memory),
+            "memory_without_gpus": _bands(limits.memory_without_gpus, human_memory),
+            "gpus": _bands(limits.gpus, str),
+            "time_limit": _bands(limits.time_limit, format_duration),
+            "max_concurrent_jobs": limits.max_concurrent_jobs,
+        }
+        optional = {name: getattr(limits, name) for name in _OPTIONAL}
+        return shown | {name: f"{value:g}" for name, value in optional.items() if value is not None}
+
+
+_OPTIONAL = (
+    "max_pending_jobs", "max_daily_submissions", "gpu_hours_per_job", "cpu_hours_per_job", "gpu_hours_per_day",
+    "cpu_hours_per_day",
+)  # fmt: skip
+
+
+def _bands(bands: Bands, show: Callable[[int], str]) -> str:
+    return f"{show(bands.free)} free, {show(bands.justify)} with a written reason, more by a person"
+
 
 def load(
     shipped: bytes,
@@ -219,22 +241,6 @@ def shipped() -> bytes:
         raise ConfigError("policy", str(asset), "is missing", hint="Install slurm-agent-tools again.") from error
 
 
-_LAYERED = (
-    "Limits", "Defaults", "WriteRules", "Sizes", "MemoryBands", "CountBands", "TimeBands", "Priorities", "LowPriority",
-)  # fmt: skip
-
-
-def schema_text() -> str:
-    """The JSON Schema of a policy file, for editors; every field may be left out, since files are layers."""
-    made = Policy.model_json_schema()
-    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    made["title"] = "slurm-agent-tools policy"
-    made.pop("required", None)
-    for part in _LAYERED:
-        made["$defs"][part].pop("required", None)
-    return json.dumps(made, indent=2) + "\n"
-
-
 def _merged(base: Mapping[str, object], layer: Mapping[str, object]) -> dict[str, object]:
     """What the layer states, with the base's value wherever it is silent."""
     result = dict(base)
@@ -298,3 +304,73 @@ def _fields_at(place: tuple[int | str, ...]) -> list[str]:
 def _digest(contents: Sequence[bytes]) -> str:
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+# --- Laying a stricter policy over another: every field takes the tighter of the two values ---------------------------
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[str]]:
+    """The tighter policy, and one note for each wish to loosen `base`. Names and versions stay the base's."""
+    update: dict[str, object] = {}
+    notes: list[str] = []
+    for name, info in type(base).model_fields.items():
+        old, new = getattr(base, name), getattr(wanted, name)
+        if old == new:
+            continue
+        place = f"{path}{name}"
+        if isinstance(old, BaseModel):
+            update[name], below = tighten(old, new, f"{place}.")
+            notes += below
+        elif isinstance(old, tuple):
+            how = next(mark for mark in info.metadata if isinstance(mark, Tighter))
+            update[name], extra = _list(how, old, new)
+            notes += [f"`{place}` cannot be loosened by {item}; ignored" for item in extra]
+        elif Tighter.OFF in info.metadata:
+            update[name] = "off"
+            notes += [f"`{place}` cannot be loosened from off to on; ignored"] if old == "off" else []
+        elif Tighter.HARSHER in info.metadata:
+            update[name] = max(old, new, key=ORDER.index)
+            notes += [f"`{place}` cannot be loosened from {old} to {new}; ignored"] if update[name] == old else []
+        elif isinstance(old, dict):
+            continue  # the levels of rules: policy.loading lays them over each other
+        elif not isinstance(old, str):
+            update[name] = max(old, new) if Tighter.HIGHER in info.metadata else _lower(old, new)
+            if update[name] != new:
+                notes.append(f"`{place}` cannot be loosened from {_said(place, old)} to {_said(place, new)}; ignored")
+    return base.model_copy(update=update), notes
+
+
+def _said(place: str, value: float | None) -> str:
+    """A limit as a policy file writes it; bytes and seconds are known by the field's name."""
+    if isinstance(value, int) and ("memory" in place or place.endswith("_bytes")):
+        return human_memory(value)
+    if isinstance(value, int) and "time_limit" in place:
+        return format_duration(value)
+    return "no limit" if value is None else str(value)
+
+
+def _lower(old: float | None, new: float | None) -> float | None:
+    """The smaller limit; None is no limit."""
+    stated = [value for value in (old, new) if value is not None]
+    return min(stated, default=None)
+
+
+def _list(how: Tighter, old: Sequence[Any], new: Sequence[Any]) -> tuple[tuple[Any, ...], list[str]]:
+    """The tighter list, and the items of `new` that would loosen it."""
+    if how is Tighter.BASE:
+        return tuple(old), [f"adding {item}" for item in new if item not in old]
+    if how is Tighter.UNITED:
+        return tuple(dict.fromkeys([*old, *new])), []
+    if how is Tighter.SHARED:
+        kept = [item for item in new if item in old]
+        return tuple(kept), [f"adding {item}" for item in new if item not in kept]
+    kept = [item for item in new if any(_within(item, folder) for folder in old)]
+    narrower = [item for item in old if any(_within(item, folder) for folder in new)]
+    return tuple(dict.fromkeys([*kept, *narrower])), [f"adding {item}" for item in new if item not in kept]
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -200,7 +200,7 @@ def distrust() -> bool:
 
 def loosened(base: LoadedPolicy) -> Sequence[str]:
     """What a policy lets through that the shipped one does not, in a few words for the person who is asked."""
-    now, before = base.policy.limits.brief(), load(shipped()).policy.limits.brief()
+    now, before = base.limits_in_brief(), load(shipped()).limits_in_brief()
     changed = [f"limits.{name}: {before.get(name, 'none')} -> {now.get(name, 'none')}" for name in {**before, **now}
                if now.get(name) != before.get(name)]  # fmt: skip
     changed += [f"rules.{rule}: {level}" for rule, level in base.policy.rules.items()]

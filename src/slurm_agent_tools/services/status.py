@@ -228,7 +228,7 @@ def policy_section(loaded: LoadedPolicy) -> PolicySection:
         version=loaded.version,
         sha256=loaded.sha256,
         source=loaded.source,
-        limits=loaded.policy.limits.brief(),
+        limits=loaded.limits_in_brief(),
     )
 
 

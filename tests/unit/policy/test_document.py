@@ -139,7 +139,7 @@ def test_an_empty_layer_changes_nothing():
 
 
 def test_the_limits_can_be_said_in_a_few_words():
-    brief = layered("limits: {gpu_hours_per_job: 100.0}").policy.limits.brief()
+    brief = layered("limits: {gpu_hours_per_job: 100.0}").limits_in_brief()
 
     assert brief["max_concurrent_jobs"] == 4
     assert brief["memory_per_gpu"] == "16G free, 24G with a written reason, more by a person"

@@ -17,7 +17,8 @@ from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy import policy_files, site_rules
 from slurm_agent_tools.policy.document import ORDER, SETTABLE
 from slurm_agent_tools.policy.evaluate import RULES, decide
-from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, schema_text, shipped
+from slurm_agent_tools.policy.for_others import schema_text
+from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.examples import asks, live
 

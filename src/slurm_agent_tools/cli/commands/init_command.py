@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.policy.loading import schema_text
+from slurm_agent_tools.policy.for_others import schema_text
 from slurm_agent_tools.text import safe_open, sanitize
 from slurm_agent_tools.text.bounded_documents import decoded, json_value
 

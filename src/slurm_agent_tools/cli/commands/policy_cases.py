@@ -15,8 +15,7 @@ from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.cli.commands.policy_check import check, check_bytes
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.models.decision import Decision
-from slurm_agent_tools.policy.document import SETTABLE, VIOLATIONS
-from slurm_agent_tools.policy.field_types import Part
+from slurm_agent_tools.policy.document import SETTABLE, VIOLATIONS, Part
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import safe_open, yaml_documents

@@ -9,8 +9,8 @@ from pathlib import Path
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.policy.evaluate import RULES
-from slurm_agent_tools.policy.for_others import Site, explanation, job_submit_lua, qos_lines
-from slurm_agent_tools.policy.loading import LoadedPolicy, schema_text
+from slurm_agent_tools.policy.for_others import Site, explanation, job_submit_lua, qos_lines, schema_text
+from slurm_agent_tools.policy.loading import LoadedPolicy
 
 DONE = 0
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from slurm_agent_tools.models.decision import Outcome, RuleDecision
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, JobRequest, ScriptReading
-from slurm_agent_tools.policy.document import Policy
+from slurm_agent_tools.policy.document import Bands, Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules import remedies
 
@@ -155,18 +155,6 @@ def _without_placeholders(text: str) -> str:
 
 
 # --- The judgement that memory, GPUs and time share: free, with a written reason, or by a person ----------------------
-
-
-class Bands(Protocol):
-    """Up to `free` passes, up to `justify` needs a written reason, beyond needs a person."""
-
-    @property
-    def free(self) -> int:
-        """Largest value that passes."""
-
-    @property
-    def justify(self) -> int:
-        """Largest value that a written reason allows."""
 
 
 @dataclass(frozen=True, slots=True)
