@@ -58,6 +58,8 @@ def is_work(words: Sequence[str]) -> bool:
         return False
     own = list(starts(words))
     last = name_of(words[own[-1]])
+    if last == "eval":  # of a text that can be read; what a variable holds is looked at elsewhere
+        return is_work(" ".join(words[own[-1] + 1 :]).split())
     return last not in _IDLE and not any(_only_fetches(words[start:], last) for start in own)
 
 

@@ -194,7 +194,15 @@ def _idles(node: Node, known: KnownVariables) -> bool:
     inner = list(calls(body, known))
     ends = _ENDING | {"kill", "scancel", "wait", "exec"}
     pauses = _pauses(condition, body, known)
-    return bool(inner) and not any(one[0] in ends or (is_work(one) and not (pauses and observes(one))) for one in inner)
+    return bool(inner) and not any(
+        one[0] in ends or _runs_text(one) or (is_work(one) and not (pauses and observes(one))) for one in inner
+    )
+
+
+def _runs_text(words: Sequence[str]) -> bool:
+    """Whether it runs a text or a file that may hold work: `eval $commands`, `. step.sh`; not `eval "sleep 60"`."""
+    text = " ".join(words[1:])
+    return words[0] in {"source", "."} or (words[0] == "eval" and ("$" in text or "`" in text))
 
 
 def _ends_on_success(statement: Node, body: list[Node], watched: set[str], known: KnownVariables) -> bool:

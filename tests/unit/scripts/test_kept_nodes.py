@@ -22,6 +22,7 @@ KEPT = [
     "tail -F run.log",
     "while true; do sleep 60; done",
     "while :; do nvidia-smi; sleep 5; done",
+    "while :; do eval 'nvidia-smi'; sleep 5; done",
     "while [ 1 ]; do date; sleep 5; done",
     "while ((1)); do sleep 5; done",
     "for ((;;)); do sleep 1; done",
@@ -59,6 +60,8 @@ KEPT = [
 
 FREE = [
     "sleep 600",
+    "while true; do . ./next_step.sh; sleep 60; done",
+    "while true; do source next_step.sh; sleep 60; done",
     "sleep $WAIT",
     "sleep $((10 * 60))",
     "while sleep 5; do curl -s localhost:80/health && break; done",

@@ -170,6 +170,8 @@ REFUSED = [
     (AGAIN, "while ! srun python train.py; do :; done"),
     (AGAIN, "while true; do python train.py && break; done"),
     (AGAIN, "while true; do python train.py; done"),
+    (AGAIN, "while true; do eval 'python train.py'; sleep 60; done"),
+    (AGAIN, "while true; do eval $commands; sleep 60; done"),
     (AGAIN, "for i in 1 2 3; do python train.py && break; sleep 10; done"),
     (AGAIN, "for i in 1 2 3; do if python train.py; then break; fi; done"),
     (AGAIN, "for i in 1 2 3; do if python train.py; then exit 0; fi; done"),
