@@ -17,7 +17,7 @@ from slurm_agent_tools.errors import AgentToolsError, MemoryUnreachable
 from slurm_agent_tools.insights.job_search import tags
 from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.text import sanitize
-from slurm_agent_tools.transport.programs import program
+from slurm_agent_tools.transport.process import program
 from slurm_agent_tools.units import format_duration, human_memory
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell,
 from slurm_agent_tools.scripts.shell_tree import load
 from slurm_agent_tools.scripts.shell_words import Node
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.programs import program
 
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
@@ -117,7 +116,7 @@ def _opens(text: bytes) -> int:
 def _shfmt() -> str:
     """The binary that came with the package, else the one on PATH; the bare name where there is none."""
     beside = Path(sysconfig.get_path("scripts")) / "shfmt"
-    return str(beside) if beside.exists() else program("shfmt") or "shfmt"
+    return str(beside) if beside.exists() else process.program("shfmt") or "shfmt"
 
 
 async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:

@@ -25,7 +25,8 @@ from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.transport.programs import git_state, machine
+from slurm_agent_tools.transport.git_state import git_state
+from slurm_agent_tools.transport.process import machine
 
 _FOLDER = "results"
 

@@ -21,7 +21,6 @@ from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events, safe_open
 from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
-from slurm_agent_tools.transport.programs import search_path
 
 _log = log_events.get_logger()
 
@@ -37,7 +36,7 @@ class LocalRunner:
     def __init__(self, settings: Settings) -> None:
         self._bin_dir = settings.slurm.bin_dir
         self._base = command_environment(os.environ, settings.slurm.conf)
-        self._base["PATH"] = search_path(os.environ.get("PATH", os.defpath), settings.project_root)
+        self._base["PATH"] = process.search_path(os.environ.get("PATH", os.defpath), settings.project_root)
 
     async def run(
         self,

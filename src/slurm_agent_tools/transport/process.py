@@ -1,9 +1,14 @@
-"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `ssh -G`, `ProxyCommand`."""
+"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `ssh -G`, `ProxyCommand`.
+
+Programs are looked for where the project chooses none.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
@@ -168,3 +174,73 @@ async def _finish(process: Process, *, kill: bool) -> None:
     with anyio.CancelScope(shield=True):
         await process.wait()
         await process.aclose()
+
+
+# --- Where programs are looked for: nowhere that the project could put them -------------------------------------------
+
+
+_SYSTEM_PATH = "/usr/bin:/bin"
+
+
+def search_path(path: str, project: Path) -> str:
+    """A PATH for what we start, without folders of the project and its repository; where none is left, the system's."""
+    return os.pathsep.join(_outside(path, project)) or _SYSTEM_PATH  # an empty PATH would be the working folder
+
+
+def program(name: str, project: Path | None = None) -> str | None:
+    """Where a program is by our own PATH without the folders of the project, which is where we run unless it is named.
+
+    None where it is nowhere.
+    """
+    folders = _outside(os.environ.get("PATH", os.defpath), project or Path())
+    found = shutil.which(name, path=os.pathsep.join(folders))
+    # Windows looks into the working folder first, whatever it is told.
+    return found if found is not None and Path(found).is_absolute() else None
+
+
+def environment() -> dict[str, str]:
+    """Our own environment for what runs lines of the person's, which find their programs outside of where we run."""
+    return {**os.environ, "PATH": search_path(os.environ.get("PATH", os.defpath), Path())}
+
+
+def machine() -> str:
+    """The system, its release and its C library. platform.platform() would run `uname`, from anywhere on PATH."""
+    here, library = platform.uname(), "".join(platform.libc_ver())
+    return "-".join([here.system, here.release, here.machine, *(["with", library] if library else [])])
+
+
+def _outside(path: str, project: Path) -> list[str]:
+    """Folders of a PATH that are absolute and, with links resolved, outside the project and the work tree around it.
+
+    What lies there may be written by anybody who may write a job's script.
+    """
+    root = _work_tree(project.resolve())
+    places = (place for place in path.split(os.pathsep) if Path(place).is_absolute())
+    return [place for place in places if not _resolved(place).is_relative_to(root)]
+
+
+def _work_tree(project: Path) -> Path:
+    """The outermost folder above the project in which a repository of git begins; the project where there is none.
+
+    One that holds the person's home or the system's programs is not the project's: all programs may lie in it.
+    """
+    trees = [tree for tree in project.parents if os.path.lexists(tree / ".git")]
+    whole = [*map(Path, _SYSTEM_PATH.split(os.pathsep)), _home()] if trees else []
+    return next((tree for tree in reversed(trees) if not any(one.is_relative_to(tree) for one in whole)), project)
+
+
+def _home() -> Path:
+    """The home folder by the system's list of users: HOME is set by whoever sets PATH."""
+    try:
+        import pwd  # noqa: PLC0415 - not on Windows
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
+    except (ImportError, KeyError, OSError, RuntimeError):
+        return Path.home()
+
+
+def _resolved(place: str) -> Path:
+    try:
+        return Path(place).resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return Path(place)

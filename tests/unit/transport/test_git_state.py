@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.models.result import GitState
-from slurm_agent_tools.transport.programs import git_state
+from slurm_agent_tools.transport.git_state import git_state
 
 pytestmark = pytest.mark.proves("repositories-start-nothing")
 

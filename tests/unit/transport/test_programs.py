@@ -15,9 +15,9 @@ import pytest
 
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.transport import programs
+from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.local import LocalRunner
-from slurm_agent_tools.transport.programs import machine, program, search_path
+from slurm_agent_tools.transport.process import machine, program, search_path
 
 pytestmark = pytest.mark.proves("repositories-start-nothing")
 
@@ -78,7 +78,7 @@ def test_a_repository_that_holds_all_of_a_persons_programs_is_not_the_projects(
         account = (*pwd.getpwuid(os.getuid())[:5], f"{tmp_path}/ada", "/bin/sh")
         monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd(account))
     else:
-        monkeypatch.setattr(programs, "_SYSTEM_PATH", f"{tmp_path}/usr/bin")
+        monkeypatch.setattr(process, "_SYSTEM_PATH", f"{tmp_path}/usr/bin")
 
     assert search_path(f"{tmp_path}/ada/.local/bin", tmp_path / "ada/project") == f"{tmp_path}/ada/.local/bin"
 
@@ -157,7 +157,7 @@ def test_the_machine_is_named_as_python_does_and_no_program_is_run_for_it(tmp_pa
 
 ASKS = """
 import anyio, resource, sys
-from slurm_agent_tools.transport.programs import git_state
+from slurm_agent_tools.transport.git_state import git_state
 print(anyio.run(git_state, sys.argv[1]).dirty, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.programs import environment, program
+from slurm_agent_tools.transport.process import environment, program
 
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 

@@ -17,7 +17,7 @@ from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport import process
 from slurm_agent_tools.transport.base import AskPerson
-from slurm_agent_tools.transport.programs import environment
+from slurm_agent_tools.transport.process import environment
 from slurm_agent_tools.transport.ssh.identity_keys import Keys
 from slurm_agent_tools.transport.ssh.known_hosts import KnownHosts
 from slurm_agent_tools.transport.ssh.login_failure import FailedLogin, login_error

@@ -1,4 +1,4 @@
-"""Programs of this machine that the project does not choose: where they are looked for, and what git says of a folder.
+"""What git says of a folder, for a saved result.
 
 A repository's settings name filters, monitors, hooks and ways to fetch, and those of the user may name more for it. So
 git never reads either: commit and branch are read from the repository's files here, and git compares the work tree by
@@ -8,91 +8,17 @@ a folder of ours that stands for the repository, with its objects and its index 
 from __future__ import annotations
 
 import os
-import platform
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from slurm_agent_tools.models.result import GitState
 from slurm_agent_tools.text import safe_open
-from slurm_agent_tools.transport import process
-
-if TYPE_CHECKING:
-    from slurm_agent_tools.models.result import GitState
-
-_SYSTEM_PATH = "/usr/bin:/bin"
-
-
-def search_path(path: str, project: Path) -> str:
-    """A PATH for what we start, without folders of the project and its repository; where none is left, the system's."""
-    return os.pathsep.join(_outside(path, project)) or _SYSTEM_PATH  # an empty PATH would be the working folder
-
-
-def program(name: str, project: Path | None = None) -> str | None:
-    """Where a program is by our own PATH without the folders of the project, which is where we run unless it is named.
-
-    None where it is nowhere.
-    """
-    folders = _outside(os.environ.get("PATH", os.defpath), project or Path())
-    found = shutil.which(name, path=os.pathsep.join(folders))
-    # Windows looks into the working folder first, whatever it is told.
-    return found if found is not None and Path(found).is_absolute() else None
-
-
-def environment() -> dict[str, str]:
-    """Our own environment for what runs lines of the person's, which find their programs outside of where we run."""
-    return {**os.environ, "PATH": search_path(os.environ.get("PATH", os.defpath), Path())}
-
-
-def machine() -> str:
-    """The system, its release and its C library. platform.platform() would run `uname`, from anywhere on PATH."""
-    here, library = platform.uname(), "".join(platform.libc_ver())
-    return "-".join([here.system, here.release, here.machine, *(["with", library] if library else [])])
-
-
-def _outside(path: str, project: Path) -> list[str]:
-    """Folders of a PATH that are absolute and, with links resolved, outside the project and the work tree around it.
-
-    What lies there may be written by anybody who may write a job's script.
-    """
-    root = _work_tree(project.resolve())
-    places = (place for place in path.split(os.pathsep) if Path(place).is_absolute())
-    return [place for place in places if not _resolved(place).is_relative_to(root)]
-
-
-def _work_tree(project: Path) -> Path:
-    """The outermost folder above the project in which a repository of git begins; the project where there is none.
-
-    One that holds the person's home or the system's programs is not the project's: all programs may lie in it.
-    """
-    trees = [tree for tree in project.parents if os.path.lexists(tree / ".git")]
-    whole = [*map(Path, _SYSTEM_PATH.split(os.pathsep)), _home()] if trees else []
-    return next((tree for tree in reversed(trees) if not any(one.is_relative_to(tree) for one in whole)), project)
-
-
-def _home() -> Path:
-    """The home folder by the system's list of users: HOME is set by whoever sets PATH."""
-    try:
-        import pwd  # noqa: PLC0415 - not on Windows
-
-        return Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
-    except (ImportError, KeyError, OSError, RuntimeError):
-        return Path.home()
-
-
-def _resolved(place: str) -> Path:
-    try:
-        return Path(place).resolve()
-    except (OSError, RuntimeError):  # links in a circle
-        return Path(place)
-
-
-# --- What git says of a folder ----------------------------------------------------------------------------------------
+from slurm_agent_tools.transport.process import program, run, search_path
 
 _SMALL, _REFS = 64 * 2**10, 16 * 2**20  # bytes: a file of one line or of settings; every packed branch and tag
 
@@ -131,8 +57,6 @@ class _Repository:
 
 async def git_state(project: str) -> GitState:
     """Commit, branch (`HEAD` where there is none) and whether tracked files differ; None for what is not known."""
-    from slurm_agent_tools.models.result import GitState  # noqa: PLC0415 - for a saved result only
-
     repository = await anyio.to_thread.run_sync(_repository, Path(project))
     if repository is None:
         return GitState()
@@ -239,7 +163,7 @@ def _comparing(settings: str) -> dict[str, str]:
 async def _said(argv: Sequence[str], tree: Path, env: Mapping[str, str], stdin: bytes = b"") -> bytes | None:
     """What git says in a work tree; None where it fails."""
     try:
-        ended = await process.run(argv, stdin=stdin, env=env, cwd=str(tree), timeout=5)
+        ended = await run(argv, stdin=stdin, env=env, cwd=str(tree), timeout=5)
     except OSError:
         return None
     return ended.stdout if ended.exit_code == 0 and not ended.truncated else None
