@@ -13,7 +13,7 @@ from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, ErrorReply, Reply
-from slurm_agent_tools.text import half_characters, sanitize
+from slurm_agent_tools.text import bounded_documents, sanitize
 
 Document = dict[str, Any]
 
@@ -67,11 +67,11 @@ def text(body: Document) -> str:
 def _whole(name: str, value: object) -> None:
     """Raise InputError for an argument that holds half of a character, or too much to look for one."""
     try:
-        half = half_characters.half_place(name, value)
+        half = bounded_documents.half_place(name, value)
     except ValueError as error:
         raise InputError(name, None, str(error), hint="Give a path to a file instead, or less of it.") from error
     if half is not None:
-        raise InputError(*half, half_characters.PROBLEM, hint=half_characters.HINT)
+        raise InputError(*half, bounded_documents.NOT_WHOLE, hint=bounded_documents.WHOLE_HINT)
 
 
 def _unknown(tool: Tool, name: str, value: object) -> InputError:

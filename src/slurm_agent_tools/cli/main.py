@@ -124,10 +124,10 @@ def _command(name: str, words: list[str]) -> int:
 
 def _whole(words: list[str]) -> None:
     """Raise InputError for a word of which no text can be made."""
-    from slurm_agent_tools.text import half_characters
+    from slurm_agent_tools.text import bounded_documents
 
-    for word in filter(half_characters.is_half, words):
-        raise InputError("arguments", word, half_characters.PROBLEM, hint=half_characters.HINT)
+    for word in filter(bounded_documents.is_half, words):
+        raise InputError("arguments", word, bounded_documents.NOT_WHOLE, hint=bounded_documents.WHOLE_HINT)
 
 
 def _module(name: str) -> ModuleType:

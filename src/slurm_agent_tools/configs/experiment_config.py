@@ -10,8 +10,7 @@ import yaml
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.text import bounded_documents, yaml_documents
-from slurm_agent_tools.text.bounded_documents import DEPTH, DocumentError, decoded
-from slurm_agent_tools.text.half_characters import PROBLEM, half_place
+from slurm_agent_tools.text.bounded_documents import DEPTH, NOT_WHOLE, DocumentError, decoded, half_place
 
 _FORMATS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".json": "JSON"}
 
@@ -53,7 +52,7 @@ def parse_config(data: bytes, suffix: str, path: str) -> Config:
         raise _unreadable(path, str(error), error.mend) from error
     half = half_place("", config.value)
     if half is not None:
-        raise _unreadable(path, f"is not {kind}: {half[0].removeprefix('.') or 'a key'} {PROBLEM}", "Correct it.")
+        raise _unreadable(path, f"is not {kind}: {half[0].removeprefix('.') or 'a key'} {NOT_WHOLE}", "Correct it.")
     if config.value is None:
         raise _unreadable(path, "is empty", "Write `key: value` lines.")
     return config

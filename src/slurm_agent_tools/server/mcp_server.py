@@ -53,7 +53,7 @@ from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, Pe
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import bounded_documents, log_events, sanitize
-from slurm_agent_tools.text.half_characters import WholeLines
+from slurm_agent_tools.text.bounded_documents import WholeLines
 
 LEVELS: Mapping[str, LoggingLevel] = {"critical": "critical", "high": "error", "medium": "warning"}
 """The level of the protocol (RFC 5424) for each severity."""

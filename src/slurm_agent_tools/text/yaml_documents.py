@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from slurm_agent_tools.text.bounded_documents import DEPTH, VALUES, WORD
-from slurm_agent_tools.text.half_characters import PROBLEM, is_half
+from slurm_agent_tools.text.bounded_documents import DEPTH, NOT_WHOLE, VALUES, WORD, is_half
 
 _QUICK = getattr(yaml, "CSafeLoader", None)
 
@@ -106,7 +105,7 @@ class _Composer:
         if tag in _NUMBERS and len(event.value) > WORD:
             _refuse(f"a number has more than {WORD} characters; shorten it, or put quotes around it", event)
         if is_half(event.value):
-            _refuse(f"it {PROBLEM}", event)
+            _refuse(f"it {NOT_WHOLE}", event)
         return yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark, style=event.style)
 
     def _sequence(self, event: Any, depth: int) -> tuple[yaml.Node, int]:

@@ -17,7 +17,7 @@ from tests.unit.server.http.test_guard import Scene
 
 from slurm_agent_tools.api import catalogue, serialize
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.text.half_characters import WholeLines, half_place, is_half, without_halves
+from slurm_agent_tools.text.bounded_documents import WholeLines, half_place, is_half, without_halves
 
 pytestmark = pytest.mark.proves("bad-input-names-the-field")
 

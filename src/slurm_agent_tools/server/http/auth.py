@@ -30,7 +30,7 @@ from slurm_agent_tools.server.http.tokens import Token, Tokens
 from slurm_agent_tools.services.context import LOCAL, Caller, ClusterContext
 from slurm_agent_tools.settings import HttpSettings
 from slurm_agent_tools.text import log_events, sanitize
-from slurm_agent_tools.text.half_characters import without_halves
+from slurm_agent_tools.text.bounded_documents import without_halves
 
 PATH = "/mcp"
 
