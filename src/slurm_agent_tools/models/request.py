@@ -90,7 +90,8 @@ class Finding:
 class ScriptReading:
     """What a job script asks and does; `files` are the project files read on the way, path -> sha256.
 
-    `layout`: where its commands stand, for a shell script in which something was found.
+    `layout`: where its commands stand, for a shell script in which something was found. `leads`: for chdir, output,
+    error and input, where a link in the project or into it leads, relative to the project or absolute.
     """
 
     path: str
@@ -100,6 +101,7 @@ class ScriptReading:
     findings: tuple[Finding, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     layout: ScriptLayout | None = None
+    leads: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

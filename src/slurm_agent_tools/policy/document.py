@@ -350,7 +350,7 @@ class Policy(Part):
     )
     sizes: Sizes
     log_folders: Annotated[tuple[Absolute, ...], Tighter.INSIDE] = Field(
-        (), description="Folders outside the project where job logs may go, and are read"
+        (), description="Folders outside the project, links resolved, where job logs may go, and are read"
     )
 
     @field_validator("rules")

@@ -65,18 +65,37 @@ async def read_script(
         try:
             need = reading.send(answer)
         except StopIteration as end:
-            script: ScriptReading = end.value
+            script: ScriptReading = replace(end.value, leads=await _leads(end.value, root, files))
             found = any(finding.evidence.file == path for finding in script.findings)
             shell = found and interpreter(script.request.interpreter or "") == "shell"
             return await _laid_out(script, path) if shell else script
         answer = await _parse(need) if isinstance(need, NeedShell) else await _read(need, root, files)
 
 
+async def _leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, str]:
+    """See ScriptReading. A job's name counts where %x puts it; other patterns are known when the job is."""
+    request, found = script.request, dict[str, str]()
+    stated, below = request.find("input"), f"{root.rstrip('/')}/"
+    work = posixpath.join(root, request.chdir or "")
+    named = {"chdir": request.chdir, "output": request.output, "error": request.error}
+    for option, value in {**named, "input": stated[-1].value if stated else None}.items():
+        if not value or value == "/dev/null" or "\0" in value:
+            continue
+        name = request.name or posixpath.basename(script.path)
+        place = posixpath.join(root if option == "chdir" else work, value.replace("%x", name))
+        path, real = posixpath.normpath(place), await files.real_path(place)
+        if path != real and f"{real}/".startswith(below):
+            found[option] = posixpath.relpath(real, root)
+        elif path != real and f"{path}/".startswith(below):  # a link outside the project is not for it to answer for
+            found[option] = real
+    return found
+
+
 async def _parse(need: NeedShell) -> dict[str, Any] | str:
     """shfmt's syntax tree, or why there is none."""
     if len(need.text) > MAX_SHELL:
         return f"it is larger than {MAX_SHELL // 2**10} KB"
-    if _opens(need.text) > _MAX_OPEN:
+    if need.text.count(b"(") + need.text.count(b"{") > _MAX_OPEN and _opens(need.text) > _MAX_OPEN:
         return "it is nested too deeply"
     argv = [_shfmt(), "--to-json", f"-ln={need.dialect}"]
     seconds = _SECONDS + len(need.text) * _SECONDS_PER_BYTE
@@ -105,10 +124,9 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
 def _opens(text: bytes) -> int:
     """How many brackets are open at once at most, quoted ones too."""
     most = depth = 0
-    if text.count(b"(") + text.count(b"{") > _MAX_OPEN:
-        for found in re.finditer(rb"[(){}]", text):
-            depth = max(0, depth + (1 if found[0] in b"({" else -1))
-            most = max(most, depth)
+    for found in re.finditer(rb"[(){}]", text):
+        depth = max(0, depth + (1 if found[0] in b"({" else -1))
+        most = max(most, depth)
     return most
 
 

@@ -97,6 +97,34 @@ def test_a_folder_for_logs_outside_the_project_takes_logs_and_protects_none():
     assert "%x-%j.out" in (result.remedy or "")
 
 
+@pytest.mark.parametrize(
+    ("request_", "leads", "outcome"),
+    [
+        ({"output": "logs/x"}, {"output": "/home/ada/.ssh/x"}, "deny"),
+        ({"output": "logs/x", "error": "other/x"}, {"error": "/etc/x"}, "deny"),
+        ({"input": "data/x"}, {"input": "/etc/passwd"}, "deny"),
+        ({"chdir": "sub"}, {"chdir": "/etc"}, "deny"),
+        ({"chdir": "sub", "output": "x"}, {"chdir": "other/sub", "output": "other/sub/x"}, "pass"),
+        ({"output": "logs/x"}, {"output": "other/x"}, "pass"),
+        ({"output": "logs/x"}, {"output": "train.py"}, "deny"),
+        ({"output": "logs/../x"}, {"output": "/scratch/x"}, "deny"),
+        ({"output": "logs/x"}, {"output": "/scratch/logs/x"}, "pass"),
+        ({"output": "/scratch/logs/x"}, {"output": "train.py"}, "deny"),
+        ({"output": "/scratch/other/x"}, {"output": "logs/x"}, "pass"),
+        ({"output": "logs/x"}, {"error": "/etc/x"}, "pass"),
+    ],
+)
+def test_a_jobs_files_are_judged_by_where_links_lead(request_, leads, outcome):
+    stated = [f"#SBATCH --{option}={value}" for option, value in request_.items()]
+    plan = asks(*stated, **{option: value for option, value in request_.items() if option != "input"})
+    led = replace(plan, reading=replace(reading_of(plan), leads=leads))
+    result = says("path", led, {"log_folders": ("/scratch/logs",)})
+
+    assert result.outcome == outcome, result.message
+    if outcome == "deny" and not any(lead.endswith(".py") for lead in leads.values()):
+        assert "lies outside" in result.message
+
+
 # --- what a job waits for -----------------------------------------------------------------------------------------
 
 

@@ -219,3 +219,26 @@ async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(ConfigError, match="shfmt"):
         await read("true")
+
+
+@pytest.mark.parametrize(
+    ("lines", "links", "leads"),
+    [
+        ("--output=logs/x", {"logs/x": "/home/ada/.ssh/x"}, {"output": "/home/ada/.ssh/x"}),
+        ("--output=logs/%x.out", {"logs/job.sh.out": "/etc/x"}, {"output": "/etc/x"}),
+        ("--output=%x.out -J a", {"a.out": f"{ROOT}/other/a.out"}, {"output": "other/a.out"}),
+        ("--output=x --error=y", {"y": "/etc/y"}, {"error": "/etc/y"}),
+        ("--input=a --input=b", {"a": "/etc/a", "b": ROOT}, {"input": "."}),
+        ("--chdir=sub --output=x", {"sub": "/etc", "sub/x": "/etc/x"}, {"chdir": "/etc", "output": "/etc/x"}),
+        ("--output=logs/../x", {"logs/../x": f"{ROOT}-other/x"}, {"output": f"{ROOT}-other/x"}),
+        ("--output=./logs//x --error=/dev/null --chdir=.", {}, {}),
+        ("--output=../logs/x --error=../own/y", {"../logs/x": "/storage/x", "../own/y": f"{ROOT}/y"}, {"error": "y"}),
+        ("--time=5", {".": "/etc"}, {}),
+    ],
+)  # fmt: skip
+async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
+    lines: str, links: dict[str, str], leads: dict[str, str]
+):
+    files = MemoryFiles(links={f"{ROOT}/{name}": target for name, target in links.items()})
+
+    assert (await read(f"#!/bin/bash\n#SBATCH {lines}\ntrue\n", files)).leads == leads

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.unit.services.scenes import HEAD, Scene
 
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models import arguments
@@ -197,3 +198,35 @@ async def test_the_error_names_the_field_and_the_mend(box, path):
     with pytest.raises(InputError, match=r"^config_path: .* leaves the project folder") as caught:
         await box.call("validate_config", arguments.ValidateConfig(config_path=path))
     assert caught.value.hint == "Name a file inside the project."
+
+
+@pytest.mark.proves("paths-stay-inside")
+@pytest.mark.parametrize(
+    "option", ["--output=logs/authorized_keys", "--error=file.err", "--input=logs/id", "--chdir=logs"]
+)
+async def test_a_jobs_files_below_a_link_that_leads_out_are_refused_before_anything_is_made(scene: Scene, option: str):
+    """A link can come with a repository, and its script looks as if it wrote into the project."""
+    theirs = scene.project.parent / ".ssh"
+    theirs.mkdir()
+    (scene.project / "logs").symlink_to(theirs)
+    (scene.project / "file.err").symlink_to(theirs / "config")
+    scene.write(
+        "a.sh", f"#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=1G\n#SBATCH --time=10\n#SBATCH {option}\ntrue\n"
+    )
+    reply = await scene.submit("a.sh")
+
+    assert (reply.status, [rule.id for rule in reply.decision.rules if rule.outcome == "deny"]) == ("blocked", ["path"])
+    assert f"over a link to {theirs}" in reply.model_dump_json()
+    assert (scene.sent(), list(theirs.iterdir())) == ([], [])
+
+
+@pytest.mark.proves("paths-stay-inside")
+async def test_a_link_that_is_put_in_place_of_a_log_folder_after_a_yes_is_refused(scene: Scene):
+    scene.write("a.sh", f"{HEAD}true\n")
+    (scene.project / "elsewhere").mkdir()
+    (scene.project / "logs").symlink_to("elsewhere")
+    dry = await scene.submit("a.sh", dry_run=True)
+    (scene.project / "logs").unlink()
+    (scene.project / "logs").symlink_to("/etc")
+
+    assert (dry.status, (await scene.submit("a.sh")).status) == ("dry_run", "blocked")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 
@@ -134,10 +134,12 @@ def _renamed(path: str) -> str:
 def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgement:
     """The folder and the logs that a script names; Slurm opens them on the node, by these very names."""
     project = posixpath.normpath(plan.project)
+    leads = {} if plan.reading is None else plan.reading.leads
     work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
-    stays = inside(work, project)
-    found = [] if stays else [_folder(project, work, request)]
-    found += _logs(project, work if stays else project, request, policy)
+    led = posixpath.normpath(posixpath.join(project, leads.get("chdir", work)))
+    stays = inside(led, project)
+    found = [] if stays else [_folder(project, work, led, request)]
+    found += _logs(project, work if stays else project, leads, request, policy)
     if not found:
         return passed("The job's folder and logs stay inside the project.")
     limits = dict.fromkeys(one.limit for one in found)
@@ -177,29 +179,34 @@ def _steps(found: Sequence[_Outside]) -> list[str]:
     return steps
 
 
-def _folder(project: str, work: str, request: JobRequest) -> _Outside:
+def _folder(project: str, work: str, led: str, request: JobRequest) -> _Outside:
     what, stated = f"The job's folder {work}", request.find("chdir")
-    return _Outside(what, f"lies outside {project}", what, project, stated, "#SBATCH --chdir=.")
+    return _Outside(what, _why_not(work, led, project), what, project, stated, "#SBATCH --chdir=.")
 
 
-def _logs(project: str, work: str, request: JobRequest, policy: Policy) -> list[_Outside]:
+def _why_not(path: str, led: str, limit: str) -> str:
+    return f"lies outside {limit}" if path == led else f"leads over a link to {led}, which lies outside {limit}"
+
+
+def _logs(project: str, work: str, leads: Mapping[str, str], request: JobRequest, policy: Policy) -> list[_Outside]:
     """The logs and the input that may not be where they are, seen from the job's folder."""
     folders, found = (project, *policy.log_folders), []
-    inputs = [("input", directive.value) for directive in request.find("input")[-1:]]
-    for option, value in [("output", request.output), ("error", request.error), *inputs]:
+    inputs = request.find("input")
+    named = {"output": request.output, "error": request.error, "input": inputs[-1].value if inputs else None}
+    for option, value in named.items():
         if not value or value == "/dev/null":
             continue
-        stated = request.find(option)
-        file = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
-        line, what = _moved(option, request, policy, project, work), f"--{option}={value}"
+        path = posixpath.normpath(posixpath.join(work, _expanded(value, request)))
+        file = posixpath.normpath(posixpath.join(project, leads.get(option, path)))
+        what, why = f"--{option}={value}", ""
+        observed, limit = what, ", ".join(folders)
         if not any(inside(file, folder) for folder in folders):
-            limit = ", ".join(folders)
-            found.append(_Outside(what, f"lies outside {limit}", what, limit, stated, line))
-            continue
-        pattern = protected_by(file, project, policy) if option in _LOG_FILES and inside(file, project) else None
-        if pattern is not None:
-            why = f"would overwrite a file that `{pattern}` protects"
-            found.append(_Outside(what, why, value, pattern, stated, line))
+            why = _why_not(path, file, limit)
+        elif option in _LOG_FILES and inside(file, project) and (pattern := protected_by(file, project, policy)):
+            why, observed, limit = f"would overwrite a file that `{pattern}` protects", value, pattern
+        if why:
+            line = _moved(option, request, policy, project, work)
+            found.append(_Outside(what, why, observed, limit, request.find(option), line))
     return found
 
 
@@ -241,7 +248,8 @@ PATH = Rule(
     id="path",
     what=(
         "save_result and generate_script write new files in the folders that the policy names, not over protected "
-        "files, up to a size; a job's folder and logs stay inside the project or the policy's log folders."
+        "files, up to a size; a job's folder and logs stay inside the project or the policy's log folders, also "
+        "where a link in the project leads."
     ),
     why=_WHY,
     levels=("deny",),
