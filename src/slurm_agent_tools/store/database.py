@@ -16,15 +16,6 @@ from slurm_agent_tools.text import log_events, safe_open
 
 VERSION = 2
 
-# What the ledger has of the decision log: one row.
-_LOG_HEAD = (
-    "CREATE TABLE log_head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, sha256 TEXT NOT NULL,"
-    " mark TEXT NOT NULL, broken TEXT) STRICT"
-)
-
-CHANGES = {1: ("ALTER TABLE approvals ADD COLUMN request TEXT", _LOG_HEAD)}
-"""By version: what makes a ledger of that version one of the next."""
-
 TABLES = (
     """
     CREATE TABLE submissions (
@@ -78,7 +69,13 @@ TABLES = (
     ) STRICT
     """,
     "CREATE INDEX results_owner ON results (user, project, cluster)",
-    _LOG_HEAD,
+    # The end of the decision log, as this ledger knows it: one row.
+    """
+    CREATE TABLE log_head (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        lines INTEGER NOT NULL, sha256 TEXT NOT NULL, mark TEXT NOT NULL, broken TEXT
+    ) STRICT
+    """,
 )
 
 
@@ -204,16 +201,18 @@ class Database:
     def _make_tables(self, db: sqlite3.Connection) -> None:
         with _transaction(db):
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0 or version in CHANGES:
-                statements = (
-                    TABLES if version == 0 else [one for old in range(version, VERSION) for one in CHANGES[old]]
-                )
-                for statement in statements:
+            if version == 0:
+                for statement in TABLES:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {VERSION:d}")
-            elif version != VERSION:
+            elif version > VERSION:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
+                )
+            elif version < VERSION:
+                raise StorageError(
+                    f"the ledger {self.path} was written before the first release",
+                    hint="Move it away, with the -wal and -shm files beside it, and call again. Jobs in Slurm go on.",
                 )
 
     @contextmanager

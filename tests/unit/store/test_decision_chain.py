@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.unit.store.test_decision_log import NOW, OWNER, entry, numbers
+from tests.unit.store.test_decision_log import entry, numbers
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.store import decision_log
@@ -327,14 +327,3 @@ def test_writers_at_once_that_are_killed_at_any_moment_raise_no_alarm(tmp_path: 
     assert (log.breaks(), log.problem()) == ([], None)
     assert len(numbers(log.path)) >= done
     assert head_of(tmp_path)[0] == len(log.lines) - len(decision_log.verified(log.path)[0].cut_off)
-
-
-def test_the_ledger_of_an_earlier_version_gets_what_it_lacks_and_keeps_what_it_has(tmp_path: Path):
-    with closing(Store(tmp_path)) as store:
-        store.mark_read(OWNER, "status", NOW)
-    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as db:
-        db.executescript("DROP TABLE log_head; ALTER TABLE approvals DROP COLUMN request; PRAGMA user_version = 1")
-    assert decision_log.verified(tmp_path / "decisions.jsonl")[1] is None
-    with closing(Store(tmp_path)) as store:
-        store.log_decision(entry(1))
-        assert (store.last_read(OWNER, "status"), store.log_problem()) == (NOW, None)

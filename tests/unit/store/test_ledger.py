@@ -126,11 +126,12 @@ def test_many_threads_write_without_losing_a_record(store):
     assert len(store.decisions.read_text().splitlines()) == 40
 
 
-def test_a_ledger_of_a_newer_version_is_refused(store):
+@pytest.mark.parametrize(("version", "told"), [(99, "newer version"), (1, "before the first release")])
+def test_a_ledger_of_another_version_is_refused(store, version, told):
     with sqlite3.connect(store.path) as db:
-        db.execute("PRAGMA user_version = 99")
+        db.execute(f"PRAGMA user_version = {version}")
     db.close()
-    with pytest.raises(StorageError, match="newer version"):
+    with pytest.raises(StorageError, match=told):
         Store(store.folder)
 
 
