@@ -169,6 +169,21 @@ _BASE64 = (
 _MIXED = r"(?=[\w./+=~:-]{0,64}?\d)(?=[\w./+=~:-]{0,64}?[A-Za-z])"
 
 
+# What ends the name of a setting that holds one.
+_NAMES = (
+    r"(?:passw(?:or)?d|passphrase|passwort|secret|api[._-]?key|credentials?"
+    r"|(?:access|account|private|client|encryption|signing|auth|session|secret)[._-]?key)"
+)
+
+_LOGINS = r"(?:(?:login|account)\s{1,9}\S{1,100}\s{1,9})"
+
+# What is said of a password in two words, as `login failed` is of a login.
+_SAID = (
+    r"(?!(?:incorrect|invalid|wrong|expired|failed|denied|rejected|accepted|authentication|prompt|changed|mismatch"
+    r"|missing|needed|successful|protected|login|for|from|is|was|not|has|must)(?!\S))"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Secret:
     """One kind of secret. The groups `kept` and `kept2` of the pattern stay before the mask, `after` behind it."""
@@ -297,10 +312,30 @@ ROWS: tuple[Secret, ...] = (
          ("curl --token abc¦def12", "sshpass -p hunt¦er2 ssh host"), "--tokenizer gpt2 --max-tokens 4096"),
     _row("login", "login -u --user",
          r"(?P<kept>(?<![\w-])(?:login[ \t]{1,4}[^\s]{1,100}[ \t]{1,4}password[ \t]{1,4}"
-         r"|wandb[ \t]{1,4}login[ \t]{1,4}(?=[0-9a-f]{40})"
+         + _SAID + r"|wandb[ \t]{1,4}login[ \t]{1,4}(?=[0-9a-f]{40})"
          r"|curl[ \t][^\n]{0,200}?(?:-u|--user)[ \t]{1,4}[^\s:]{1,64}:))[^\s]{4,}",
          ("machine h login me password hunt¦er2", "wandb login 0123456789abcdef0123¦456789abcdef01234567"),
          "curl -u me https://host/x"),
+    _row("netrc", "password",  # of which each word may stand in a line of its own
+         r"(?im)(?P<kept>^[ \t]{0,9}(?:machine\s{1,9}\S{1,255}|default)\s{1,9}" + _LOGINS + r"{0,2}password\s{1,9})"
+         + _SAID + _REAL + r"\S{3,}|(?P<kept2>^[ \t]{0,9}" + _LOGINS + r"{1,2}password\s{1,9})"
+         + _SAID + _REAL + r"\S{3,}(?=[ \t]{0,9}$)",
+         ("\nmachine h\n  login me\n  password hunt¦er2\n", "\nlogin me\npassword hunt¦er2\n"),
+         "login failed\npassword incorrect"),
+    _row("element", "</ value=",
+         r"(?i)(?P<kept><(?:[\w.:-]{0,60}" + _NAMES + r"(?:\s[^<>]{0,200})?"
+         r"|(key|name)>[^<>]{0,100}" + _NAMES + r"\s{0,9}</\2>\s{0,99}<(?:string|value))>\s{0,99}(?:<!\[CDATA\[)?)"
+         + _REAL + r"[^<>]{3,2000}?(?=\]\]>|</)"
+         r"|(?P<kept2>(?<![\w-])(?:key|name)=[\"'][^\"'<>]{0,100}" + _NAMES + r"[\"']\s{1,9}value=[\"'])"
+         + _REAL + r"[^\"'<>]{3,}",
+         ("<db:apiKey kind='x'>hunt¦er2</db:apiKey>", "<name>fs.secret.key</name>\n<value>hunt¦er2</value>"),
+         "<passwordPolicy>strong</passwordPolicy> <password>$DB</password>"),
+    _row("block", "passw passphrase secret key credential",
+         r"(?im)(?P<kept>" + _NAMES + r"[\"']?:[ \t]{1,4}[|>][+-]?[ \t]{0,4}\n[ \t]{1,40})" + _REAL + r"[^\s]{3,}"
+         r"|(?P<kept2>^[ \t]{0,40}[\w.-]{0,60}" + _NAMES + r":[ \t]{0,4}\n[ \t]{1,40})" + _MIXED
+         + r"[^\s:]{4,}(?=[ \t]{0,9}$)",
+         ("password: |\n  hunt¦er2", "\n  db_api_key:\n    hunt¦er2\n"),
+         "password: |\nwhere"),
 )  # fmt: skip
 
 _KEY = (

@@ -26,6 +26,16 @@ ORDINARY = (
     "PATH=/opt/a1b2c3d4e5f6a7b8c9d0:/usr/bin PATCH=0123456789abcdef0123456789 PAT=1234 --pat 5 PATTERN=a1b2c3d4e5f6a7b8c9d0e1",
     "ya29 is 1//2 of it; dapi.save(x); hvs.open; N_PASS=3 bypass=abcdef first_pass=abc123 ONE_PASS=abc123",
     "cache_key=0123456789abcdef0123456789abcdef01234567 run-0123456789abcdef",
+    "<s>hello</s> <token>the</token> <secretName>prod</secretName> <key>batch</key><value>32</value> x</password>",
+    "<password>${DB_PASSWORD}</password> <password></password> <credentials>\n<user>me</user>\n</credentials>",
+    '<add key="epochs" value="30"/> <input name="password" type="text"/> <password> a < b',
+    "login failed\npassword incorrect\nlogin node01\npassword authentication\nlogin ok password expired for ada",
+    "on machine gpu01\nlogin shells differ\npassword\n\nthe default login shell\nasks for no password at all",
+    "password: |\nTraceback (most recent call last):",
+    "secret: >\n\n  x",
+    "credentials:\n  loaded",
+    "password:\n  length8: x",
+    "Password:\nhunter2",
 )
 
 
@@ -48,6 +58,28 @@ def test_the_name_before_a_secret_stays():
     assert mask(text) == f'export AWS_SECRET_ACCESS_KEY="{MASK}" HF_TOKEN={MASK} LR=0.1'
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("a <password>hunter2!</password> b", "a <password>¦</password> b"),
+        ("<Config>\n  <clientSecret>\n    hunt er2\n  </clientSecret>\n</Config>", "<Config>\n  <clientSecret>\n    ¦\n</clientSecret>\n</Config>"),
+        ("<ns:db.password type='x'><![CDATA[hunter2]]></ns:db.password>", "<ns:db.password type='x'><![CDATA[¦]]></ns:db.password>"),
+        ("<name>fs.s3a.secret.key</name><value>abc/def</value>", "<name>fs.s3a.secret.key</name><value>¦</value>"),
+        ("<key>apiKey</key>\n\t<string>hunter2</string>", "<key>apiKey</key>\n\t<string>¦</string>"),
+        ('<add key="ApiKey" value="hunter2"/>', '<add key="ApiKey" value="¦"/>'),
+        ("machine h login y\npassword zzz\nnext", "machine h login y\npassword ¦\nnext"),
+        ("machine h\nlogin y\npassword zzz\nmachine g\npassword yyy login x", "machine h\nlogin y\npassword ¦\nmachine g\npassword ¦ login x"),
+        ("default\n\tlogin y\n\taccount a\n\tpassword zzz", "default\n\tlogin y\n\taccount a\n\tpassword ¦"),
+        ("login y\npassword zzz\n", "login y\npassword ¦\n"),
+        ("db:\n  password:\n    hunter2\nlr: 1", "db:\n  password:\n    ¦\nlr: 1"),
+        ("password: |-\n    hunter2\nlr: 1", "password: |-\n    ¦\nlr: 1"),
+    ],
+)  # fmt: skip
+def test_a_secret_in_an_element_or_over_several_lines_is_masked_and_no_line_is_lost(text: str, masked: str):
+    assert mask(text) == masked.replace("¦", MASK)
+    assert mask(text).count("\n") == text.count("\n")
+
+
 def test_a_key_over_several_lines_is_masked_and_the_lines_after_it_keep_their_numbers():
     body = "\n".join(["QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo" * 2] * 20)
     text = f"one\n-----BEGIN RSA PRIVATE KEY-----\n{body}\nAB==\n-----END RSA PRIVATE KEY-----\nRuntimeError: x"
@@ -65,7 +97,8 @@ def test_masking_twice_changes_nothing_more():
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", "-eyJ", "://", "-----BEGIN PRIVATE KEY-----", "A: b\n", "token=", "SG.aaaaaaaaaaaaaaaaaaaa.", "curl -u "],
+    ["a", "-eyJ", "://", "-----BEGIN PRIVATE KEY-----", "A: b\n", "token=", "SG.aaaaaaaaaaaaaaaaaaaa.", "curl -u ",
+     "<password>", "<password>a", "<password ", "<name>password</name>\n", "machine a\n", "login a\n", "login\n", "password: |\n ", "password:\n ", "a.a.", "\n", "key='password' "],
 )  # fmt: skip
 def test_a_hostile_line_of_a_megabyte_is_masked_to_its_end(unit):
     every_word = " ".join(word for row in ROWS for word in row.words)
