@@ -117,9 +117,11 @@ def baseline_of(ask: SaveResult, view: JobView | None) -> str:
 
 
 def _told(record: ResultRecord) -> str:
-    """What a caller should know of values that were left out."""
-    places = experiment_results.masked(record)
-    return f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
+    """What a caller should know of values that were left out, and of what could not be found out."""
+    places, git = experiment_results.masked(record), record.environment.git
+    unknown = git.commit is not None and git.dirty is None
+    told = f" Warning: secrets were masked in {', '.join(places[:10])}; keep them out of results." if places else ""
+    return f"{told} Whether tracked files differ from the commit is not known." if unknown else told
 
 
 def _blocked(context: ClusterContext, decision: Decision) -> SaveReply:

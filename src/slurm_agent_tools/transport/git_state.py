@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _BRANCH = re.compile(r"ref: (refs/(?:[^\x00-\x20/.][^\x00-\x20/]*/)*[^\x00-\x20/
 
 # A repository inside the repository would be looked at with its own settings.
 _STATUS = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=dirty")
+
+_TRACKED = ("ls-files", "-z")
 
 _ATTRIBUTE = ("check-attr", "-z", "--stdin", "filter")
 
@@ -112,6 +115,9 @@ async def _changed(repository: _Repository, commit: str, project: Path) -> bool 
             "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": index,
             "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
         }  # fmt: skip
+        tracked = await _said([*git, *_TRACKED], repository.tree, env)
+        if tracked is None or await anyio.to_thread.run_sync(_waits, repository.tree, tracked):
+            return None
         listed = await _said([*git, *_STATUS], repository.tree, env)
         if not listed:
             return None if listed is None else False
@@ -129,6 +135,24 @@ def _index(repository: _Repository) -> str | None:
     elsewhere = repository.shared / "objects/info/alternates"
     ends = Path(index).is_file() and (not elsewhere.exists() or elsewhere.is_file())
     return index if ends else None
+
+
+def _waits(tree: Path, tracked: bytes) -> bool:
+    """Whether git would wait for somebody: it opens the attributes of each folder, and for a pipe that never ends."""
+    folders, root = {b""}, os.fsencode(tree)
+    for path in tracked.split(b"\0"):
+        folder = path.rpartition(b"/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    for folder in folders:
+        try:
+            kind = os.lstat(b"/".join([root, folder, b".gitattributes"])).st_mode
+        except OSError:
+            continue
+        if not (stat.S_ISREG(kind) or stat.S_ISLNK(kind) or stat.S_ISDIR(kind)):  # git follows no link there
+            return True
+    return False
 
 
 def _bounded_git(project: Path) -> list[str]:

@@ -303,3 +303,13 @@ async def test_the_job_of_a_report_is_asked_about_afresh(scene: Scene):
 
     await completion_report.of_job(scene.context, number)
     assert scene.slurm.counts["squeue"] == before + 1
+
+
+@pytest.mark.parametrize("repository", [True, False])
+async def test_a_result_whose_changes_are_not_known_says_so(scene: Scene, repository: bool):
+    if repository:  # no objects and no index: git can say nothing
+        scene.write(".git/HEAD", "0123456789abcdef0123456789abcdef01234567\n")
+    reply = await scene.box.call("save_result", SaveResult(name="a", status="success"))
+
+    assert (reply.result.environment.git.commit is not None, reply.result.environment.git.dirty) == (repository, None)
+    assert ("differ from the commit is not known" in reply.summary) == repository

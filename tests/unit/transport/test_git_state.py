@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.models.result import GitState
+from slurm_agent_tools.transport import git_state as git_state_module
 from slurm_agent_tools.transport.git_state import git_state
 
 pytestmark = pytest.mark.proves("repositories-start-nothing")
@@ -198,6 +199,43 @@ async def test_an_index_or_objects_that_cannot_be_read_leave_the_changes_unknown
         (repository / ".git/objects/info/alternates").symlink_to("/dev/zero")
 
     assert (await git_state(str(repository))).dirty is None
+
+
+@pytest.mark.parametrize("folder", ["", "src", "src/deep", "elsewhere"])
+async def test_attributes_that_are_a_pipe_leave_the_changes_unknown_without_waiting(
+    repository: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+):
+    """git would wait for somebody to write there, until its time is over."""
+    (repository / "src/deep").mkdir(parents=True)
+    (repository / "src/deep/a.py").write_text("1\n")
+    (repository / "elsewhere").mkdir()
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "more")
+    (repository / "src/deep/a.py").write_text("2\n")
+    os.mkfifo(repository / folder / ".gitattributes")
+    asked, run = [], git_state_module.run
+
+    async def seen(argv, **more):
+        asked.append(argv[-1])
+        return await run(argv, **more)
+
+    monkeypatch.setattr(git_state_module, "run", seen)
+    found = await git_state(str(repository))
+
+    assert (found.dirty, len(found.commit or "")) == (True if folder == "elsewhere" else None, 40)
+    assert len(asked) == (3 if folder == "elsewhere" else 1)
+
+
+@pytest.mark.parametrize("kind", ["a link", "a folder", "a circle"])
+async def test_attributes_that_git_passes_over_hide_no_change(repository: Path, kind: str):
+    place = repository / ".gitattributes"
+    (repository / "train.py").write_text("print(2)\n")
+    if kind == "a folder":
+        place.mkdir()
+    else:
+        place.symlink_to("/dev/zero" if kind == "a link" else place)
+
+    assert (await git_state(str(repository))).dirty is True
 
 
 # --- What it never starts ----------------------------------------------------------------------------------------------
