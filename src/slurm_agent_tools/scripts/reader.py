@@ -82,7 +82,9 @@ async def _leads(script: ScriptReading, root: str, files: Files) -> Mapping[str,
         if not value or value == "/dev/null" or "\0" in value:
             continue
         name = request.name or posixpath.basename(script.path)
-        place = posixpath.join(root if option == "chdir" else work, value.replace("%x", name))
+        filled = "%".join([part.replace("%x", name) for part in value.split("%%")])
+        # Behind a backslash Slurm fills in nothing.
+        place = posixpath.join(root if option == "chdir" else work, value if "\\" in value else filled)
         path, real = posixpath.normpath(place), await files.real_path(place)
         if path != real and f"{real}/".startswith(below):
             found[option] = posixpath.relpath(real, root)

@@ -138,12 +138,18 @@ def _index(repository: _Repository) -> str | None:
 
 
 def _waits(tree: Path, tracked: bytes) -> bool:
-    """Whether git would wait for somebody: it opens the attributes of each folder, and for a pipe that never ends."""
-    folders, root = {b""}, os.fsencode(tree)
+    """Whether git would wait for somebody: it opens the attributes of each folder, and for a pipe that never ends.
+
+    Also where there are more folders than anybody has.
+    """
+    folders, root, left = {b""}, os.fsencode(tree), _REFS
     for path in tracked.split(b"\0"):
         folder = path.rpartition(b"/")[0]
         while folder not in folders:
             folders.add(folder)
+            left -= len(folder)
+            if left < 0:  # names that somebody made up: each part of each of them is a folder
+                return True
             folder = folder.rpartition(b"/")[0]
     for folder in folders:
         try:

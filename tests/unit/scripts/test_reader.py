@@ -233,6 +233,8 @@ async def test_a_missing_shfmt_is_a_config_error(monkeypatch: pytest.MonkeyPatch
         ("--output=logs/../x", {"logs/../x": f"{ROOT}-other/x"}, {"output": f"{ROOT}-other/x"}),
         ("--output=./logs//x --error=/dev/null --chdir=.", {}, {}),
         ("--output=../logs/x --error=../own/y", {"../logs/x": "/storage/x", "../own/y": f"{ROOT}/y"}, {"error": "y"}),
+        ("--output=logs/%%x.out -J a", {"logs/%x.out": "/etc/x", "logs/%a.out": "/etc/y"}, {"output": "/etc/x"}),
+        ("--output=%x%x.out -J %x", {"%x%x.out": "/etc/x"}, {"output": "/etc/x"}),
         ("--time=5", {".": "/etc"}, {}),
     ],
 )  # fmt: skip

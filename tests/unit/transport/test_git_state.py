@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,25 @@ async def test_attributes_that_are_a_pipe_leave_the_changes_unknown_without_wait
 
     assert (found.dirty, len(found.commit or "")) == (True if folder == "elsewhere" else None, 40)
     assert len(asked) == (3 if folder == "elsewhere" else 1)
+
+
+def folders_without_end(repository: Path) -> None:
+    """Less than a megabyte of index, whose names are made of 400,000 folders with names of 800 MB in all."""
+    blob = git(repository, "hash-object", "-w", "train.py")
+    names = "".join(f"100644 {blob}\t{number}/{'a/' * 2000}f\n" for number in range(200))
+    subprocess.run(["git", "-C", str(repository), "update-index", "--index-info"], input=names.encode(), check=True)
+
+
+async def test_an_index_of_folders_without_end_is_not_unfolded(repository: Path):
+    folders_without_end(repository)
+    tracemalloc.start()
+    try:
+        found = await git_state(str(repository))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert (found.dirty, peak < 40 * 2**20) == (None, True)
 
 
 @pytest.mark.parametrize("kind", ["a link", "a folder", "a circle"])

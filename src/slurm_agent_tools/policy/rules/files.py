@@ -137,7 +137,7 @@ def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgem
     leads = {} if plan.reading is None else plan.reading.leads
     work = posixpath.normpath(posixpath.join(project, request.chdir or ""))
     led = posixpath.normpath(posixpath.join(project, leads.get("chdir", work)))
-    stays = inside(led, project)
+    stays = inside(work, project) and inside(led, project)
     found = [] if stays else [_folder(project, work, led, request)]
     found += _logs(project, work if stays else project, leads, request, policy)
     if not found:
@@ -200,10 +200,14 @@ def _logs(project: str, work: str, leads: Mapping[str, str], request: JobRequest
         file = posixpath.normpath(posixpath.join(project, leads.get(option, path)))
         what, why = f"--{option}={value}", ""
         observed, limit = what, ", ".join(folders)
-        if not any(inside(file, folder) for folder in folders):
-            why = _why_not(path, file, limit)
-        elif option in _LOG_FILES and inside(file, project) and (pattern := protected_by(file, project, policy)):
-            why, observed, limit = f"would overwrite a file that `{pattern}` protects", value, pattern
+        for place in dict.fromkeys(
+            (path, file)
+        ):  # as it is written and where it leads: others may swap a link of theirs
+            pattern = protected_by(place, project, policy) if inside(place, project) and option in _LOG_FILES else None
+            if not any(inside(place, folder) for folder in folders):
+                why = _why_not(path, place, limit)
+            elif pattern is not None:
+                why, observed, limit = f"would overwrite a file that `{pattern}` protects", value, pattern
         if why:
             line = _moved(option, request, policy, project, work)
             found.append(_Outside(what, why, observed, limit, request.find(option), line))
