@@ -22,14 +22,18 @@ from typing import IO
 ROOT = Path(__file__).parents[1]
 NOTHING = 5  # pytest's exit code when no test was selected
 COMPUTING = ("tests/unit", "tests/replay", "tests/fuzz")
+
+
+def on_slurm(*names: str) -> tuple[str, ...]:
+    """Files of tests that need a Slurm."""
+    return tuple(f"tests/system/test_{name}.py" for name in names)
+
+
 # About a third of the time on a Slurm each. All other tests, new ones among them, are in the last third.
-JOBS = tuple(
-    f"tests/system/test_{name}.py"
-    for name in ("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo")
-)
-DAEMONS = tuple(
-    f"tests/system/test_{name}.py"
-    for name in ("missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency")
+JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo", "drift", "answers")
+# What brings clusters up comes before what stops the daemons of the one that this third shares.
+DAEMONS = on_slurm(
+    "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"
 )
 ELSEWHERE = ("tests/launchers",)  # `make test-launchers`
 # About half of the processor time of what needs no Slurm.
