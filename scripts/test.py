@@ -30,7 +30,7 @@ def on_slurm(*names: str) -> tuple[str, ...]:
 
 
 # About a third of the time on a Slurm each. All other tests, new ones among them, are in the last third.
-JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo", "drift", "answers")
+JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo", "drift")
 # What brings clusters up comes before what stops the daemons of the one that this third shares.
 DAEMONS = on_slurm(
     "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"

@@ -6,11 +6,11 @@ import json
 import sqlite3
 import types
 import typing
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -237,25 +237,18 @@ def _time(seconds: float | None) -> datetime | None:
 
 _Record = TypeVar("_Record")
 
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
 
 def to_text(record: Any) -> str:
     """A record as JSON, letters beyond ASCII escaped: a path may hold bytes that no encoding has."""
-    values = (
-        dict(record)
-        if isinstance(record, Mapping)
-        else _adapter(cast("Hashable", type(record))).dump_python(record, mode="json")
-    )
+    values = dict(record) if isinstance(record, Mapping) else _adapter(type(record)).dump_python(record, mode="json")
     return json.dumps(values, sort_keys=True)
 
 
 def from_text(kind: type[_Record], text: str) -> _Record:
     """The record of such a text."""
-    return _adapter(cast("Hashable", kind)).validate_python(json.loads(text))  # type: ignore[no-any-return]
-
-
-@cache
-def _adapter(kind: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(cast("Any", kind))
+    return _adapter(kind).validate_python(json.loads(text))  # type: ignore[no-any-return]
 
 
 # --- Records as rows of the ledger ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Names stay recognisable: what can be seen stays as it is, what cannot is spelled
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -195,10 +195,8 @@ class Secret:
     near_miss: str
 
 
-@cache
-def _compiled(source: str) -> re.Pattern[str]:
-    """Compiled when it is needed first: most processes need few of them."""
-    return re.compile(source)
+_compiled: Callable[[str], re.Pattern[str]] = cache(re.compile)
+"""Compiled when it is needed first: most processes need few of them."""
 
 
 def _row(name: str, words: str, pattern: str, samples: tuple[str, str], near_miss: str) -> Secret:
