@@ -68,7 +68,7 @@ class Slurm:
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, 0.0)
 
     def trial(self, script: bytes, words: Sequence[str], **env: str) -> sbatch.TestOnly:
-        return sbatch.parse_trial(self.run(sbatch.trial_argv(words, ()), script, **env))
+        return sbatch.parse_trial(self.run(sbatch.argv(words, (), trial=True), script, **env))
 
 
 @pytest.fixture(scope="module")

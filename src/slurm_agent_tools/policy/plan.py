@@ -182,8 +182,10 @@ def pins(
     Raises InputError for a priority that the policy does not offer.
     """
     chosen = effective_request.named(request, partitions)
-    gpus = _gpus(request, policy, chosen)
-    added = [_gpu_pin(gpus, chosen)] if gpus and not _states_gpus(request) else []
+    stated = _gpus(request)
+    offered_by_all = bool(chosen) and all(partition.gpus_per_node for partition in chosen)
+    gpus = stated if stated is not None else policy.defaults.gpus if offered_by_all else 0
+    added = [_gpu_pin(gpus, chosen)] if gpus and stated is None else []
     added += [_memory_pin(request, policy, chosen, gpus), _time_pin(request, policy, chosen)]
     if gpus:
         added.append(_nodes_pin(request, gpus, chosen, known=partitions is not None))
@@ -192,20 +194,13 @@ def pins(
     return tuple(pin for pin in added if pin is not None)
 
 
-def _states_gpus(request: JobRequest) -> bool:
-    ways = (request.gpus, request.gpus_per_node, request.gpus_per_task, request.gpus_per_socket)
-    return any(way is not None for way in ways)
-
-
-def _gpus(request: JobRequest, policy: Policy, chosen: Sequence[Partition]) -> int:
-    """GPUs of the job as far as they can be told; at least 1 where it asks for any."""
-    if not _states_gpus(request):
-        return policy.defaults.gpus if chosen and all(partition.gpus_per_node for partition in chosen) else 0
+def _gpus(request: JobRequest) -> int | None:
+    """GPUs that the request states, as far as they can be told; None where it states none."""
     if request.gpus is not None:
         return request.gpus
     nodes, tasks = request.nodes or 1, request.ntasks or request.nodes or 1
     per = ((request.gpus_per_node, nodes), (request.gpus_per_task, tasks), (request.gpus_per_socket, nodes))
-    return max(way * times for way, times in per if way is not None)
+    return max((way * times for way, times in per if way is not None), default=None)
 
 
 def _gpu_pin(gpus: int, chosen: Sequence[Partition]) -> Pin | None:

@@ -80,7 +80,7 @@ class JobActions:
         self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
     ) -> TestOnly:
         """Slurm's opinion of a request, without a job. Raises SlurmUnreachable."""
-        argv = sbatch.trial_argv(options, args)
+        argv = sbatch.argv(options, args, trial=True)
         return sbatch.parse_trial(await self._asker.run(argv, stdin=script, cwd=cwd, env=env))
 
     async def submit(

@@ -136,7 +136,12 @@ def folder(path: str, *, make: bool) -> Iterator[OpenFolder]:
     handle = os.open("/", _FOLDER)
     try:
         for name in filter(None, path.split("/")):
-            inner = _into(handle, name, make=make)
+            try:
+                inner = os.open(name, _FOLDER, dir_fd=handle)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                inner = _made(handle, name)
             os.close(handle)
             handle = inner
         yield OpenFolder(handle, path)
@@ -144,16 +149,11 @@ def folder(path: str, *, make: bool) -> Iterator[OpenFolder]:
         os.close(handle)
 
 
-def _into(handle: int, name: str, *, make: bool) -> int:
-    try:
-        return os.open(name, _FOLDER, dir_fd=handle)
-    except FileNotFoundError:
-        if not make:
-            raise
-        with contextlib.suppress(FileExistsError):  # somebody else made it just now
-            os.mkdir(name, _PRIVATE, dir_fd=handle)
-            _sync(handle)
-        return os.open(name, _FOLDER, dir_fd=handle)
+def _made(handle: int, name: str) -> int:
+    with contextlib.suppress(FileExistsError):  # somebody else made it just now
+        os.mkdir(name, _PRIVATE, dir_fd=handle)
+        _sync(handle)
+    return os.open(name, _FOLDER, dir_fd=handle)
 
 
 def make_private(path: str) -> None:

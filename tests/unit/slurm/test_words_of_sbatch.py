@@ -70,7 +70,7 @@ def test_a_trial_tells_its_start_as_slurm_prints_it(said, start):
 
 
 def test_a_trial_and_a_submission_ask_the_same_but_for_what_they_are():
-    assert sbatch.trial_argv(["-x"], ["a"]) == ["sbatch", "--verbose", "--test-only", "-x", "/dev/stdin", "a"]
+    assert sbatch.argv(["-x"], ["a"], trial=True) == ["sbatch", "--verbose", "--test-only", "-x", "/dev/stdin", "a"]
     assert sbatch.argv(["-x"], ["a"]) == ["sbatch", "--parsable", "-x", "/dev/stdin", "a"]
 
 

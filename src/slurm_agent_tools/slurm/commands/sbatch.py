@@ -95,14 +95,10 @@ class TestOnly:
     shown: Shown | None = None
 
 
-def argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
-    """The one argument vector of a submission."""
-    return ["sbatch", "--parsable", *options, "/dev/stdin", *args]
-
-
-def trial_argv(options: Sequence[str], args: Sequence[str]) -> list[str]:
-    """The same, as a question; sbatch also prints every option that it read."""
-    return ["sbatch", "--verbose", "--test-only", *options, "/dev/stdin", *args]
+def argv(options: Sequence[str], args: Sequence[str], *, trial: bool = False) -> list[str]:
+    """The one argument vector of a submission; a `trial` is a question, and prints every option that sbatch read."""
+    asked = ("--verbose", "--test-only") if trial else ("--parsable",)
+    return ["sbatch", *asked, *options, "/dev/stdin", *args]
 
 
 def parse(done: Completed) -> Submitted:
