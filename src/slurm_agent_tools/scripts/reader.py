@@ -37,11 +37,13 @@ MAX_FILE = 2**20
 MAX_SHELL = 2**19
 _SECONDS = 0.5
 _SECONDS_PER_BYTE = 1 / 100_000
-_MAX_TREE = 64 * 2**20
+_MAX_TREE = 32 * 2**20
+_MEMORY = 192 * 2**20
+"""Bytes that shfmt may have: for half a megabyte of commands of one letter it takes 1.3 GB."""
 _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
-_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
+_GO = {"GOGC": "400", "GOMEMLIMIT": "128MiB"}
 
 
 async def read_script(
@@ -108,13 +110,16 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
             env={"PATH": os.environ.get("PATH", ""), **_GO},
             timeout=seconds,
             max_output=_MAX_TREE,
+            memory=_MEMORY,
         )
     except OSError as error:
         raise ConfigError(
             "shfmt", argv[0], f"cannot be run: {error.strerror}", hint="Install slurm-agent-tools again."
         ) from error
-    if done.exit_code is None or done.truncated:
+    if done.exit_code is None:
         return "it takes too long to parse"
+    if done.truncated or b"fatal error:" in done.stderr:
+        return "it has too many commands to be read at once"
     if done.exit_code != 0:
         return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
     try:

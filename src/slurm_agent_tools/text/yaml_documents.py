@@ -7,6 +7,7 @@ Everything that can be wrong is a yaml.MarkedYAMLError with its line.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -24,6 +25,9 @@ _TAG = "tag:yaml.org,2002:"
 _NUMBERS = frozenset({f"{_TAG}{name}" for name in ("int", "float", "timestamp", "bool", "null")})
 
 _KEYS = frozenset({f"{_TAG}int", f"{_TAG}float"})
+
+_NUMERIC = re.compile(r"[-+]?(?:0x[0-9a-fA-F_]+|0b[01_]+|[0-9.][0-9_:.eE+-]*)")
+"""What may be a number of any length."""
 
 _KEY_DIGITS = 18
 """Of a number that is a key: longer ones can be chosen so that Python finds each only behind all the others."""
@@ -135,6 +139,8 @@ class _Composer:
     def _tag(self, kind: type[yaml.Node], event: Any, value: str | None) -> str:
         if event.tag is not None and event.tag != "!":
             return str(event.tag)
+        if value is not None and len(value) > WORD and event.implicit[0]:  # the patterns keep each of its parts
+            return f"{_TAG}{'int' if _NUMERIC.fullmatch(value) else 'str'}"
         return str(self.loader.resolve(kind, value, event.implicit))
 
 

@@ -13,3 +13,4 @@ os.write(
     1,
     f"rank={dist.get_rank()} of={dist.get_world_size()} sum={total.item()} node={os.environ['SLURMD_NODENAME']}\n".encode(),
 )  # in one piece
+dist.destroy_process_group()  # together: who left first would take its connections from the others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 
 import anyio
 import pytest
@@ -244,3 +245,13 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
     files = MemoryFiles(links={f"{ROOT}/{name}": target for name, target in links.items()})
 
     assert (await read(f"#!/bin/bash\n#SBATCH {lines}\ntrue\n", files)).leads == leads
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
+async def test_a_script_for_which_the_parser_would_need_more_memory_than_it_may_have_is_opaque(monkeypatch):
+    monkeypatch.setattr(reader, "_MEMORY", 24 * 2**20)
+    reading = await read("echo one")
+
+    assert [(finding.rule, "too many commands" in finding.what) for finding in reading.findings] == [
+        ("opaque-code", True)
+    ]

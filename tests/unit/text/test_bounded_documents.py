@@ -1,7 +1,9 @@
 """Small texts that cost a parser gigabytes or minutes are refused before it sees them; ordinary ones are read as ever."""
 
+import contextlib
 import json
 import tomllib
+import tracemalloc
 from datetime import date
 
 import pytest
@@ -129,6 +131,20 @@ YAML_BOMBS = {
 @pytest.mark.parametrize("text", YAML_BOMBS.values(), ids=YAML_BOMBS)
 def test_yaml_that_would_unfold_or_is_odd_is_refused_in_a_few_steps(text):
     assert refused(yaml_documents.load, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["{" + "0:" * 2_000_000 + "!", "a: " + "0:" * 2_000_000 + "0", "a: " + "0_" * 2_000_000]
+)
+def test_a_text_of_many_parts_takes_memory_by_its_length_and_no_more(text):
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(yaml.MarkedYAMLError):
+            yaml_documents.load(text)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * len(text)
 
 
 @pytest.mark.parametrize("text", YAML_BOMBS.values(), ids=YAML_BOMBS)

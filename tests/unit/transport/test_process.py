@@ -66,6 +66,15 @@ async def test_words_are_no_shell_text(tmp_path):
     assert ended.stdout == b"a b|$(id)|;|*|"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
+@pytest.mark.parametrize(("memory", "code"), [(100 * 2**20, 1), (600 * 2**20, 0), (None, 0)])
+async def test_a_process_gets_no_more_memory_than_it_may_have(memory, code):
+    argv = [sys.executable, "-c", "import sys; sys.stdin.read(); print(len(bytearray(300 * 2**20)))"]
+    ended = await process.run(argv, env=ENV, memory=memory)
+    assert ended.exit_code == code
+    assert (b"MemoryError" in ended.stderr) is (code == 1)
+
+
 async def test_output_is_bounded_and_the_process_still_ends():
     ended = await process.run(["head", "-c", "3000000", "/dev/zero"], env=ENV, max_output=1000)
     assert (len(ended.stdout), ended.truncated, ended.exit_code) == (1000, True, 0)
