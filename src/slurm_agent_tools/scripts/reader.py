@@ -116,16 +116,24 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
         raise ConfigError(
             "shfmt", argv[0], f"cannot be run: {error.strerror}", hint="Install slurm-agent-tools again."
         ) from error
+    why = _unparsed(done)
+    if why is not None:
+        return why
+    try:
+        return load(done.stdout, offsets=need.offsets)
+    except (ValueError, RecursionError):
+        return "it is nested too deeply"
+
+
+def _unparsed(done: process.EndedProcess) -> str | None:
+    """Why shfmt told no tree; None where it did."""
     if done.exit_code is None:
         return "it takes too long to parse"
     if done.truncated or b"fatal error:" in done.stderr:
         return "it has too many commands to be read at once"
     if done.exit_code != 0:
         return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
-    try:
-        return load(done.stdout, offsets=need.offsets)
-    except (ValueError, RecursionError):
-        return "it is nested too deeply"
+    return None
 
 
 def _opens(text: bytes) -> int:
