@@ -44,7 +44,7 @@ class SubmitJob(ToolArguments):
     array: str | None = Field(None, description="As sbatch --array, e.g. 0-9%4")
     priority: Literal["low", "normal", "high"] | None = None
     time_budget: str | None = Field(None, description="When the result is needed, from now: 90min, 2h or as time_limit")
-    justification: str | None = Field(None, description="Why the request is above what is free")
+    justification: str | None = Field(None, max_length=5000, description="Why the request is above what is free")
     run_id: str | None = Field(None, description="Your own id, kept with the job: letters, digits, ._:@/+-")
     idempotency_key: str | None = Field(None, description="Repeat a call with the same key: never a second job")
     dry_run: bool = Field(False, description="Check only; submit nothing")
@@ -139,4 +139,6 @@ class GenerateScript(ToolArguments):
     distributed: bool = Field(False, description="Several processes, one per GPU, by the launcher that command names")
     launcher: Launcher | None = Field(None, description="What starts the processes; implies distributed")
     nodes: int | None = Field(None, ge=1, description="Nodes of a distributed job; GPUs are shared by them evenly")
-    justification: str | None = Field(None, description="Why it needs what the policy asks a reason for")
+    justification: str | None = Field(
+        None, max_length=5000, description="Why it needs what the policy asks a reason for"
+    )

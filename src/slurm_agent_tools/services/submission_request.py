@@ -24,6 +24,9 @@ from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.units import format_duration, parse_array, parse_span, parse_time_limit
 
+_MOST_ARGS = 128 * 2**10
+"""Characters of all arguments of a script: a person reads each of them, and the system takes no longer word."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRequest:
@@ -74,6 +77,9 @@ async def open_request(context: ClusterContext, arguments: SubmitJob, caller: Ca
     """Read and check everything that the caller named. Raises InputError."""
     if arguments.priority is not None:
         offered(arguments.priority, context.policy.policy)
+    if sum(map(len, arguments.args or ())) > _MOST_ARGS:
+        hint = "Write them into a file of the project, and give its path."
+        raise InputError("args", None, f"hold more than {_MOST_ARGS} characters", hint=hint)
     limit = context.policy.policy.sizes.script_bytes
     project_files = await project_paths.either(context, "script", arguments.script)
     real, data = await project_paths.read_script(project_files, "script", arguments.script, limit=limit)

@@ -13,7 +13,8 @@ from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
 from tests.unit.services.test_broken_submissions import REFUSED, SBATCH, changing
 from tests.unit.services.test_persons_yes import Person, at_the_terminal, question
 
-from slurm_agent_tools.errors import SlurmRefused, SlurmUnreachable
+from slurm_agent_tools.api import serialize
+from slurm_agent_tools.errors import InputError, SlurmRefused, SlurmUnreachable
 from slurm_agent_tools.models.arguments import GenerateScript, SaveResult, ValidateConfig
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.store import decision_log
@@ -297,13 +298,25 @@ async def test_whole_days_of_work_raise_no_alarm(scene: Scene):
     assert decision_log.verified(scene.context.store.decisions)[0].breaks == []
 
 
-@pytest.mark.proves("log-is-a-chain")
+@pytest.mark.proves("log-is-a-chain", "bad-input-names-the-field")
 async def test_arguments_of_many_megabytes_neither_break_the_log_nor_fill_it(scene: Scene):
-    await scene.submit(look=False, args=["x\n" * 50_000] * 300)
-    await scene.submit(look=False)
-    first, second = scene.lines("decided")
+    for size in (45_000_000, 128 * 2**10 + 1):
+        with pytest.raises(InputError, match=r"^args: hold more than 131072 characters"):
+            await scene.submit(look=False, args=["x" * (size - 1), "y"])
+    await scene.submit(look=False, args=["x" * (128 * 2**10 - 1), "y"])
+    (line,) = scene.lines("decided")
 
-    assert (first["args"]["left_out_bytes"], second["args"]) == (45_000_901, [])
-    assert [rule["id"] for rule in first["rules"]] == ["status-first"]
-    assert scene.context.store.log_problem() is None
+    assert len(line["args"]) == 2
+    assert [rule["id"] for rule in line["rules"]] == ["status-first"]
     assert decision_log.verified(scene.context.store.log.path)[0].broken is None
+
+
+@pytest.mark.proves("bad-input-names-the-field")
+@pytest.mark.parametrize("tool", ["submit_job", "generate_script"])
+def test_a_reason_that_nobody_would_read_is_refused_before_anything_is_made_of_it(tool: str):
+    """A question of 33 MB was made ready for a person for longer than anybody waits."""
+    needed = {"script": "a.sh"} if tool == "submit_job" else {"name": "a", "command": "true"}
+    with pytest.raises(InputError, match=r"^justification: .*at most 5000 characters"):
+        serialize.parse(serialize.BY_NAME[tool], needed | {"justification": "x y " * 10_000_000})
+
+    assert serialize.parse(serialize.BY_NAME[tool], needed | {"justification": "x" * 5000}).justification == "x" * 5000
