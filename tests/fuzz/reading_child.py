@@ -3,7 +3,7 @@
     python -m tests.fuzz.reading_child KIND      asks on standard input, answers on standard output
 
 A question is a line with the number of bytes, and the bytes; the answer a line of JSON with what came of it, the
-processor seconds that it took, and the most memory that the process, or one that it started, has had.
+processor seconds that it took, and the most memory that the process has had, and shfmt where it was started.
 """
 
 from __future__ import annotations
@@ -106,9 +106,11 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - every crash is told
                 told = f"{type(error).__name__}: {error}"[:500]
             seconds = time.process_time() - start
-            who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-            most = max(resource.getrusage(one).ru_maxrss for one in who) * 1024
-            print(json.dumps({"told": told, "seconds": seconds, "bytes": most}), flush=True)  # noqa: T201
+            ours, parser = (
+                resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            )
+            answer = {"told": told, "seconds": seconds, "bytes": ours, "parser_bytes": parser}
+            print(json.dumps(answer), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A short form reads small texts, the same ones each time, and counts steps. With SOAK set, each of the four readers gets
 texts of up to its largest size in a process of its own for SOAK_SECONDS (1200 are the 20 minutes that were promised);
-there an answer may take 2 s of the processor and the process 200 MB.
+there an answer may take 2 s of the processor and the process 200 MB, and shfmt 600 MB while it runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOAK = bool(os.environ.get("SOAK"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 ROOT = Path(__file__).parents[2]
 NUMBER, SMALL, STEPS = 60, 20_000, 4_000_000
-LATE, LARGE, HANGING = 2.0, 200 * 2**20, 60.0
+LATE, LARGE, PARSER, HANGING = 2.0, 200 * 2**20, 600 * 2**20, 60.0
 
 KINDS = pytest.mark.parametrize("kind", READERS)
 
@@ -61,6 +61,7 @@ def test_texts_of_every_size_are_answered_in_time_and_memory(kind):
                 assert answer["told"] in {"read", "refused"}, (kind, number, answer)
                 assert answer["seconds"] <= LATE, (kind, number, answer)
                 assert most <= LARGE, (kind, number, answer)
+                assert answer["parser_bytes"] <= PARSER, (kind, number, answer)
         finally:
             child.kill()
     print(f"\n{kind}: {dict(told)}, slowest {worst[0]:.2f} s (number {worst[1]}), at most {most / 2**20:.0f} MB")  # noqa: T201

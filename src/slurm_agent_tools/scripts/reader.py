@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
 import re
+import signal
 import sysconfig
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,15 +37,17 @@ if TYPE_CHECKING:
 
 MAX_FILE = 2**20
 MAX_SHELL = 2**19
-_SECONDS = 0.5
+_SECONDS = 0.5  # of the processor
 _SECONDS_PER_BYTE = 1 / 100_000
-_MAX_TREE = 32 * 2**20
-_MEMORY = 192 * 2**20
-"""Bytes that shfmt may have: for half a megabyte of commands of one letter it takes 1.3 GB."""
+_PATIENCE = 4
+"""How many times as long it may take on a machine that has others to serve."""
+_MAX_TREE = 48 * 2**20
+_MEMORY = 512 * 2**20
+"""Bytes that shfmt may have: 10,000 lines need 350 MB, half a megabyte of one-letter commands takes 1.3 GB."""
 _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that it cannot go on
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
-_GO = {"GOGC": "400", "GOMEMLIMIT": "128MiB"}
+_GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
 
 
 async def read_script(
@@ -108,32 +112,26 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
             argv,
             stdin=need.text,
             env={"PATH": os.environ.get("PATH", ""), **_GO},
-            timeout=seconds,
+            timeout=_PATIENCE * seconds,
             max_output=_MAX_TREE,
-            memory=_MEMORY,
+            limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
         )
     except OSError as error:
         raise ConfigError(
             "shfmt", argv[0], f"cannot be run: {error.strerror}", hint="Install slurm-agent-tools again."
         ) from error
-    why = _unparsed(done)
-    if why is not None:
-        return why
-    try:
-        return load(done.stdout, offsets=need.offsets)
-    except (ValueError, RecursionError):
-        return "it is nested too deeply"
-
-
-def _unparsed(done: process.EndedProcess) -> str | None:
-    """Why shfmt told no tree; None where it did."""
-    if done.exit_code is None:
-        return "it takes too long to parse"
-    if done.truncated or b"fatal error:" in done.stderr:
-        return "it has too many commands to be read at once"
-    if done.exit_code != 0:
-        return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
-    return None
+    if done.exit_code is None or done.exit_code == -signal.SIGKILL:
+        why = "it takes too long to parse"
+    elif done.truncated or b"fatal error:" in done.stderr:
+        why = "it has too many commands to be read at once"
+    elif done.exit_code != 0:
+        why = done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
+    else:
+        try:
+            return load(done.stdout, offsets=need.offsets)
+        except (ValueError, RecursionError):
+            why = "it is nested too deeply"
+    return why
 
 
 def _opens(text: bytes) -> int:

@@ -42,11 +42,11 @@ async def run(
     cwd: str | None = None,
     timeout: float = 10.0,  # noqa: ASYNC109 - the process group is ended in order when it passes
     max_output: int = 64 * 2**20,
-    memory: int | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> EndedProcess:
     """Run an argument vector in its own session, bounded in time and output. FileNotFoundError when it is not there.
 
-    `memory`: bytes of data that it may have, where the system can set that (Linux); given before it is told anything.
+    `limits`: bytes of data (RLIMIT_DATA) and seconds of the processor (RLIMIT_CPU), where the system has them (Linux).
     At the time limit, or when the caller is cancelled, the whole process group is killed and waited for.
     """
     start = time.monotonic()
@@ -55,7 +55,12 @@ async def run(
             list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(env), cwd=cwd, start_new_session=True,
         )  # fmt: skip
-    _limit(process.pid, memory)
+    if limits and sys.platform == "linux":  # before it is told anything
+        import resource  # noqa: PLC0415 - not there on Windows
+
+        for name, most in limits.items():
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, getattr(resource, name), (most, most))
     out, err = _Sink(max_output), _Sink(2**20)
     timed_out = True
     try:
@@ -141,15 +146,6 @@ class _Sink:
     limit: int
     data: bytearray = field(default_factory=bytearray)
     full: bool = False
-
-
-def _limit(pid: int, memory: int | None) -> None:
-    if memory is None or sys.platform != "linux":
-        return
-    import resource  # noqa: PLC0415 - not there on Windows
-
-    with contextlib.suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
 
 
 async def _feed(process: Process, data: bytes) -> None:

@@ -250,7 +250,7 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
 async def test_a_script_for_which_the_parser_would_need_more_memory_than_it_may_have_is_opaque(monkeypatch):
     monkeypatch.setattr(reader, "_MEMORY", 24 * 2**20)
-    reading = await read("echo one")
+    reading = await read("echo one\n" * 3000)
 
     assert [(finding.rule, "too many commands" in finding.what) for finding in reading.findings] == [
         ("opaque-code", True)
