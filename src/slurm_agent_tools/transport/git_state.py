@@ -23,6 +23,8 @@ from slurm_agent_tools.transport.process import program, run, search_path
 
 _SMALL, _REFS = 64 * 2**10, 16 * 2**20  # bytes: a file of one line or of settings; every packed branch and tag
 
+_MOST_OBJECTS = 200_000  # files that are looked at; git packs them from some thousands on
+
 _HASH = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 
 _BRANCH = re.compile(r"ref: (refs/(?:[^\x00-\x20/.][^\x00-\x20/]*/)*[^\x00-\x20/.][^\x00-\x20/]*)")
@@ -134,7 +136,24 @@ def _index(repository: _Repository) -> str | None:
     index = os.path.realpath(repository.own / "index")
     elsewhere = repository.shared / "objects/info/alternates"
     ends = Path(index).is_file() and (not elsewhere.exists() or elsewhere.is_file())
-    return index if ends else None
+    return index if ends and _stored(repository.shared / "objects") else None
+
+
+def _stored(objects: Path) -> bool:
+    """Whether all objects are stored files: at a pipe git would wait. Not of more than anybody has."""
+    folders, left = [str(objects)], _MOST_OBJECTS
+    try:
+        while folders:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    left -= 1
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    elif left < 0 or not entry.is_file():
+                        return False
+    except OSError:
+        return False
+    return left >= 0
 
 
 def _waits(tree: Path, tracked: bytes) -> bool:

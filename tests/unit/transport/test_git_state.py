@@ -227,6 +227,32 @@ async def test_attributes_that_are_a_pipe_leave_the_changes_unknown_without_wait
     assert len(asked) == (3 if folder == "elsewhere" else 1)
 
 
+@pytest.mark.parametrize(
+    "what", ["commit", "link to a pipe", "index of a pack", "graph", "folders in a circle", "too many"]
+)
+async def test_objects_that_are_no_files_leave_the_changes_unknown_and_git_is_not_asked(
+    repository: Path, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    objects, commit = repository / ".git/objects", git(repository, "rev-parse", "HEAD")
+    pipe = {"index of a pack": objects / "pack/pack-1.idx", "graph": objects / "info/commit-graph"}.get(what)
+    if what == "folders in a circle":
+        (objects / "pack/more").symlink_to(objects)
+    elif what == "too many":
+        monkeypatch.setattr(git_state_module, "_MOST_OBJECTS", 5)
+    elif what == "link to a pipe":
+        os.mkfifo(repository / "pipe")
+        (objects / commit[:2] / commit[2:]).unlink()
+        (objects / commit[:2] / commit[2:]).symlink_to(repository / "pipe")
+    else:
+        pipe = pipe or objects / commit[:2] / commit[2:]
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+    monkeypatch.setattr(git_state_module, "run", None)
+
+    found = await git_state(str(repository))
+    assert (found.dirty, found.commit) == (None, commit)
+
+
 def folders_without_end(repository: Path) -> None:
     """Less than a megabyte of index, whose names are made of 400,000 folders with names of 800 MB in all."""
     blob = git(repository, "hash-object", "-w", "train.py")
