@@ -276,6 +276,19 @@ async def test_a_yes_at_a_terminal_counts_once(asking: Scene):
     assert (await asking.submit()).status == "blocked"
 
 
+async def test_a_yes_to_a_script_counts_for_no_other_one_of_the_same_bytes_and_a_name_that_looks_the_same(
+    asking: Scene,
+):
+    text = (asking.project / "train.sh").read_text()
+    for name in ("\u00e9.sh", "e\u0301.sh"):
+        asking.write(name, text)
+    await asking.submit("\u00e9.sh", job_name="a")
+    at_the_terminal(asking)
+
+    assert (await asking.submit("e\u0301.sh", job_name="a")).status == "blocked"
+    assert (await asking.submit("\u00e9.sh", job_name="a")).status == "submitted"
+
+
 async def test_a_yes_at_a_terminal_counts_for_an_hour(asking: Scene):
     await asking.submit()
     at_the_terminal(asking)
