@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from slurm_agent_tools.scripts import python_devices, python_retry
 from slurm_agent_tools.scripts.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
-from slurm_agent_tools.scripts.python_text import PythonText, constants, fold, name_of, number_of, shape
+from slurm_agent_tools.scripts.python_text import PythonText, constants, fold, name_of, number_of, parsed, shape
 from slurm_agent_tools.scripts.shell_words import UNKNOWN
 
 MAX_CHARACTERS = 2**20
@@ -62,7 +62,7 @@ def read_python(text: str, first_line: int = 1, *, imported: bool = False) -> Pr
     try:
         if len(text) > MAX_CHARACTERS:
             raise ValueError("too large")  # noqa: TRY301 - one answer for all that cannot be read
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         program.opaque("this Python text cannot be parsed", first_line)
         return program

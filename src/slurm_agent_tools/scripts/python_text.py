@@ -1,4 +1,4 @@
-"""The text of a Python expression, as far as it is constant."""
+"""Python's own syntax tree of a text, and the text of an expression as far as it is constant."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import base64
 import binascii
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,13 @@ MAX_CONSTANT = 4096
 # Methods of a constant text whose result is as constant.
 _METHODS = frozenset({"lower", "upper", "strip", "lstrip", "rstrip", "replace", "title", "capitalize", "removeprefix"})
 _KEPT = frozenset({"decode", "encode", "str", "which", "quote", "Path", "expanduser", "expandvars", "fspath", "intern"})
+
+
+def parsed(text: str, mode: str = "exec") -> Any:
+    """The syntax tree, without Python's warnings about a text that is not ours. Raises as `ast.parse`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode=mode)
 
 
 def fold(node: ast.AST | None, constants: Mapping[str, str]) -> str | None:

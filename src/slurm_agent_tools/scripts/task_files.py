@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from slurm_agent_tools.scripts.program import How, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.python_text import parsed
 from slurm_agent_tools.scripts.workflow_files import REMOTE, read_config, read_makefile
 from slurm_agent_tools.scripts.wrapped_command import Command
 from slurm_agent_tools.text import bounded_documents, yaml_documents
@@ -224,7 +225,7 @@ def _tables(loaded: dict[str, Any]) -> dict[str, Any]:
 
 def _python(program: Program, text: str, kind: str, goals: Sequence[str]) -> None:
     """tasks.py and dodo.py without the tasks that nobody asks for; the texts in `actions` are commands."""
-    tree, lines, shell = ast.parse(text), text.split("\n"), list[tuple[int, str]]()
+    tree, lines, shell = parsed(text), text.split("\n"), list[tuple[int, str]]()
     asked = {part.replace("-", "_") for goal in goals for part in goal.split(".")}
     for node in tree.body:
         if asked and isinstance(node, ast.FunctionDef) and _left_out(node, kind, asked, tree):
@@ -317,7 +318,7 @@ def _snakefile(program: Program, text: str, folder: str) -> None:
             _part(program, shell, block[2], behind, number, folder)
     _shell(program, shell)
     try:
-        ast.parse("\n".join(plain))
+        parsed("\n".join(plain))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         program.texts.append(InnerText("other", "\n".join(plain), 1))
     else:
@@ -339,7 +340,7 @@ def _part(program: Program, shell: list[tuple[int, str]], kind: str, behind: lis
     if kind == "run":
         program.texts.append(InnerText("python", textwrap.dedent("\n".join(behind[1:])), line + 1))
         return
-    value = ast.parse("(" + "\n".join(behind).strip() + "\n)", mode="eval")
+    value = parsed("(" + "\n".join(behind).strip() + "\n)", "eval")
     words = "".join(str(one.value) for one in ast.walk(value) if isinstance(one, ast.Constant))
     if kind == "shell":
         own = {"{{": "{", "}}": "}"}

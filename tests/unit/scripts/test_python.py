@@ -181,3 +181,10 @@ def test_lines_count_from_where_the_text_begins():
     (found,) = read_python("\n\nmodel.cuda(1)", first_line=10).findings
 
     assert found[3] == 12
+
+
+@pytest.mark.parametrize("text", ["a = 1if x else 2", 's = "\\d"'])
+def test_what_python_would_warn_of_in_a_text_of_others_is_not_printed(text, recwarn):
+    read_python(text)
+
+    assert recwarn.list == []
