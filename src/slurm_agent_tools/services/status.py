@@ -20,10 +20,9 @@ from slurm_agent_tools.models.status_answer import ClusterSection, DiskSection, 
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.slurm import command_runner
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.slurm.questions import ClusterInfo
+from slurm_agent_tools.slurm.questions import CALM, ClusterInfo, LoadVerdict
 from slurm_agent_tools.units import human_memory, parse_job_id
 
 _NUMBERS = re.compile(r"\s(?P<total>\d+)\s+(?P<used>\d+)\s+(?P<free>\d+)\s+(?:\d+%|-)\s")  # POSIX `df -P -k`
@@ -86,7 +85,7 @@ class Answers:
         self.jobs: ConcurrentQuestion[SlurmSection] = ConcurrentQuestion(self._mine)
         self.managed: frozenset[int] = frozenset()
         self.unmanaged: list[Alert] = []
-        self.verdict = command_runner.CALM
+        self.verdict = CALM
         self.closed = context.policy.policy.submissions == "off"
         self.lately = capacity.RecentWaits()
         self.results = ConcurrentQuestion(partial(_results, context))
@@ -283,7 +282,7 @@ def _crowded(pending: int) -> list[Alert]:
     return list(crowded(pending))
 
 
-def _slow(context: ClusterContext, verdict: command_runner.LoadVerdict) -> list[Alert]:
+def _slow(context: ClusterContext, verdict: LoadVerdict) -> list[Alert]:
     """A controller that should be asked less."""
     if verdict.kind == "calm":
         return []

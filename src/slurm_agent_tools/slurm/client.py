@@ -1,9 +1,9 @@
-"""The truth about jobs, from as few questions as it takes, and one watcher for all who wait."""
+"""What is changed in Slurm; the truth about jobs, from as few questions as it takes; one watcher for all who wait."""
 
 from __future__ import annotations
 
 from binascii import crc32
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,11 +12,77 @@ import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models.job import Job, JobView, token_in
+from slurm_agent_tools.slurm.commands import sbatch, scontrol
+from slurm_agent_tools.slurm.commands.sbatch import Submitted, TestOnly
 from slurm_agent_tools.slurm.questions import SlurmQuestions
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.units import JobId
 
 _SEE = "See get_status for your jobs. A task is named 123_4 and a component 123+1, not by its own number."
+
+
+# --- What the client changes in Slurm: submitting, releasing, cancelling; and looking at what Slurm holds -------------
+
+
+_RELEASED_AGAIN = 3
+"""How often a release is asked for again while slurmdbd numbers the job: slurmctld waits 5 seconds each time."""
+
+
+class JobActions(SlurmQuestions):
+    """The half of the client that submits and ends jobs."""
+
+    async def test_only(
+        self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> TestOnly:
+        """Slurm's opinion of a request, without a job. Raises SlurmUnreachable."""
+        argv = sbatch.argv(options, args, trial=True)
+        return sbatch.parse_trial(await self._asker.run(argv, stdin=script, cwd=cwd, env=env))
+
+    async def submit(
+        self, options: Sequence[str], script: bytes, args: Sequence[str], *, cwd: str, env: Mapping[str, str]
+    ) -> Submitted:
+        """Send a job. SlurmUnreachable: surely not sent; SlurmUncertain: maybe; SlurmRefused: Slurm said no."""
+        argv = sbatch.argv(options, args)
+        return sbatch.parse(await self._asker.change(argv, stdin=script, cwd=cwd, env=env))
+
+    async def held(self, job_id: JobId) -> Job:
+        """What Slurm made of a job that it holds, an array as a whole.
+
+        Raises SlurmUnreachable, and UnknownJob when Slurm has forgotten it.
+        """
+        done = await self._asker.run(scontrol.job_argv(job_id))
+        if scontrol.unknown(done):
+            raise UnknownJob("job_id", str(job_id), "Slurm knows no such job any more")
+        return scontrol.parse_jobs(done)[0]
+
+    async def batch_script(self, job_id: JobId) -> bytes:
+        """The bytes of the script that Slurm holds. Raises SlurmError."""
+        done = await self._asker.run(scontrol.script_argv(job_id))
+        if done.exit_code != 0:
+            scontrol.check_change(done)
+        return done.stdout
+
+    async def release(self, job_id: JobId) -> None:
+        """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
+        try:
+            done = await self._asker.change(scontrol.release_argv(job_id))
+            for _ in range(_RELEASED_AGAIN):
+                if not scontrol.awaits_accounting(done):
+                    break
+                done = await self._asker.change(scontrol.release_argv(job_id))
+            scontrol.check_change(done)
+        finally:
+            self._queue.changed()
+
+    async def cancel(self, job_id: JobId) -> None:
+        """Ask for its end; whether it came has to be looked at. Raises SlurmUncertain and SlurmRefused."""
+        try:
+            scontrol.check_change(await self._asker.change(sbatch.cancel_argv(job_id)))
+        finally:
+            self._queue.changed()
+
+
+# --- The truth about jobs, from as few questions as it takes ----------------------------------------------------------
 
 
 class JobViews(dict[JobId, JobView]):
@@ -27,7 +93,7 @@ class JobViews(dict[JobId, JobView]):
         self.silent = silent
 
 
-class SlurmClient(SlurmQuestions):
+class SlurmClient(JobActions):
     """Asks one cluster as one user."""
 
     async def job(self, job_id: JobId, *, fresh: bool = False, max_age: float | None = None) -> JobView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,9 +13,11 @@ from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
-from slurm_agent_tools.slurm.command_runner import CommandRunner
 from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.questions import CommandRunner
 
 USE_AGE = 10.0
 

@@ -1,26 +1,27 @@
-"""Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command."""
+"""Questions to Slurm, one timed command each. Answers are shared: simultaneous questions cost one command."""
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, overload
+from statistics import median
+from typing import TYPE_CHECKING, Literal, overload
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import Job, PastWaits, by_number
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
-from slurm_agent_tools.slurm import answer_cache, command_runner
+from slurm_agent_tools.slurm import answer_cache
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop, SharedAnswer, SharedAnswers
-from slurm_agent_tools.slurm.command_runner import CommandRunner, JobActions
 from slurm_agent_tools.slurm.commands import scontrol, squeue
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.transport.base import Clock, Runner
+from slurm_agent_tools.transport.base import Clock, Completed, Runner
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -28,20 +29,120 @@ if TYPE_CHECKING:
     from slurm_agent_tools.slurm.occasional_questions import AccountingQuestions, RunningJobs, WaitHistory
 
 
+# --- Running Slurm's commands, counted by kind, the controller's answers timed ----------------------------------------
+
+_TIMED = frozenset({"squeue", "sinfo", "scontrol", "sdiag"})
+
+
+class CommandRunner:
+    """Asks one cluster. `calls` counts the commands by kind, `answers` are the controller's last ones."""
+
+    def __init__(self, runner: Runner, settings: SlurmSettings) -> None:
+        self.settings = settings
+        self.calls: Counter[str] = Counter()
+        self.answers: deque[ControllerAnswer] = deque(maxlen=KEPT)
+        self._runner = runner
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        max_output: int = 64 * 2**20,
+        patience: float = 1.0,
+    ) -> Completed:
+        """A command that changes nothing. `patience`: the share of the usual time limit that it may take."""
+        self.calls[_kind(argv)] += 1
+        limit = self.settings.read_timeout * patience
+        done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=limit, max_output=max_output)
+        if argv[0] in _TIMED:
+            self.answers.append(ControllerAnswer(done.seconds, len(done.stdout), not done.timed_out))
+        return done
+
+    async def change(
+        self, argv: Sequence[str], *, stdin: bytes = b"", cwd: str | None = None, env: Mapping[str, str] | None = None
+    ) -> Completed:
+        """A command that changes something: it gets more time."""
+        self.calls[_kind(argv)] += 1
+        return await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.submit_timeout)
+
+
+def _kind(argv: Sequence[str]) -> str:
+    if argv[:2] == ["sacct", "--helpformat"]:
+        return " ".join(argv)
+    return " ".join(argv[:3]) if argv[0] == "scontrol" and argv[1] == "show" else argv[0]
+
+
+KEPT = 6
+"""Answers that count."""
+
+MOST = 6
+"""The largest factor: looks that are due every 10 seconds come once a minute."""
+
+_BASE, _RATE = 1.0, 2e6
+
+_SMALL = 100_000
+
+_ENOUGH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerAnswer:
+    """One answer of the controller: seconds, bytes, and whether it came at all."""
+
+    seconds: float
+    size: int
+    came: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """Its time over the time that an answer of its size may take: a second, and one for every two megabytes."""
+        return self.seconds / (_BASE + self.size / _RATE)
+
+    @property
+    def slow(self) -> bool:
+        """True for an answer that took longer than it may, or never came."""
+        return self.ratio > 1 or not self.came
+
+
+@dataclass(frozen=True, slots=True)
+class LoadVerdict:
+    """What the answers show. `factor` multiplies pauses and ages; `seconds` is what a slow answer took."""
+
+    kind: Literal["calm", "loaded", "limited"]
+    factor: int
+    seconds: float = 0.0
+
+
+CALM = LoadVerdict("calm", 1)
+
+
+def judge_load(answers: Sequence[ControllerAnswer], diagnosis: ControllerStatistics | None) -> LoadVerdict:
+    """Calm, loaded, or limited: a controller that is not busy but lets small answers wait for seconds.
+
+    That is what a caller sees of rl_enable (slurm.conf(5)): its commands wait, none fails (measured on 24.11).
+    """
+    slow = [answer for answer in answers[-KEPT:] if answer.slow]
+    busy = diagnosis is not None and diagnosis.busy
+    if len(slow) < _ENOUGH and not (slow and busy):
+        return CALM
+    ratio = median(answer.ratio for answer in slow)
+    factor = min(MOST, max(2, math.ceil(ratio)))
+    small = [answer for answer in slow if answer.came and answer.size < _SMALL]
+    limited = not busy and len(small) >= _ENOUGH
+    return LoadVerdict("limited" if limited else "loaded", factor, round(median(answer.seconds for answer in slow), 1))
+
+
 # --- Questions to Slurm, one command each. Answers are shared: simultaneous questions cost one command ----------------
 
 
-_FEW = 4
+_FEW, _NARROW = 4, 1000  # jobs
 
-_WHILE = 10.0
+_WHILE, _OLDEST = 10.0, 60.0  # seconds, as below
 
-_NARROW = 1000
-
-_OLDEST = 60.0
-
-_CONFIG_AGE = 3600.0
-
-_DIAGNOSIS_AGE = 300.0
+_CONFIG_AGE, _DIAGNOSIS_AGE = 3600.0, 300.0
 
 
 class DetailNeed(Enum):
@@ -64,7 +165,7 @@ class ClusterInfo:
 _FRESH_MARK = partial(secrets.token_hex, 8)
 
 
-class SlurmQuestions(JobActions):
+class SlurmQuestions:
     """The half of the client that asks. `calls` counts the commands by kind; `mark` makes each separator unknown."""
 
     def __init__(
@@ -78,7 +179,7 @@ class SlurmQuestions(JobActions):
         backdrop: KeptBackdrop | None = None,
     ) -> None:
         self._queue = SharedAnswer(clock, self._ask_queue)
-        super().__init__(CommandRunner(runner, settings), self._queue.changed)
+        self._asker = CommandRunner(runner, settings)
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
         self._partitions = SharedAnswer(clock, self._ask_partitions)
@@ -116,7 +217,7 @@ class SlurmQuestions(JobActions):
             user=self.user,
             mark=self._mark,
             accounting=self._accounting,
-            may=lambda: self.verdict == command_runner.CALM and self.accounting.silent is None,
+            may=lambda: self.verdict == CALM and self.accounting.silent is None,
         )
 
     @property
@@ -132,16 +233,16 @@ class SlurmQuestions(JobActions):
     # --- sparing the controller --------------------------------------------------------------------------------------
 
     @property
-    def verdict(self) -> command_runner.LoadVerdict:
+    def verdict(self) -> LoadVerdict:
         """How the controller answers now."""
-        return command_runner.judge_load(tuple(self._asker.answers), self._diagnosed)
+        return judge_load(tuple(self._asker.answers), self._diagnosed)
 
     @property
     def age_limit(self) -> float:
         """How old a shared answer may be, in seconds: older where the controller is slow."""
         return min(_OLDEST, self.settings.cache_seconds * self.verdict.factor)
 
-    async def diagnose(self) -> command_runner.LoadVerdict:
+    async def diagnose(self) -> LoadVerdict:
         """The verdict; where answers are slow the controller is asked why, at most every 5 minutes."""
         if any(answer.slow for answer in self._asker.answers):
             try:

@@ -15,7 +15,7 @@ from tests.unit.slurm.clocks import queued
 from slurm_agent_tools.models.arguments import AnalyzeLog, GetStatus
 from slurm_agent_tools.models.job import Job, JobRecord, JobView, PastWait, PastWaits, Usage
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.services import job_alerts, log_analysis
+from slurm_agent_tools.services import log_analysis, running_job
 from slurm_agent_tools.units import parse_job_id
 
 MIB, GIB = 2**20, 2**30
@@ -84,10 +84,10 @@ async def test_progress_that_tells_what_is_left_is_a_share_of_the_time(tmp_path:
     job = Job(
         parse_job_id("5"), "train", "RUNNING", ("squeue",), started=at(NOW - 600), stdout=cluster.log, stderr=cluster.log
     )  # fmt: skip
-    assert await job_alerts.share(context, job, at(NOW)) == pytest.approx(600 / 900)
-    assert await job_alerts.share(context, replace(job, started=at(NOW - 1)), at(NOW)) == pytest.approx(1 / 301)
-    assert await job_alerts.share(context, replace(job, started=at(NOW)), at(NOW)) is None
-    assert await job_alerts.share(context, replace(job, stdout=None, stderr=None), at(NOW)) is None
+    assert await running_job.share(context, job, at(NOW)) == pytest.approx(600 / 900)
+    assert await running_job.share(context, replace(job, started=at(NOW - 1)), at(NOW)) == pytest.approx(1 / 301)
+    assert await running_job.share(context, replace(job, started=at(NOW)), at(NOW)) is None
+    assert await running_job.share(context, replace(job, stdout=None, stderr=None), at(NOW)) is None
 
 
 async def test_of_a_large_log_both_ends_are_looked_at_for_progress(tmp_path: Path):

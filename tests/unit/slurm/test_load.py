@@ -4,10 +4,10 @@ from tests.unit.slurm.answers import done
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.command_runner import CALM, ControllerAnswer, judge_load
 from slurm_agent_tools.slurm.commands import sdiag
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.slurm.questions import CALM, ControllerAnswer, judge_load
 from slurm_agent_tools.units import JobId
 
 IDLE, BUSY = ControllerStatistics(3, 0, 0.04), ControllerStatistics(200, 0, 0.04)

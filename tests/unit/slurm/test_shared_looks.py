@@ -29,8 +29,8 @@ from slurm_agent_tools.slurm.answer_cache import (
     backdrop_of,
 )
 from slurm_agent_tools.slurm.client import offset
-from slurm_agent_tools.slurm.command_runner import CommandRunner, ControllerAnswer
 from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
+from slurm_agent_tools.slurm.questions import CommandRunner, ControllerAnswer
 from slurm_agent_tools.units import JobId
 
 # --- answers that are shared --------------------------------------------------------------------------------------

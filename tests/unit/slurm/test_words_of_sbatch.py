@@ -8,9 +8,9 @@ import pytest
 from tests.unit.slurm.answers import done
 
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain, SlurmUnreachable
-from slurm_agent_tools.slurm.command_runner import CALM, ControllerAnswer, LoadVerdict, judge_load
 from slurm_agent_tools.slurm.commands import sbatch
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
+from slurm_agent_tools.slurm.questions import CALM, ControllerAnswer, LoadVerdict, judge_load
 
 AWAY = b"sbatch: error: Unable to contact slurm controller (connect failure)"
 
