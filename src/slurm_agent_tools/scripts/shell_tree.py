@@ -35,6 +35,7 @@ _LEAVES = frozenset({"Lit", "SglQuoted"})
 _CONTAINERS = (list, dict)
 _POSITION = re.compile(rb'\{\n\t*+"Offset": \d++,\n\t*+"Line": (\d++),\n\t*+"Col": \d++\n\t*+\}')
 _OFFSET = re.compile(rb'\{\n\t*+"Offset": (\d++),\n\t*+"Line": \d++,\n\t*+"Col": \d++\n\t*+\}')
+_PIECE = 2**20
 
 
 @dataclass(slots=True)
@@ -53,11 +54,17 @@ def load(printed: bytes, *, offsets: bool = False) -> Node:
 
     A string holds no bare line end, so none is taken for a position. Raises ValueError, RecursionError.
     """
-    short = b"".join((_OFFSET if offsets else _POSITION).split(printed))
+    short, start = bytearray(), 0
+    while start < len(printed):  # piece by piece, each up to the end of a node: the parts of all at once are too many
+        end = printed.find(b"}", start + _PIECE) + 1 or len(printed)
+        short += b"".join((_OFFSET if offsets else _POSITION).split(printed[start:end]))
+        start = end
+    text = short.decode("utf-8")
+    short.clear()
     collected = gc.isenabled()
     gc.disable()  # it would look through the growing tree again and again, and finds no cycle in it
     try:
-        tree: Node = json.loads(short)
+        tree: Node = json.loads(text)
     finally:
         if collected:
             gc.enable()
