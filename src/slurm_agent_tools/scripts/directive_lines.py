@@ -33,6 +33,8 @@ EMPTY = "the script is empty"
 BYTE_ORDER_MARK = "a byte order mark stands before the #!"
 NO_INTERPRETER = "the script does not start with #! and the path of an interpreter"
 NUL_BYTE = "the script holds a NUL byte"
+LARGE = f"the script is larger than {MAX_BYTES // 2**20} MB"
+LONG_LINE = f"a line is longer than {MAX_LINE // 2**10} KB"
 DOS_ENDS = "the script has DOS line ends (CR LF), which sbatch refuses"
 
 _JUSTIFIED = re.compile(r"\bJUSTIFIED:\s*(\S.*)", re.IGNORECASE)
@@ -69,7 +71,7 @@ def read_directives(data: bytes, file: str) -> Header:
 def unreadable(data: bytes) -> str | None:  # noqa: PLR0911 - one reason after the other
     """Why sbatch, or we, refuse the script as a whole; None when it can be read."""
     if len(data) > MAX_BYTES:
-        return f"the script is larger than {MAX_BYTES // 2**20} MB"
+        return LARGE
     if not data.strip():
         return EMPTY
     if not data.startswith(b"#!"):
@@ -79,7 +81,7 @@ def unreadable(data: bytes) -> str | None:  # noqa: PLR0911 - one reason after t
     if b"\r\n" in data:
         return DOS_ENDS
     if len(max(data.split(b"\n"), key=len)) > MAX_LINE:
-        return f"a line is longer than {MAX_LINE // 2**10} KB"
+        return LONG_LINE
     return None
 
 

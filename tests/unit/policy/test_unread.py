@@ -136,3 +136,19 @@ def test_lines_made_to_be_slow_are_told_for_bounded_work():
 
     assert told.message
     assert calls < CALLS
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("#!/bin/bash\n#SBATCH --time=1\necho " + "a" * 70_000 + "\necho b\n", 3),
+        ("#!/bin/bash\n" + "echo\n" * 900_000, 1),
+    ],
+    ids=["a long line", "a large script"],
+)
+def test_what_is_too_long_to_be_read_is_not_taken_away_but_named(text: str, line: int):
+    remedy = answer(text).remedy or ""
+
+    assert remedy.startswith(f"Change line {line} (")
+    assert "yourself: write what is long into a file of the project" in remedy
+    assert "Delete" not in remedy

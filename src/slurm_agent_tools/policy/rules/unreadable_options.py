@@ -19,6 +19,8 @@ _SPELLING = "options are written like `#SBATCH --time=02:00:00`, one on a line."
 
 _MORE = "there is more of the same; check again after these."
 
+_SHORTER = "write what is long into a file of the project, and read it from there"
+
 _STEPS, _LONG = 20, 400  # lines that are told, and characters of one that is taken apart
 
 _HEADS = ("#SBATCH", "#SLURM")
@@ -42,7 +44,7 @@ Respell = Callable[[str], str]
 def corrected(reading: ScriptReading, problems: Sequence[Evidence]) -> str:
     """What to change so that every option can be read; nothing that is right is taken away."""
     lines = reading.text.split("\n")
-    whole = next((made for problem in problems if (made := _whole(reading.path, lines[0], problem.text))), None)
+    whole = next((made for problem in problems if (made := _whole(reading.path, lines, problem.text))), None)
     if whole is not None:
         return whole
     numbers = dict.fromkeys(problem.line for problem in problems if 0 < problem.line <= len(lines))
@@ -59,8 +61,9 @@ def corrected(reading: ScriptReading, problems: Sequence[Evidence]) -> str:
     return remedies.ways(first, ("use the option that may be meant", guess)) if guess else first
 
 
-def _whole(path: str, first: str, problem: str) -> str | None:
-    """What to do where the file cannot be read at all; None where single lines are wrong. `first`: its first line."""
+def _whole(path: str, lines: Sequence[str], problem: str) -> str | None:
+    """What to do where the file cannot be read at all; None where single lines are wrong."""
+    first = lines[0]
     if problem in _SED:
         return f"Run `{shlex.join(['sed', '-i', _SED[problem], path])}`."
     if problem == directive_lines.NO_INTERPRETER:
@@ -69,6 +72,9 @@ def _whole(path: str, first: str, problem: str) -> str | None:
         return remedies.edit([place], [interpreter, *([first] if first.strip() else [])])
     if problem == directive_lines.EMPTY:
         return "Call generate_script, or write the script, then submit again."
+    if problem in {directive_lines.LONG_LINE, directive_lines.LARGE}:
+        number, longest = max(enumerate(lines, 1), key=lambda line: len(line[1]))
+        return remedies.in_words([Evidence(path, number, longest[:_LONG])], _SHORTER)
     return None
 
 
