@@ -28,8 +28,7 @@ from slurm_agent_tools.policy.rules import (
     queued_jobs,
     script_commands,
 )
-from slurm_agent_tools.policy.rules.remedies import without_reasons
-from slurm_agent_tools.policy.rules.rule import Rule, reason_for
+from slurm_agent_tools.policy.rules.rule import Rule, reason_for, without_reasons
 from slurm_agent_tools.scripts.directive_lines import pins_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 

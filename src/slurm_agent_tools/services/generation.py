@@ -14,7 +14,7 @@ from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecis
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
-from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.rule import WHY_NEEDED, call_again
 from slurm_agent_tools.services import project_paths, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
@@ -107,7 +107,7 @@ def _other_arguments(rule: RuleDecision, ask: GenerateScript, gpus: int) -> str 
         return f"In `{field}`: {_LINE.sub(lambda line: line[1], rule.remedy)}"
     ways = [f"Call again with {' and '.join(f'{name}={value}' for name, value in values.items())}."]
     if rule.outcome == "justify":
-        ways.append(remedies.call_again("justification", remedies.WHY_NEEDED))
+        ways.append(call_again("justification", WHY_NEEDED))
     return "\nOr: ".join(ways)
 
 

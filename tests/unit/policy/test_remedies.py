@@ -24,8 +24,7 @@ from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest, pins
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
-from slurm_agent_tools.policy.rules.remedies import PLACEHOLDERS
-from slurm_agent_tools.policy.rules.rule import Example, Rule, reason_for
+from slurm_agent_tools.policy.rules.rule import PLACEHOLDERS, Example, Rule, reason_for
 from slurm_agent_tools.scripts.directive_lines import pins_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 from slurm_agent_tools.scripts.reader import read_script

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_agent_tools.models.request import Directive, Evidence
-from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules import rule
 
 FILE = "a.sh"
 
@@ -30,33 +30,33 @@ def stated(option: str, line: str, *, number: int = 2, value: str | None = "1", 
     ],
 )
 def test_a_step_names_its_lines_and_shows_a_few(texts, told):
-    assert remedies.edit(places(*texts), ["x", "y"]) == f"Replace {told} by:\nx\ny"
-    assert remedies.edit(places(*texts), []) == f"Delete {told}."
+    assert rule.edit(places(*texts), ["x", "y"]) == f"Replace {told} by:\nx\ny"
+    assert rule.edit(places(*texts), []) == f"Delete {told}."
 
 
 @pytest.mark.parametrize(("length", "shown"), [(120, "x" * 120), (121, "x" * 117 + "...")])
 def test_a_long_line_is_shown_in_part(length, shown):
-    assert remedies.edit(places(f"  {'x' * length}  "), []) == f"Delete line 2 (`{shown}`)."
+    assert rule.edit(places(f"  {'x' * length}  "), []) == f"Delete line 2 (`{shown}`)."
 
 
 def test_a_line_of_another_file_is_named_with_it():
-    assert remedies.edit(places("a"), ["x"], script=FILE) == "Replace line 2 (`a`) by:\nx"
-    assert remedies.edit(places("a"), ["x"], script="b.sh") == "Replace line 2 of a.sh (`a`), indented like it, by:\nx"
+    assert rule.edit(places("a"), ["x"], script=FILE) == "Replace line 2 (`a`) by:\nx"
+    assert rule.edit(places("a"), ["x"], script="b.sh") == "Replace line 2 of a.sh (`a`), indented like it, by:\nx"
 
 
 def test_what_no_edit_does_is_said_in_words_with_its_line():
-    assert remedies.in_words(places("a"), "do b") == "Change line 2 (`a`) yourself: do b."
-    assert remedies.in_words(places("a"), "do b", script="b.sh") == "Change line 2 of a.sh (`a`) yourself: do b."
+    assert rule.in_words(places("a"), "do b") == "Change line 2 (`a`) yourself: do b."
+    assert rule.in_words(places("a"), "do b", script="b.sh") == "Change line 2 of a.sh (`a`) yourself: do b."
 
 
 def test_signs_that_a_line_cannot_show_are_blanks():
-    assert remedies.edit(places("a\rb\x07"), []) == "Delete line 2 (`a b `)."
+    assert rule.edit(places("a\rb\x07"), []) == "Delete line 2 (`a b `)."
 
 
 def test_ways_stand_behind_what_leads_to_them_and_those_with_a_reason_can_go():
-    offered = remedies.ways("one", ("wait", "two"), ("give your reason in the call", "three\nfour"), ("ask", "five"))
+    offered = rule.ways("one", ("wait", "two"), ("give your reason in the call", "three\nfour"), ("ask", "five"))
     assert offered == "one\nOr wait:\ntwo\nOr give your reason in the call:\nthree\nfour\nOr ask:\nfive"
-    assert remedies.without_reasons(offered) == "one\nOr wait:\ntwo\nOr ask:\nfive"
+    assert rule.without_reasons(offered) == "one\nOr wait:\ntwo\nOr ask:\nfive"
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -64,12 +64,12 @@ def test_ways_stand_behind_what_leads_to_them_and_those_with_a_reason_can_go():
 
 def test_other_options_of_a_line_are_kept_with_their_comment():
     line = "#SBATCH --mem=2G --gpus=1  # for both"
-    assert remedies.replace([stated("mem", line)], "#SBATCH --mem=1G") == (
+    assert rule.replace([stated("mem", line)], "#SBATCH --mem=1G") == (
         f"Replace line 2 (`{line}`) by:\n#SBATCH --gpus=1  # for both\n#SBATCH --mem=1G"
     )
     bare = "#SBATCH --mem=2G --gpus=1"
-    assert remedies.replace([stated("mem", bare)]) == f"Replace line 2 (`{bare}`) by:\n#SBATCH --gpus=1"
-    assert remedies.replace([stated("mem", bare), stated("gpus", bare)]) == f"Delete line 2 (`{bare}`)."
+    assert rule.replace([stated("mem", bare)]) == f"Replace line 2 (`{bare}`) by:\n#SBATCH --gpus=1"
+    assert rule.replace([stated("mem", bare), stated("gpus", bare)]) == f"Delete line 2 (`{bare}`)."
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_other_options_of_a_line_are_kept_with_their_comment():
     ],
 )
 def test_an_option_stands_on_a_line_as_sbatch_reads_it(name, value, text):
-    assert remedies.spelled(name, value) == text
+    assert rule.spelled(name, value) == text
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_an_option_stands_on_a_line_as_sbatch_reads_it(name, value, text):
 )
 def test_an_argument_of_the_call_is_changed_in_the_call(option, line, step):
     given = stated(option, "", source="argument")
-    assert remedies.replace([given], *([line] if line else [])) == step
+    assert rule.replace([given], *([line] if line else [])) == step
 
 
 def test_what_nobody_stated_is_added_and_what_was_pinned_is_nobodys():
     pinned = stated("gpus", "", source="pinned")
-    assert remedies.replace([pinned], "#SBATCH --gpus=1") == "Add:\n#SBATCH --gpus=1"
-    assert remedies.replace([]) == ""
+    assert rule.replace([pinned], "#SBATCH --gpus=1") == "Add:\n#SBATCH --gpus=1"
+    assert rule.replace([]) == ""
 
 
 def test_a_reason_is_written_on_the_line_or_given_in_the_call():
-    own = remedies.with_reason([stated("mem", "#SBATCH --mem=2G")], "#SBATCH --mem=2G")
+    own = rule.with_reason([stated("mem", "#SBATCH --mem=2G")], "#SBATCH --mem=2G")
     assert own.endswith("#SBATCH --mem=2G  # JUSTIFIED: <why this job needs it>")
-    call = remedies.with_reason([stated("time", "", source="argument")], "#SBATCH --time=1")
+    call = rule.with_reason([stated("time", "", source="argument")], "#SBATCH --time=1")
     assert call == 'Call again with time_limit="1".\nCall again with justification="<why this job needs it>".'

@@ -12,7 +12,6 @@ from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
 from slurm_agent_tools.policy.rules.examples import HOUR, asks, live
 from slurm_agent_tools.policy.rules.gpus import GPU_OPTIONS
-from slurm_agent_tools.policy.rules.remedies import replace, ways
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
@@ -22,8 +21,10 @@ from slurm_agent_tools.policy.rules.rule import (
     judge_measure,
     passed,
     proof,
+    replace,
     request_of,
     uncountable,
+    ways,
 )
 from slurm_agent_tools.units import UNLIMITED, format_duration
 

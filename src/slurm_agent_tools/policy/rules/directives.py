@@ -10,19 +10,19 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import CPU, FILE, HOUR, OLD, asks, live
 from slurm_agent_tools.policy.rules.gpus import uses_gpus
-from slurm_agent_tools.policy.rules.remedies import note, replace
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
     Judgement,
     Rule,
     not_evaluated,
+    note,
     passed,
     proof,
     reading_of,
+    replace,
     request_of,
 )
 from slurm_agent_tools.units import UNLIMITED, format_duration
@@ -102,7 +102,7 @@ def _raised(request: JobRequest, policy: Policy) -> list[Judgement]:
     if not stated or "qos" not in policy.allowed_options or stated[-1].value in policy.priority.high.qos:
         return []
     message = f"--qos={stated[-1].value} asks for the priority high, which this policy does not offer. {_WHY}"
-    hint = remedies.note("an administrator may list this QOS under priority.high.qos in the site's policy.")
+    hint = note("an administrator may list this QOS under priority.high.qos in the site's policy.")
     return [
         Judgement("deny", message, stated[-1].value, "priority.high.qos", f"{replace(stated)}\n{hint}", proof(stated))
     ]
@@ -144,7 +144,7 @@ def _unreadable(reading: ScriptReading, problems: tuple[Evidence, ...]) -> Judge
 
 def _components(stated: tuple[Directive, ...], count: int) -> Judgement:
     message = f"The script asks for a heterogeneous job of {count} components. Their limits cannot be told apart."
-    remedy = f"{replace(stated)}\n{remedies.note('submit one job for each component.')}"
+    remedy = f"{replace(stated)}\n{note('submit one job for each component.')}"
     return Judgement("deny", message, count, 1, remedy, proof(stated))
 
 
@@ -152,9 +152,9 @@ def _not_allowed(refused: list[Directive], by_person: Sequence[str]) -> Judgemen
     names = list(dict.fromkeys(directive.option for directive in refused))
     told = "; ".join(f"--{name} {_advice(name)}" for name in names)
     asked = ", ".join(f"--{name}" for name in names)
-    remedy = f"{replace(refused)}\n{remedies.note(f'{told}.')}"
+    remedy = f"{replace(refused)}\n{note(f'{told}.')}"
     if set(names) <= set(by_person):
-        remedy = f"{replace(refused)}\n{remedies.note(f'{told}; a person may also agree to it as it is.')}"
+        remedy = f"{replace(refused)}\n{note(f'{told}; a person may also agree to it as it is.')}"
         message = f"This policy wants a person's word for {asked}. {_WHY}"
         return Judgement("approve", message, ", ".join(names), "options_by_person", remedy, proof(refused))
     message = f"This policy does not let an agent use {asked}. {_WHY}"

@@ -9,23 +9,26 @@ from itertools import islice
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past
 from slurm_agent_tools.policy.rules.examples import live as facts
-from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
+    WHAT_CHANGED,
     Example,
     Judgement,
     Rule,
+    call_again,
     not_evaluated,
+    note,
     passed,
     proof,
     reading_of,
     reason_for,
+    replace,
     request_of,
     sentence,
     speak,
+    ways,
 )
 
 # --- auto-retry: nothing is sent again by itself, and a failure is looked at before the next try ----------------------
@@ -102,8 +105,8 @@ def _failed_before(run: PastRun | None, plan: PlannedRequest, policy: Policy) ->
 def _change(first: str, run: PastRun, script: str) -> str:
     """After the steps of `first`: correct the script, or say what else is different now."""
     correct = f"{first}Change {script} as the diagnosis of job {run.job_id} says, then submit it again."
-    unchanged = f"{first}{remedies.call_again('justification', remedies.WHAT_CHANGED)}"
-    return remedies.ways(correct, ("keep the script, where the cause lay outside it", unchanged))
+    unchanged = f"{first}{call_again('justification', WHAT_CHANGED)}"
+    return ways(correct, ("keep the script, where the cause lay outside it", unchanged))
 
 
 def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Judgement | None:

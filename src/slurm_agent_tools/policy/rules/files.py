@@ -12,10 +12,8 @@ from dataclasses import replace as replaced
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import Policy, Sizes
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
-from slurm_agent_tools.policy.rules.remedies import replace
-from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, passed
+from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, call_again, passed, replace
 from slurm_agent_tools.units import human_memory
 
 # --- script-exists: there is a batch script inside the project, and it could be read ----------------------------------
@@ -123,12 +121,12 @@ def _file(plan: PlannedRequest, path: str, policy: Policy) -> Judgement:
 def _elsewhere(folders: Sequence[str]) -> str:
     """Another folder, where the policy names one."""
     asked = "Ask a person: this policy names no folder that may be written."
-    return remedies.call_again("output_dir", folders[0]) if folders else asked
+    return call_again("output_dir", folders[0]) if folders else asked
 
 
 def _renamed(path: str) -> str:
     name = re.sub(r"\W+", "-", posixpath.splitext(posixpath.basename(path))[0]).strip("-")
-    return remedies.call_again("name", f"{name or 'result'}-2")
+    return call_again("name", f"{name or 'result'}-2")
 
 
 def _script(plan: PlannedRequest, request: JobRequest, policy: Policy) -> Judgement:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.models.request import Directive, JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import GIB, asks
-from slurm_agent_tools.policy.rules.remedies import replace, ways, with_reason
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
@@ -21,8 +19,11 @@ from slurm_agent_tools.policy.rules.rule import (
     passed,
     proof,
     reading_of,
+    replace,
     request_of,
     uncountable,
+    ways,
+    with_reason,
 )
 from slurm_agent_tools.units import format_memory, human_memory
 
@@ -211,7 +212,7 @@ def _parts(shares: tuple[Directive, ...]) -> Judgement:
     """`--gres=shard:4`: Slurm shows no GPU for it, so that no limit would count it."""
     what = ", ".join(f"--{one.option}={one.value}" for one in shares)
     message = f"GPUs: {what} takes parts of GPUs, which count as 0 GPUs in every limit, so a person decides. {_WHY}"
-    return Judgement("approve", message, what, 0, remedies.replace(shares, "#SBATCH --gpus=1"), proof(shares))
+    return Judgement("approve", message, what, 0, replace(shares, "#SBATCH --gpus=1"), proof(shares))
 
 
 _PROCESSES = re.compile(r"(--(?:nproc[-_]per[-_]node|nnodes|num[-_]gpus|num[-_]processes))([=\s]+)(\d+)\b")

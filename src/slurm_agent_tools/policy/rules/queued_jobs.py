@@ -11,21 +11,24 @@ from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import Claim, PlannedRequest, claims, count_slots
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import NOW, asks, live, past
-from slurm_agent_tools.policy.rules.remedies import note, replace, ways
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     SUBMIT,
+    WHY_TWICE,
     Example,
     Judgement,
     Rule,
+    call_again,
     facts_of,
     not_evaluated,
+    note,
     passed,
     proof,
     reason_for,
+    replace,
     request_of,
+    ways,
 )
 from slurm_agent_tools.units import UNLIMITED, ArraySpec, JobId, parse_array
 
@@ -181,9 +184,9 @@ def _judge_duplicate(plan: PlannedRequest, policy: Policy) -> Judgement:
     if reason is not None:
         return passed(f"The same request is already active as job {ids}, justified by: {reason}", ids)
     message = f"The same script with the same arguments is already active as job {ids}. {_WHY_ONCE}"
-    remedy = remedies.ways(
+    remedy = ways(
         "\n".join(f'wait_for_job with job_id="{run.job_id}" until it has ended, then submit again.' for run in same),
-        ("say why it runs twice", remedies.call_again("justification", remedies.WHY_TWICE)),
+        ("say why it runs twice", call_again("justification", WHY_TWICE)),
     )
     return Judgement("justify", message, ids, None, remedy)
 

@@ -13,20 +13,23 @@ from slurm_agent_tools.models.decision import Outcome
 from slurm_agent_tools.models.request import Directive, Evidence, Finding, ScriptReading
 from slurm_agent_tools.policy.document import Policy, harsher
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules import remedies
 from slurm_agent_tools.policy.rules.examples import FILE, asks, does
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
+    WHY_NEEDED,
     Example,
     Judgement,
     Rule,
+    call_again,
     judge_findings,
     mended,
+    note,
     passed,
     reading_of,
     reason_for,
     sentence,
     speak,
+    ways,
 )
 
 # --- direct-submission: a job submits, changes and releases no jobs ---------------------------------------------------
@@ -109,19 +112,19 @@ def _kept(kept: Sequence[Finding], plan: PlannedRequest, policy: Policy) -> Judg
 def _asked(policy: Policy) -> str:
     """What keeping a node needs; nothing where no word of anybody is enough."""
     if policy.nodes_for_people == "justify":
-        return remedies.call_again("justification", remedies.WHY_NEEDED)
+        return call_again("justification", WHY_NEEDED)
     return "Ask a person to agree to the script as it is." if policy.nodes_for_people == "approve" else ""
 
 
 def _remedy(reading: ScriptReading, kept: Sequence[Finding], policy: Policy) -> str:
     """Wait for the workers where that is meant; else the reason: only the author knows what to run instead."""
-    asked, advice = _asked(policy), remedies.note("a batch job runs its commands by itself and ends with them.")
+    asked, advice = _asked(policy), note("a batch job runs its commands by itself and ends with them.")
     waits = [finding for finding in kept if "`wait`" in finding.what]
     if len(waits) < len(kept):
         return f"{asked}\n{advice}" if asked else advice
     steps = f"{mended(_KEPT_NODES, reading, waits)}\n{advice}"
     reason = policy.nodes_for_people == "justify"
-    return remedies.ways(steps, ("give your reason in the call" if reason else "ask", asked)) if asked else steps
+    return ways(steps, ("give your reason in the call" if reason else "ask", asked)) if asked else steps
 
 
 _WORKERS = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.models.request import Evidence, Finding, ScriptLayout, ScriptReading, ShellCommand, ShellWord
-from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.rule import edit, in_words, note
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, name_of, starts
 
 _STEPS = 50  # that are told
@@ -195,12 +195,12 @@ class _Edits:
         told |= dict.fromkeys(self._own())
         for place, new in self.single.values():
             text = new if place.file == self.reading.path else new.strip()
-            told[remedies.edit([place], [text] if text else [], script=self.reading.path)] = None
+            told[edit([place], [text] if text else [], script=self.reading.path)] = None
         for finding in self.words.values():
             advice = self.mend.advice(finding)
-            told[remedies.in_words([finding.evidence], advice, script=self.reading.path)] = None
+            told[in_words([finding.evidence], advice, script=self.reading.path)] = None
         steps = list(told)
-        return [*steps[:_STEPS], remedies.note(_MORE)] if len(steps) > _STEPS else steps
+        return [*steps[:_STEPS], note(_MORE)] if len(steps) > _STEPS else steps
 
     def _own(self) -> Iterator[str]:
         layout = self.reading.layout
@@ -276,7 +276,7 @@ class _Edits:
         old = [Evidence(self.reading.path, n + 1, self.lines[n]) for n in range(first, last + 1)]
         blank = any(not line.strip() for line in self.lines[first : last + 1])
         lines = [line for line in new_lines if line.strip() or blank] if kept else []
-        return remedies.edit(old, lines, script=self.reading.path)
+        return edit(old, lines, script=self.reading.path)
 
 
 # --- how one command is taken out --------------------------------------------------------------------------------

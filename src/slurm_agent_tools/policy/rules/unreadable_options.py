@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.models.sbatch_options import OptionWord
-from slurm_agent_tools.policy.rules import remedies
+from slurm_agent_tools.policy.rules.rule import edit, note, replace, spelled, ways
 from slurm_agent_tools.scripts import directive_lines
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.units import format_duration, parse_span
@@ -52,13 +52,13 @@ def corrected(reading: ScriptReading, problems: Sequence[Evidence]) -> str:
     others = list({directive.option: directive for directive in stated}.values())  # the last one of each counts
     places = [Evidence(reading.path, number, lines[number - 1]) for number in list(numbers)[:_STEPS]]
     left = {place: _without(place.text, others, _as_it_is) for place in places}
-    told = [remedies.edit([place], new) for place, new in left.items()]
+    told = [edit([place], new) for place, new in left.items()]
     told += [_argument(directive) for directive in _arguments(reading, problems, numbers)]
-    told.append(remedies.note(_MORE if len(numbers) > _STEPS else _SPELLING))
+    told.append(note(_MORE if len(numbers) > _STEPS else _SPELLING))
     nearest = [(place, _without(place.text, others, _nearest)) for place in places]
-    guess = "\n".join(remedies.edit([place], new) for place, new in nearest if new != left[place])
+    guess = "\n".join(edit([place], new) for place, new in nearest if new != left[place])
     first = "\n".join(told)
-    return remedies.ways(first, ("use the option that may be meant", guess)) if guess else first
+    return ways(first, ("use the option that may be meant", guess)) if guess else first
 
 
 def _whole(path: str, lines: Sequence[str], problem: str) -> str | None:
@@ -69,7 +69,7 @@ def _whole(path: str, lines: Sequence[str], problem: str) -> str | None:
     if problem == directive_lines.NO_INTERPRETER:
         interpreter = "#!/usr/bin/env python3" if path.endswith(".py") else "#!/bin/bash"
         place = Evidence(path, 1, first)
-        return remedies.edit([place], [interpreter, *([first] if first.strip() else [])])
+        return edit([place], [interpreter, *([first] if first.strip() else [])])
     if problem == directive_lines.EMPTY:
         return "Call generate_script, or write the script, then submit again."
     if problem in {directive_lines.LONG_LINE, directive_lines.LARGE}:
@@ -95,7 +95,7 @@ def _without(line: str, others: Sequence[Directive], respell: Respell) -> list[s
         directive = Directive(option.name, meant, "script", Evidence("", 0, line))
         if not effective([*known.values(), directive]).problems:
             known[option.name] = directive
-            good.append(remedies.spelled(option.name, meant))
+            good.append(spelled(option.name, meant))
     behind = f"  # {comment.strip()}" if comment.strip() else ""
     new = f"{head} {' '.join(good)}{behind}"
     return [new] if good and new != line else []
@@ -158,4 +158,4 @@ def _arguments(reading: ScriptReading, problems: Sequence[Evidence], numbers: Co
 def _argument(directive: Directive) -> str:
     meant = _meant(directive.option, directive.value)
     lines = [] if meant == directive.value else [f"#SBATCH --{directive.option}={meant}"]
-    return remedies.replace([directive], *lines)
+    return replace([directive], *lines)

@@ -16,7 +16,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from slurm_agent_tools.api import printing
-from slurm_agent_tools.server.http import listener, open_sessions, request_limits
+from slurm_agent_tools.server.http import connections, listener, open_sessions
 from slurm_agent_tools.server.http.auth import PATH, Authenticator
 from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
@@ -34,7 +34,7 @@ async def serve(settings: Settings) -> None:
     log_events.configure(settings.log_level)
     tokens, address = Tokens(ledger_folder(settings).folder), listener.chosen(settings)
     listener.check(address, settings.http, tokens)
-    request_limits.open_connections(settings.http)
+    connections.open_connections(settings.http)
     gate = ScopedToolbox.open(settings)
     try:
         guard = assemble(build_server(gate, settings), gate, tokens, address, settings)
@@ -78,7 +78,7 @@ def assemble(
 
 async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: socket.socket, settings: Settings) -> None:
     """Serve `app`, which ends in the guard, until a signal; then end what goes on, within bounds."""
-    server = HttpServer(request_limits.terms(app, settings.http))
+    server = HttpServer(connections.terms(app, settings.http))
 
     async def leave() -> None:
         await server.told.wait()

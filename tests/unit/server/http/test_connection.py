@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from slurm_agent_tools.server.http import request_limits
-from slurm_agent_tools.server.http.request_limits import ADMITTED, HELD_BY, Connection, Crowd
+from slurm_agent_tools.server.http import connections
+from slurm_agent_tools.server.http.connections import HELD_BY, Connection, Crowd
+from slurm_agent_tools.server.http.request_limits import ADMITTED
 from slurm_agent_tools.settings import HttpSettings
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -92,8 +93,8 @@ class Inner(asyncio.Protocol):
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
-    monkeypatch.setattr(request_limits.asyncio, "get_running_loop", made.get_running_loop)
-    monkeypatch.setattr(request_limits.time, "monotonic", made.monotonic)
+    monkeypatch.setattr(connections.asyncio, "get_running_loop", made.get_running_loop)
+    monkeypatch.setattr(connections.time, "monotonic", made.monotonic)
     return made
 
 

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from tests.watchdog import SECONDS
 
-from slurm_agent_tools.server.http import request_limits
-from slurm_agent_tools.server.http.request_limits import LARGEST_HEAD
+from slurm_agent_tools.server.http import connections
+from slurm_agent_tools.server.http.connections import LARGEST_HEAD
 from slurm_agent_tools.settings import HttpSettings
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -41,7 +41,7 @@ class App:
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[int, App]]:
     app = App()
-    server = uvicorn.Server(request_limits.terms(app, HttpSettings()))
+    server = uvicorn.Server(connections.terms(app, HttpSettings()))
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         async with anyio.create_task_group() as group:

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.server.http.test_tls import pair
 
 from slurm_agent_tools.errors import ConfigError
-from slurm_agent_tools.server.http import listener, request_limits
+from slurm_agent_tools.server.http import connections, listener
 from slurm_agent_tools.server.http.listener import Address
 from slurm_agent_tools.server.http.private_files import lock
 from slurm_agent_tools.server.http.tokens import Tokens
@@ -144,6 +144,6 @@ def test_the_socket_of_a_newer_server_is_left_alone(tmp_path: Path):
 def test_more_connections_than_open_files_is_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1024))
     with pytest.raises(ConfigError, match=r"http\.max_connections") as error:
-        request_limits.open_connections(HttpSettings())
+        connections.open_connections(HttpSettings())
     assert "at most 724" in error.value.hint
-    request_limits.open_connections(HttpSettings(max_connections=700))
+    connections.open_connections(HttpSettings(max_connections=700))
