@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from slurm_agent_tools.models import sbatch_options
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.models.sbatch_options import OptionWord
-from slurm_agent_tools.policy.rules.rule import edit, note, replace, spelled, ways
+from slurm_agent_tools.policy.rules.rule import edit, in_words, note, replace, spelled, ways
 from slurm_agent_tools.scripts import directive_lines
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.units import format_duration, parse_span
@@ -74,7 +74,7 @@ def _whole(path: str, lines: Sequence[str], problem: str) -> str | None:
         return "Call generate_script, or write the script, then submit again."
     if problem in {directive_lines.LONG_LINE, directive_lines.LARGE}:
         number, longest = max(enumerate(lines, 1), key=lambda line: len(line[1]))
-        return remedies.in_words([Evidence(path, number, longest[:_LONG])], _SHORTER)
+        return in_words([Evidence(path, number, longest[:_LONG])], _SHORTER)
     return None
 
 
