@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import ended_well, quiet, survived
+from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, survived
 from slurm_agent_tools.diagnosis.harmless_lines import not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
@@ -111,7 +111,11 @@ def _judged(case: _Case) -> Diagnosis:
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
         return _answer(case, suggested, _byend_of(case, suggested), lines)
-    return _unknown(case) if best is None else _from_log(case, best)
+    if best is None:
+        return _unknown(case)
+    if best.hit.wrapper and own_message(case.texts, best.hit):
+        return _unknown(case, {split_rank(hit.line.text)[1] for hit in case.found})
+    return _from_log(case, best)
 
 
 def _plain(case: _Case) -> frozenset[str]:
@@ -275,8 +279,9 @@ def _explanation(case: _Case, signature: Signature, hit: Hit | None) -> str:
     )
 
 
-def _unknown(case: _Case) -> Diagnosis:
-    bad, error = errors_and_last(case.texts)
+def _unknown(case: _Case, besides: Collection[str] = ()) -> Diagnosis:
+    """`besides`: lines that are not quoted as the last error."""
+    bad, error = errors_and_last(case.texts, besides)
     if case.part is None and quiet(case.texts):
         return _nothing_shown(case.texts)
     part, lines = case.part, [*case.proof, *bad]

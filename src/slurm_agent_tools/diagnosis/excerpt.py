@@ -42,7 +42,7 @@ _BAR = re.compile(r"[\d\s.,:%|/#=>\-_█▏▎▍▌▋▊▉?<\[\]()]+")
 # of a container's own log. Behind it may stand where an error was logged from, which is another one on every line.
 _RANK = re.compile(
     r"(?:(?:\d{1,5}: )?slurmstepd: error: pyxis: {4,}"
-    r"|(?:(?:\[default\d+\]:)?\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>|\d{1,5}(?=: )):"
+    r"|(?:(?:\[default\d+\]:)?\[(?:rank|default)?\d+\]|[Rr]ank ?\d+|\[\d+,\d+\]<std(?:out|err)>| {0,4}\d{1,5}(?=: )):"
     r"|\(\w+(?: \w+=[\w.]+,?)*? pid=\d+(?:, [^()]{1,60})?\)(?: \[\w+-\d+\](?= ))?"
     r")\s?"
 )

@@ -51,14 +51,15 @@ _DONE = re.compile(
     r"|terminated normally|normal termination)\b|\breal\s{1,8}\d+m[\d.]+s|^End\b|\bEnd of\b"
     r"|\b(?:total|wall|run|execution|training|computation|cpu)[ _-]?time\b|\bmax[_ ](?:epochs|steps)\b"
     r"|^wandb: Synced |\b100\s?%|\btook [\d.]+ ?[smh]|\bsaving\b.{0,80}\bto\b"
-    r"|\bexits? (?:with )?(?:code|status):? 0\b",
+    r"|\bexits? (?:with )?(?:code|status):? 0\b|\[NbConvertApp\] Writing \d+ bytes to\b",
     re.IGNORECASE,
 )
 
 # What only a program says that came to its end; a script says `finished` and the time whatever happened before.
 _SURE = re.compile(
     r"\bsuccess(?:ful(?:ly)?)?\b|\bnormal termination\b|\bterminated normally\b|\bexit (?:code|status):? 0\b"
-    r"|\bis now finished\b|\bJOB DONE\b|\b100% tests passed\b|\b[1-9]\d*(?: of \d+)? steps \(100%\) done\b",
+    r"|\bis now finished\b|\[NbConvertApp\] Writing \d+ bytes to\b"
+    r"|\bJOB DONE\b|\b100% tests passed\b|\b[1-9]\d*(?: of \d+)? steps \(100%\) done\b",
     re.IGNORECASE,
 )
 
@@ -70,6 +71,11 @@ _HEAD = (
 )
 
 _FIRST = re.compile(_HEAD, re.ASCII)
+
+# What launchers and MPI write around an error, whatever it is.
+_FRAME_OF_MPI = re.compile(
+    r"\bEnd of error message\b|^srun: |^slurmstepd|^-{8}|\bsent help message\b|^(?:mpirun|mpiexec)"
+)
 
 # ... or mark it. Any other line may be text, data or a figure with such a word in it.
 _LOUD = re.compile(
@@ -141,6 +147,24 @@ def survived(texts: Sequence[LogText], found: Sequence[Hit]) -> bool:
     return all(_went_on(read, reads) for read in reads)
 
 
+def own_message(texts: Sequence[LogText], hit: Hit) -> bool:
+    """True where a message of the program's own, of no known kind, stands shortly before what a launcher says of it.
+
+    In another text, where that stands is not known: there it is one of the last lines.
+    """
+    for index, text in enumerate(texts):
+        end = hit.position if index == hit.text else len(text.lines)
+        bodies = own_lines(text)[max(0, end - _OVER) : end]
+        known = {at for at, _, _ in matching(bodies)}
+        if any(at not in known and _speaks(body) for at, body in enumerate(bodies)):
+            return True
+    return False
+
+
+def _speaks(body: str) -> bool:
+    return tells(body) and _LOUD.search(body[:400]) is not None and _FRAME_OF_MPI.search(body) is None
+
+
 def ended_well(text: LogText, position: int) -> bool:
     """True where the last lines, behind that one, say that the work was done."""
     return _done(own_lines(text)[position + 1 :], _DONE)
@@ -178,7 +202,12 @@ def _only_the_shell(reads: Sequence[_Read]) -> bool:
     met = [read for read in reads if read.shell]
     if not met or any(read.clear or read.loud or read.faint for read in reads):
         return False
-    return all(sum(bool(body.strip()) for body in read.behind(read.shell)) >= _OVER for read in met)
+    return all(sum(bool(body.strip()) for body in read.behind(read.shell)) >= _much_behind(read) for read in met)
+
+
+def _much_behind(read: _Read) -> int:
+    """How many lines must follow what the shell told: few behind what only looked around."""
+    return _MUCH if all(probing(read.bodies[at]) for at in read.shell) else _OVER
 
 
 def _done(bodies: Sequence[str], said: re.Pattern[str]) -> bool:

@@ -33,17 +33,20 @@ _USUAL = re.compile(
     r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity"
     r"|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
     r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
-    r"|test(?:s|_\w+)? .{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
+    r"|test(?:s|_\w+)? (?!did not ).{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
     r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
     r"|\(FOAM_SIGFPE\)|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
     r"|\(_pin_memory_loop\)|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: "
     r"|^scancel: error: Kill job error|^other system errors; your job|\] (?:error while decoding|concealing \d)"
     r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied"
-    r"|\bLibfabric library call\b|^  Error: No data available \(61\)|\bbehave unpredictably \(and/or abort\)"
+    r"|\bLibfabric library call\b|^  Error: No data available \(61\)|^ {2}Error: {2,12}.{1,60} \(errno \d+\)$"
+    r"|\bbehave unpredictably \(and/or abort\)"
     r"|^(?:mkdir|ln): .{1,300}: File exists$"
     r"|^fatal: (?:not a git repository|[Nn]o names found, cannot describe)|^hwloc/linux: "
     r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
+    r"|^\((?:note: )?file .{1,300} not found\)$|^\s+error \[nextflow\.exception\.\w+\]: "
+    r"|\bconnect ENOENT \S{1,80}/vscode-"
     r"|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
@@ -89,23 +92,29 @@ _MESSAGE = re.compile(
 )
 
 # Warnings that are all that a library says of what may have ended the program.
-_GRAVE = re.compile(r"\bCurrent allocation summary follows|\bserver socket has failed to bind\b")
+_GRAVE = re.compile(
+    r"\bCurrent allocation summary follows"
+    r"|\bplexec One of MPI processes was aborted|\bserver socket has failed to bind\b"
+)
 
 _LOOKING = re.compile(
     r"(?:find|ls|rm|rmdir|du|df|which|grep|stat|touch|kill|pkill|wc): "
     r"|(?:\S{0,200}/)?\.(?:bash\w{0,10}|profile|[ckz]?shrc|tcshrc|zshenv): line \d+: "
     r"|/etc/(?:profile|bash)\S{0,80}: line \d+: "
+    r"|curl: \(7\) .{0,40}\b(?:127\.0\.0\.1|localhost)\b"
     r"|(?:-?bash|sh): (?:\S{1,200}: line \d+: )?\S{0,200}/\.\S{1,100}: No such file"
 )
 
 _SMALL = re.compile(
     r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|curl|wget|scp|chmod|head|tail|sed|source|bash|sh): "
     r"|\S{1,200}: (?:line \d+: |[Cc]ommand not found\.?$)"
+    r"|\S{1,200}: ?(?:(?:Zeile|ligne|l\Snea|linea|riga|linha|regel|linia|wiersz|строка|行|줄) ?\d+|第 ?\d+ ?行) ?: ?"
 )
 
 # An environment of conda's or Python's own that was not activated: programs mostly go on in another one.
 _NOT_ACTIVATED = re.compile(
-    r"(?i)\bconda init\b|\bNo module named 'conda'|\b__conda_exe: command not found"
+    r"(?i)\bconda init\b|\bCannot activate, prefix does not exist\b|\bEnvironment(?:Name|Location)NotFound\b"
+    r"|\bNo module named 'conda'|\b__conda_exe: command not found"
     r"|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
 )
 

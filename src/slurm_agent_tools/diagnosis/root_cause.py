@@ -103,12 +103,19 @@ def _weakened(hit: Hit, burst: Sequence[Hit]) -> Hit:
     """A hint only, where the program or the shell went on and something else that is no hint ended it later."""
     if hit.hint and any(_apart(hit, other) for other in burst):
         return replace(hit, tier="last")
+    if hit.signature.id == "missing-file" and hit.survived and any(_ended_before(other, hit) for other in burst):
+        return replace(hit, tier="weak")  # the results of a program that failed, which a tool then looks for
     passed = (hit.signature.recoverable and hit.raised is None) or (hit.raised is not None and hit.raised.caught)
     if not passed or hit.level > _WEAK:
         return hit
     later = [other for other in burst if other.position > hit.position and _ends(other)]
     apart = [other for other in later if other.signature.id != hit.signature.id and not _follows(hit, other)]
     return replace(hit, tier="weak") if apart else hit
+
+
+def _ended_before(other: Hit, hit: Hit) -> bool:
+    """True for an earlier one of another kind that a program does not survive."""
+    return other.position < hit.position and other.signature.id != hit.signature.id and _ends(other)
 
 
 def _apart(hit: Hit, other: Hit) -> bool:
@@ -129,7 +136,12 @@ def _stands_before(other: Hit, hit: Hit) -> bool:
 
 
 def _follows(hit: Hit, later: Hit) -> bool:
-    """True where the later one is a usual consequence of the first; of an exception in general only if it is close."""
+    """True where the later one is a usual consequence of the first; of an exception in general only if it is close.
+
+    Of the exceptions only one of the syntax comes of an environment that was not set up: an older Python read the code.
+    """
+    if hit.signature.id == MODULES and later.signature.id == PYTHON:
+        return "SyntaxError" in later.line.text
     if later.signature.id not in hit.signature.explains:
         return False
     frames = len(later.raised.frames) if later.raised is not None else 0

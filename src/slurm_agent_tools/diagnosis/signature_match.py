@@ -39,6 +39,12 @@ _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message
 
 _OF_A_WORKFLOW = "/.snakemake/"  # its own folder: what a step that failed did not leave there
 
+# What launchers of MPI say of every end that was not a good one, as srun does of an exit code.
+_WRAPPER = re.compile(
+    r"(?:mpirun|mpiexec|prterun)\S* (?:has exited|noticed|detected) "
+    r"|\bBAD TERMINATION OF ONE OF|^\s*Primary job +terminated normally"
+)
+
 _AROUND = 20  # characters around a quotation
 
 _IN_CONTAINER_LOG = "error: pyxis:"
@@ -83,6 +89,16 @@ class Hit:
         if self.raised is not None or not (self.signature.recoverable or of_a_monitor(body)):
             return False
         return self.signature.id == MODULES or of_a_monitor(body) or of_the_shell(body)
+
+    @property
+    def wrapper(self) -> bool:
+        """True for what a launcher says of every failure of a program: no cause beside the program's own message."""
+        return self.level >= level("effect") and _WRAPPER.search(self.line.text) is not None
+
+    @property
+    def cut_off(self) -> bool:
+        """True for the first line of a traceback whose end is not in the log."""
+        return self.signature.id == PYTHON and self.raised is None and "Traceback (" in self.line.text
 
     @property
     def hint(self) -> bool:
@@ -162,6 +178,8 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
         _TASK_ENDED.search(line.text) for line in text.lines
     ):
         found = [hit for hit in found if hit.tier != "last" or hit.signature.id not in _OF_OTHERS]
+    if any(hit.tier == "effect" for hit in found):  # of a traceback that was cut off nothing is known
+        found = [replace(hit, tier="last") if hit.cut_off else hit for hit in found]
     return sorted(found, key=lambda hit: hit.position)
 
 

@@ -62,7 +62,7 @@ LOGS = [
     ("script-error", "/var/spool/slurm/job1/slurm_script: line 14: unexpected EOF while looking for matching `\"'\n"),
     ("script-error", "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --learning-rate 0.1"),
     (
-        "script-error",
+        "python-exception",
         "  File \"train.py\", line 3\n    print 'x'\n          ^\nSyntaxError: Missing parentheses in call to 'print'",
     ),
     ("script-error", "sbatch: error: Invalid --mem specification"),
