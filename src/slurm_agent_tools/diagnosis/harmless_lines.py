@@ -19,7 +19,7 @@ _GOT_OVER = re.compile(
     r"|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
     r"|continuing (?:without|with|anyway|in)"
     r"|, (?:so )?(?:using|downloading|creating|building|generating|assuming|defaulting)\b"
-    r"|(?:using|running) .{1,40} instead|starting from scratch|going to /tmp instead"
+    r"|(?:using|running) .{1,40} instead|(?:start|train)ing from (?:scratch|the beginning)|computing it|going to /tmp instead"
     r"|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,
 )
@@ -48,6 +48,12 @@ _USUAL = re.compile(
     r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
     r"|^\((?:note: )?file .{1,300} not found\)$|^\s+error \[nextflow\.exception\.\w+\]: "
     r"|\bconnect ENOENT \S{1,80}/vscode-"
+    r"|^Unable to init server: |^Failed to detect a default CUDA arch|^Error caught was: No module named"
+    r"|^Could not load symbol cublas|^(?:lbfgs|liblinear) failed to converge\b|\bsent help message help-\S+ / "
+    r"|^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
+    r"|\bfailed to (?:set times|preserve (?:ownership|times|mode))\b"
+    r"|\bPMIX ERROR: \S{1,40} in file \S{0,80}(?:gds_|dstore_)|^Unable to find image .{1,200} locally$"
+    r"|^\[NbConvertApp\] ERROR \| unhandled iopub msg"
     r"|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
@@ -164,8 +170,11 @@ def prose(line: str) -> bool:
 
 
 def hinting(line: str) -> bool:
-    """True for what is no more than a hint, whatever it says: prose, warnings, and a request that is made again."""
-    return prose(line) or harmless(line) or " thrown while requesting " in line
+    """True for what is no more than a hint, whatever it says: prose, warnings, a request that is made again.
+
+    TensorFlow looks for a GPU and goes on without one.
+    """
+    return prose(line) or harmless(line) or " thrown while requesting " in line or "failed call to cuInit" in line
 
 
 def probing(line: str) -> bool:

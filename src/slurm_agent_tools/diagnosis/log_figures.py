@@ -38,7 +38,7 @@ _NO_ERROR = re.compile(
     r"|\berrors?\s{0,4}[=:]\s{0,4}[\d.]+(?:e-?\d+)?%?\s*$"
     r"|\b(?:\w+ )?errors?\b(?: \([^()]{1,20}\))?\s{0,4}(?:is |was |of )?[=:~|<>]{0,2}\s{0,4}[-+]?\d*\.\d"
     r"|^\W{0,3}[^|]{1,80}\|\s{0,60}(?:0|none|n/a)\s{0,60}(?:\|\s*)?$|\b0 \(0[.0]*\s?%\)[^.;]{0,60}\bfail\w*"
-    r"|\b(?:failed|errors?|failures?|aborted|killed)=0\b(?!\.)|\berror: -(?=;)"
+    r"|\b(?:failed|errors?|failures?|aborted|killed)=0\b(?!\.)|\berror: -(?=;)|\bERROR SUMMARY: 0\b.*"
     r"|\bcritical (?:temperature|path|point|value|current|density|exponent|mass|region|section|pressure|angle)s?\b"
     r"|\b(?:abort\w*|failures?|panic|fatal|exception|error) (?:criteri(?:on|a)|threshold|mode|probabilit(?:y|ies)|rate"
     r"|limit|condition|mask|injection|polic(?:y|ies)|budget|counts?|bands?)\b(?! (?:exceeded|reached))"
