@@ -19,7 +19,8 @@ _GOT_OVER = re.compile(
     r"|entering retry loop|attempt (\d+)(?:/| of )(?!\1\b)\d+"
     r"|continuing (?:without|with|anyway|in)"
     r"|, (?:so )?(?:using|downloading|creating|building|generating|assuming|defaulting)\b"
-    r"|(?:using|running) .{1,40} instead|(?:start|train)ing from (?:scratch|the beginning)|computing it|going to /tmp instead"
+    r"|(?:using|running) .{1,40} instead|(?:start|train)ing from (?:scratch|the beginning)"
+    r"|computing it|going to /tmp instead"
     r"|not a failure|optional)\b",
     re.IGNORECASE | re.ASCII,
 )
