@@ -48,8 +48,10 @@ def read_makefile(text: str, goals: Sequence[str]) -> Program:
     program, made = Program(), _Make()
     targets: list[str] = []
     for number, line in _joined(text):
-        setting = SETS_DEVICES.search(_plainly(line))
-        if not line.startswith("\t") and setting is not None:
+        if not line:  # nothing ends with it
+            continue
+        setting = SETS_DEVICES.search(_plainly(line)) if "=" in line and not line.startswith("\t") else None
+        if setting is not None:
             program.find("cuda-visible-devices", f"it sets {setting[1]}", number)
         targets = _line(made, targets, number, line)
     settings = dict(word.split("=", 1) for word in goals if "=" in word)
