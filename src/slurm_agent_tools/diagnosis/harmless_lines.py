@@ -31,35 +31,33 @@ _USUAL = re.compile(
     r"|Inappropriate ioctl|cannot change locale|setlocale|No value for \$TERM|Fontconfig error|libGL error"
     r"|cannot (?:open|connect to) (?:X )?display|unable to find any relevant network interfaces"
     r"|No OpenFabrics connection schemes|libnuma: |failed to open libhwloc|mesg: |stty: "
-    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity"
-    r"|.{0,80}(?:/proc/\d|/sys/fs/cgroup|/cgroup/))"
+    r"|slurmstepd\S{0,80}: error: (?:_is_a_lwp|jobacct_gather_|xcgroup_|task_g_set_affinity|.{0,80}(?:/proc/\d"
+    r"|/sys/fs/cgroup|/cgroup/))"
     r"|\b(?:error|exit|return) codes: |Address family not supported by protocol|^-- |GPU will not be used"
     r"|test(?:s|_\w+)? (?!did not ).{0,40}(?:passed|PASSED|ok\b)|^\+{1,6} \S|/ error messages$"
     r"|\bthis does not indicate an error\b"
     r"|^(?:could not|cannot|can't|unable to|failed to) (?:remove|delete|unlink)\b.{0,300}No such file"
-    r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with "
-    r"|\(FOAM_SIGFPE\)|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b"
-    r"|\(_pin_memory_loop\)|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: "
-    r"|^scancel: error: Kill job error|^other system errors; your job|\] (?:error while decoding|concealing \d)"
-    r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied"
-    r"|\bLibfabric library call\b|^  Error: No data available \(61\)|^ {2}Error: {2,12}.{1,60} \(errno \d+\)$"
-    r"|\bbehave unpredictably \(and/or abort\)"
-    r"|^(?:mkdir|ln): .{1,300}: File exists$"
-    r"|^fatal: (?:not a git repository|[Nn]o names found, cannot describe)|^hwloc/linux: "
-    r"|^SLF4J: |^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
+    r"|\bpyxis: could not remove |\bassert \(!closed\) failed$|^\[W .{10,40}\] Trial \d+ failed with |\(FOAM_SIGFPE\)"
+    r"|\b(?:[Ii]nstall|[Rr]egister|[Ee]nabl|[Tt]rap)\w* .{0,60}\bSIG[A-Z]{3,4}\d?\b|\(_pin_memory_loop\)"
+    r"|^(?:/\S{1,200}/)?libcuda\.\S{1,20}: cannot open shared object|^xauth: |^scancel: error: Kill job error"
+    r"|^other system errors; your job|\] (?:error while decoding|concealing \d)"
+    r"|^(?:Unable to|Cannot|Could not) open log ?file\W{1,3}Permission denied|\bLibfabric library call\b"
+    r"|^  Error: No data available \(61\)|^ {2}Error: {2,12}.{1,60} \(errno \d+\)$"
+    r"|\bbehave unpredictably \(and/or abort\)|^(?:mkdir|ln): .{1,300}: File exists$"
+    r"|^fatal: (?:not a git repository|[Nn]o names found, cannot describe)|^hwloc/linux: |^SLF4J: "
+    r"|^Picked up \w*JAVA_\w*OPTIONS: |\bG4Exception\b|^ALSA lib |^X Error of failed"
     r"|^\((?:note: )?file .{1,300} not found\)$|^\s+error \[nextflow\.exception\.\w+\]: "
-    r"|\bconnect ENOENT \S{1,80}/vscode-"
-    r"|^Unable to init server: |^Failed to detect a default CUDA arch|^Error caught was: No module named"
-    r"|^Could not load symbol cublas|^(?:lbfgs|liblinear) failed to converge\b|\bsent help message help-\S+ / "
-    r"|^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
+    r"|\bconnect ENOENT \S{1,80}/vscode-|^Unable to init server: |^Failed to detect a default CUDA arch"
+    r"|^Error caught was: No module named|^Could not load symbol cublas|^(?:lbfgs|liblinear) failed to converge\b"
+    r"|\bsent help message help-\S+ / |^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
     r"|\bfailed to (?:set times|preserve (?:ownership|times|mode))\b"
     r"|\bPMIX ERROR: \S{1,40} in file \S{0,80}(?:gds_|dstore_)|^Unable to find image .{1,200} locally$"
-    r"|^\[NbConvertApp\] ERROR \| unhandled iopub msg"
-    r"|pip's dependency resolver does not currently"
+    r"|\bTask completed > TaskHandler\[|^A system call failed during shared memory initialization"
+    r"|^\[NbConvertApp\] ERROR \| unhandled iopub msg|pip's dependency resolver does not currently"
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
-    r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b"
-    r"|\bDelay kernel timed out: measured|\bwill result in indexing errors\b|\bOperation was cancelled$"
-    r"|\btime step continuity errors : |^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
+    r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b|\bDelay kernel timed out: measured"
+    r"|\bwill result in indexing errors\b|\bOperation was cancelled$|\btime step continuity errors : "
+    r"|^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
     r"|^(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
     r"|^wandb: (?:ERROR|WARNING)? ?.{0,120}(?:<Response \[5\d\d\]>|\b5\d\d encountered\b|context deadline exceeded)",
     re.ASCII,
@@ -171,10 +169,7 @@ def prose(line: str) -> bool:
 
 
 def hinting(line: str) -> bool:
-    """True for what is no more than a hint, whatever it says: prose, warnings, a request that is made again.
-
-    TensorFlow looks for a GPU and goes on without one.
-    """
+    """True for a mere hint: prose, warnings, a request that is made again, a GPU that TensorFlow goes on without."""
     return prose(line) or harmless(line) or " thrown while requesting " in line or "failed call to cuInit" in line
 
 

@@ -147,6 +147,8 @@ def test_a_line_that_may_stand_for_several_causes_is_said_without_confidence(lin
     "line",
     [
         "(file out/panel.dta not found)",
+        "[Task monitor] DEBUG n.p.TaskPollingMonitor - Task completed > TaskHandler[id: 4; name: A; exit: 137; error: -; w]",
+        "A system call failed during shared memory initialization that should",
         "  Error:       Permission denied (errno 13)",
         "~> TaskHandler[id: 4; name: align (4); status: RUNNING; exit: -; error: -; workDir: /work/cb/09]",
         "  error [nextflow.exception.ProcessFailedException]: Process `A` terminated with an error exit status (137)",
