@@ -101,6 +101,20 @@ def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decisi
 
     The same script and context have the same decision.
     """
+    plan, pinned = prepare(script, context)
+    decision = decide(plan, context.policy, complete=context.live is not None, grant=context.grant)
+    about = script.sha256 if script is not None else str(context.problem)
+    return replace(
+        decision,
+        id=context.decision_id or _same_id(context.policy, about),
+        pinned=pinned,
+        request=JobRequest() if plan.reading is None else plan.reading.request,
+        resources=plan.resources,
+    )
+
+
+def prepare(script: ScriptReading | None, context: EvaluationContext) -> tuple[PlannedRequest, tuple[Pin, ...]]:
+    """What is judged: the script with what is added to it, and that. Raises InputError for a priority."""
     offered = context.partitions if context.live is None else context.live.partitions
     pinned, request, numbers = context.pinned or (), JobRequest(), context.numbers
     if script is not None:
@@ -115,15 +129,7 @@ def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decisi
         partitions=context.partitions, path=context.path, path_exists=context.path_exists, adds=context.adds,
         size=context.size, problem=context.problem, user=context.user, today=context.today,
     )  # fmt: skip
-    decision = decide(plan, context.policy, complete=context.live is not None, grant=context.grant)
-    about = script.sha256 if script is not None else str(context.problem)
-    return replace(
-        decision,
-        id=context.decision_id or _same_id(context.policy, about),
-        pinned=pinned,
-        request=request,
-        resources=plan.resources,
-    )
+    return plan, pinned
 
 
 def _with_pins(request: JobRequest, pinned: Sequence[Pin]) -> JobRequest:

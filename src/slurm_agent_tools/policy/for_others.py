@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -14,6 +14,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.policy.document import SETTABLE, Limits, Policy
 from slurm_agent_tools.policy.evaluate import RULES, format_result
 from slurm_agent_tools.policy.loading import LoadedPolicy
+from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import Example, Rule
 from slurm_agent_tools.units import format_duration, format_memory
 
@@ -201,19 +202,23 @@ count, in `submit_job` it denies.
 """
 
 
-def page(policy: Policy) -> str:
-    """The page in Markdown; the examples are judged by `policy`, the shipped one."""
+ReadExample = Callable[[Example, LoadedPolicy], PlannedRequest]
+"""What a rule judges in an example: reading a script takes a parser, which this room does not start."""
+
+
+def page(loaded: LoadedPolicy, plan_of: ReadExample) -> str:
+    """The page in Markdown; the examples are judged by the shipped policy, as `plan_of` reads them."""
     parts = [
         _REFERENCE_HEAD,
         "## Rules\n",
-        *(_rule(rule, policy) for rule in RULES),
+        *(_rule(rule, loaded, plan_of) for rule in RULES),
         "## Fields of a policy file\n",
         _fields(),
     ]
     return "\n".join(parts)
 
 
-def _rule(rule: Rule, policy: Policy) -> str:
+def _rule(rule: Rule, loaded: LoadedPolicy, plan_of: ReadExample) -> str:
     lines = [
         f"### {rule.id}\n",
         f"{rule.what} {rule.why}\n",
@@ -222,17 +227,17 @@ def _rule(rule: Rule, policy: Policy) -> str:
         "Passes:\n",
         *(_example(example) for example in rule.passing),
         "Does not pass:\n",
-        *(_refused(rule, example, policy) for example in rule.failing),
+        *(_refused(rule, example, loaded, plan_of) for example in rule.failing),
     ]
     return "\n".join(lines)
 
 
-def explanation(rule: Rule, loaded: LoadedPolicy) -> str:
+def explanation(rule: Rule, loaded: LoadedPolicy, plan_of: ReadExample) -> str:
     """One rule for a person at a terminal: its place in this policy, then what the page says."""
     own, floor = loaded.policy.rules.get(rule.id), loaded.floors.get(rule.id)
     level = f"is set to {own}" if own else "answers for itself"
     level += f", at least {floor}" if floor else ""
-    return "\n".join([_rule(rule, loaded.policy), f"In this policy it {level}. It can be set to: {_settable(rule)}."])
+    return "\n".join([_rule(rule, loaded, plan_of), f"In this policy it {level}. It can be set to: {_settable(rule)}."])
 
 
 def _settable(rule: Rule) -> str:
@@ -244,13 +249,12 @@ def _words(words: Sequence[str]) -> str:
 
 
 def _example(example: Example) -> str:
-    reading = example.plan.reading
-    shown = "" if reading is None else "\n" + _block("bash", "\n".join(reading.text.splitlines()[1:]))
+    shown = "" if example.script is None else "\n" + _block("bash", "\n".join(example.script))
     return f"- {example.name}{shown}\n"
 
 
-def _refused(rule: Rule, example: Example, policy: Policy) -> str:
-    result = rule.check(example.plan, example.under(policy))
+def _refused(rule: Rule, example: Example, loaded: LoadedPolicy, plan_of: ReadExample) -> str:
+    result = rule.check(plan_of(example, loaded), example.under(loaded.policy))
     return f"{_example(example)}{_block('text', format_result(result))}\n"
 
 

@@ -9,10 +9,7 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import (
-    GIB,
-    HOUR,
-)
+from slurm_agent_tools.services.rule_examples import GIB, HOUR
 
 POLICY = load(shipped()).policy
 BY_ID = {rule.id: rule for rule in RULES}

@@ -4,13 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.policy.plans import asks, live, past
 
 from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
 from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal
 from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.policy.rules.examples import FILE, GIB, HOUR, PROJECT, asks, live, past
+from slurm_agent_tools.services.rule_examples import FILE, GIB, HOUR, PROJECT, plan_of
 from slurm_agent_tools.units import parse_array
 
 LOADED = load(shipped())
@@ -312,4 +313,4 @@ def test_memory_of_unknown_size_is_refused_with_the_line_that_states_it():
 def test_the_committed_reference_page_is_the_generated_one():
     committed = (REPOSITORY / "docs" / "reference" / "policy.md").read_text(encoding="utf-8")
 
-    assert committed == page(LOADED.policy), "write it again with slurm_agent_tools.policy.for_others.page"
+    assert committed == page(LOADED, plan_of), "write it again with slurm_agent_tools.policy.for_others.page"

@@ -7,6 +7,7 @@ import pytest
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.for_others import explanation
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
+from slurm_agent_tools.services.rule_examples import plan_of
 
 RULE = next(rule for rule in RULES if rule.id == "gpus")
 
@@ -17,7 +18,7 @@ def loaded(site: str, project: str = "rules: {}\n") -> LoadedPolicy:
 
 
 def last_line(policy: LoadedPolicy) -> str:
-    return explanation(RULE, policy).splitlines()[-1]
+    return explanation(RULE, policy, plan_of).splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_a_rules_place_is_its_own_level_and_what_stricter_layers_ask(policy, pla
 
 
 def test_the_page_of_the_rule_comes_first_with_what_passes_and_what_does_not():
-    told = explanation(RULE, loaded("rules: {}\n"))
+    told = explanation(RULE, loaded("rules: {}\n"), plan_of)
     assert told.startswith("### gpus\n")
     assert told.index("Passes:") < told.index("Does not pass:")
     for example in (*RULE.passing, *RULE.failing):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.unit.policy.plans import asks, live
 
 from slurm_agent_tools.errors import ConfigError, StorageError
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
@@ -20,7 +21,6 @@ from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.for_others import schema_text
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import asks, live
 
 GIB = 2**30
 OPAQUE = Finding(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.policy.plans import does
 
 from slurm_agent_tools.policy.evaluate import decide
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import does
 
 
 def base(text: str, *layers: str) -> LoadedPolicy:

@@ -9,7 +9,7 @@ from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import HighPriority
 from slurm_agent_tools.policy.loading import Base, load, shipped
 from slurm_agent_tools.policy.plan import pins
-from slurm_agent_tools.policy.rules.examples import CPU, GPU
+from slurm_agent_tools.services.rule_examples import CPU, GPU
 
 POLICY = load(shipped()).policy
 GIB = 2**30

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
+from tests.unit.policy.plans import asks, live
 
 from slurm_agent_tools.models.decision import Consent, RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
@@ -13,8 +14,8 @@ from slurm_agent_tools.policy.document import harsher
 from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal, format_result
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import FILE, GIB, PROJECT, asks, live
 from slurm_agent_tools.policy.rules.rule import reading_of
+from slurm_agent_tools.services.rule_examples import FILE, GIB, PROJECT
 
 OPAQUE = Finding("opaque-code", "runs text that cannot be read", Evidence(FILE, 2, 'eval "$X"'), "approve")
 GRANT = Consent(id="a1", by="ada", channel="terminal", at=datetime(2026, 1, 1, tzinfo=UTC))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import importlib
 import inspect
 import pkgutil
@@ -17,17 +16,18 @@ from typing import Any
 
 import pytest
 from tests.unit.policy.applying import NotApplicable, Request, apply, ways
+from tests.unit.policy.plans import asks
 
 from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
 from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest, pins
-from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.policy.rules.rule import PLACEHOLDERS, Example, Rule, reason_for
 from slurm_agent_tools.scripts.directive_lines import pins_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.services.rule_examples import FILE, PROJECT, plan_of, read_example
 from slurm_agent_tools.units import parse_memory
 
 LOADED = load(shipped())
@@ -69,27 +69,19 @@ class Stat:
 
 
 def answer(rule: Rule, example: Example) -> RuleDecision:
-    return rule.check(laid_out(example.plan), example.under(LOADED.policy))
+    return rule.check(plan_of(example, LOADED), example.under(LOADED.policy))
 
 
-def laid_out(plan: PlannedRequest) -> PlannedRequest:
-    """The plan with the places of the script's commands, as the reader finds them."""
-    if plan.reading is None or not plan.reading.findings:
-        return plan
-    files = ProjectFiles({plan.reading.path: plan.reading.text})
-    read = read_script(plan.reading.text.encode(), plan.reading.path, project=PROJECT, files=files)
-    return replace(plan, reading=replace(plan.reading, layout=asyncio.run(read).layout))
-
-
-def request_of(example: Example) -> Request:
-    reading, live = example.plan.reading, example.plan.live
+async def request_of(example: Example) -> Request:
+    plan = await read_example(example, LOADED)
+    reading, live = plan.reading, plan.live
     files = {} if reading is None else {reading.path: reading.text}
-    return Request(files, FILE, justification=example.plan.justification, live=live)
+    return Request(files, FILE, justification=plan.justification, live=live)
 
 
 async def judged(request: Request, example: Example, rule: Rule) -> Decision:
     """The decision on what is there now, read like any script."""
-    plan, loaded = example.plan, replace(LOADED, policy=example.under(LOADED.policy))
+    plan, loaded = await read_example(example, LOADED), replace(LOADED, policy=example.under(LOADED.policy))
     if request.approved:
         loaded = replace(loaded, policy=loaded.policy.model_copy(update={"submissions": "on"}))
     partitions = request.live.partitions if request.live is not None else None
@@ -140,7 +132,7 @@ CASES = [
 
 @pytest.mark.parametrize(("rule", "example", "way"), CASES)
 async def test_each_way_of_a_remedy_leads_to_allow(rule: Rule, example: Example, way: int):
-    request = request_of(example)
+    request = await request_of(example)
     remedy = REMEDIES[rule.id, example.name]
     assert remedy is not None
 
@@ -148,7 +140,7 @@ async def test_each_way_of_a_remedy_leads_to_allow(rule: Rule, example: Example,
     decision = await judged(request, example, rule)
 
     if " yourself: " in ways(remedy)[way]:
-        assert request.files == request_of(example).files
+        assert request.files == (await request_of(example)).files
         return
     spoken = {result.id: (result.message, result.remedy) for result in decision.rules if result.outcome in REFUSED}
     assert decision.verdict == "allow", (remedy, request.files.get(request.script), spoken)
@@ -159,7 +151,7 @@ READ = [(rule, example) for rule, example in FAILING if example.counted]
 
 @pytest.mark.parametrize(("rule", "example"), READ, ids=[f"{rule.id}: {e.name}" for rule, e in READ])
 async def test_an_example_is_refused_before_its_remedy_is_applied(rule: Rule, example: Example):
-    decision = await judged(request_of(example), example, rule)
+    decision = await judged(await request_of(example), example, rule)
 
     assert next(result for result in decision.rules if result.id == rule.id).outcome == example.outcome
 
@@ -205,7 +197,7 @@ def lines_run(module: ModuleType) -> set[int]:
     sys.settrace(trace)
     try:
         for rule, example in FAILING:
-            rule.judge(example.plan, example.under(LOADED.policy))
+            rule.judge(plan_of(example, LOADED), example.under(LOADED.policy))
     finally:
         sys.settrace(before)
     return seen
@@ -291,9 +283,9 @@ def test_a_reason_that_holds_brackets_counts(text: str):
 
 async def test_a_remedy_copied_with_its_placeholder_is_refused_again():
     rule, example = next((r, e) for r, e in FAILING if r.id == "memory-per-gpu")
-    line = (answer(rule, example).remedy or "").splitlines()[4]
+    line = (REMEDIES[rule.id, example.name] or "").splitlines()[4]
     assert line.endswith("# JUSTIFIED: <why this job needs it>")
-    request = request_of(example)
+    request = await request_of(example)
     request.files[FILE] = f"#!/bin/bash\n#SBATCH --gpus=1\n{line}\n"
 
     decision = await judged(request, example, rule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +13,13 @@ import yaml
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.policy.evaluate import RULES, EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
-from slurm_agent_tools.policy.rules.examples import FILE, PROJECT
 from slurm_agent_tools.policy.rules.rule import Example, Rule
 from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.services.rule_examples import FILE, PROJECT, NoFiles, read_example, text_of
 
 LOADED = load(shipped())
 CASES = Path(__file__).parents[3] / "policies" / "tests"
 SILENT = {"pass", "not_evaluated"}
-
-
-@dataclass(frozen=True)
-class NoFiles:
-    """A project that holds nothing but the script."""
-
-    async def stat(self, path: str):
-        return None
-
-    async def read(self, path: str, *, offset: int = 0, size: int | None = None):
-        return None
-
-    async def write_new(self, path: str, data: bytes, *, mode: int = 0o600):
-        raise AssertionError("reading a script writes nothing")
-
-    async def list(self, folder: str):
-        return None
-
-    async def real_path(self, path: str):
-        return path
 
 
 async def judged(text: str, loaded: LoadedPolicy = LOADED, **facts: Any) -> Decision:
@@ -67,14 +47,14 @@ SCRIPTS = [
     (rule, example)
     for rule in RULES
     for example in (*rule.passing, *rule.failing)
-    if example.plan.tool == "submit_job" and example.plan.reading is not None and example.counted
+    if "tool" not in example.call and example.script is not None and example.counted
 ]
 
 
 async def of_example(example: Example, text: str) -> Decision:
     """The decision on an example's script, with the example's facts of the moment."""
     loaded: LoadedPolicy = replace(LOADED, policy=example.under(LOADED.policy))
-    plan = example.plan
+    plan = await read_example(example, LOADED)
     return await judged(
         text, loaded, request_sha256=plan.request_sha256 or "new", justification=plan.justification, live=plan.live
     )
@@ -82,9 +62,10 @@ async def of_example(example: Example, text: str) -> Decision:
 
 @pytest.mark.parametrize(("rule", "example"), SCRIPTS, ids=[f"{rule.id}: {e.name}" for rule, e in SCRIPTS])
 async def test_an_examples_text_means_what_the_example_says(rule: Rule, example: Example):
-    assert example.plan.reading is not None
+    text = text_of(example)
+    assert text is not None
 
-    decision = await of_example(example, example.plan.reading.text)
+    decision = await of_example(example, text)
 
     result = next(result for result in decision.rules if result.id == rule.id)
     assert result.outcome == example.outcome, result.message

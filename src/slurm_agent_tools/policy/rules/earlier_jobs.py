@@ -9,8 +9,6 @@ from itertools import islice
 from slurm_agent_tools.models.request import Directive, Evidence, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
-from slurm_agent_tools.policy.rules.examples import FILE, asks, does, live, past
-from slurm_agent_tools.policy.rules.examples import live as facts
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     WHAT_CHANGED,
@@ -122,17 +120,17 @@ def _in_a_row(history: Sequence[PastRun], reading: ScriptReading) -> Judgement |
     return Judgement("approve", message, _IN_A_ROW, _IN_A_ROW - 1, remedy)
 
 
-def _again(**facts: object) -> PlannedRequest:
-    """The example script, sent again after job 41."""
-    plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1, live=live())
-    reading = reading_of(plan)
-    run = past("41", **{"script_sha256": reading.sha256, "outcome": "OUT_OF_MEMORY", "failed": True, **facts})
-    return asks("#SBATCH --gpus=1", "python train.py", gpus=1, live=live(history=(run,)))
+_AGAIN = ("#SBATCH --gpus=1", "python train.py")
 
 
-_THRICE = tuple(
-    past(str(number), failed=True, outcome="TIMEOUT", category="timeout", analysed=True) for number in (43, 42, 41)
-)
+def _failed(**told: object) -> Mapping[str, object]:
+    """Job 41 ran the example's script, and failed where nothing else is told."""
+    return {"history": ({"job_id": "41", "outcome": "OUT_OF_MEMORY", "failed": True, **told},)}
+
+
+_TIMEOUT = {"failed": True, "outcome": "TIMEOUT", "category": "timeout", "analysed": True, "script_sha256": "0" * 64}
+
+_THRICE = {"history": tuple({"job_id": number, **_TIMEOUT} for number in ("43", "42", "41"))}
 
 AUTO_RETRY = Rule(
     id=ID,
@@ -146,39 +144,32 @@ AUTO_RETRY = Rule(
     tools=SCRIPTS,
     judge=_judge_again,
     passing=(
-        Example("a first run", asks("#SBATCH --gpus=1", "python train.py", gpus=1, live=live()), "pass"),
-        Example("a failed script, analysed and changed", _again(analysed=True, script_sha256="f" * 64), "pass"),
-        Example("a script whose last run succeeded", _again(failed=False, outcome="COMPLETED"), "pass"),
+        Example("a first run", ("#SBATCH --gpus=1", "python train.py"), "pass", facts={}),
+        Example(
+            "a failed script, analysed and changed",
+            _AGAIN,
+            "pass",
+            facts=_failed(analysed=True, script_sha256="f" * 64),
+        ),
+        Example("a script whose last run succeeded", _AGAIN, "pass", facts=_failed(failed=False, outcome="COMPLETED")),
     ),
     failing=(
         Example(
             "a script whose last run nobody saw end",
-            _again(failed=None, outcome=None, unseen="slurmdbd does not answer."),
+            _AGAIN,
             "warn",
+            facts=_failed(failed=None, outcome=None, unseen="slurmdbd does not answer."),
         ),
-        Example("requeue", asks("#SBATCH --requeue", "python train.py", requeue=True), "deny"),
-        Example(
-            "resubmission of itself",
-            does(ID, "submits itself again", 'python train.py || sbatch "$0"'),
-            "deny",
-        ),
-        Example(
-            "a start on failure",
-            asks("#SBATCH --dependency=afternotok:41", "python train.py", dependency="afternotok:41"),
-            "deny",
-        ),
-        Example("a failed script that nobody looked at", _again(), "deny"),
-        Example("a failed script, analysed but unchanged", _again(analysed=True), "justify"),
+        Example("requeue", ("#SBATCH --requeue", "python train.py"), "deny"),
+        Example("resubmission of itself", ('python train.py || sbatch "$0"',), "deny"),
+        Example("a start on failure", ("#SBATCH --dependency=afternotok:41", "python train.py"), "deny"),
+        Example("a failed script that nobody looked at", _AGAIN, "deny", facts=_failed()),
+        Example("a failed script, analysed but unchanged", _AGAIN, "justify", facts=_failed(analysed=True)),
         Example(
             "the third timeout in a row",
-            asks(
-                "#SBATCH --job-name=train",
-                f"# changed since, like {FILE}",
-                "python train.py",
-                name="train",
-                live=live(history=_THRICE),
-            ),
+            ("#SBATCH --job-name=train", "# changed since", "python train.py"),
             "approve",
+            facts=_THRICE,
         ),
     ),
 )
@@ -303,10 +294,9 @@ def _remedy(stated: Sequence[Directive]) -> str:
     return ways(replace(stated), ("wait for another job", replace(stated, _OTHER)))
 
 
-def _after(dependency: str, state: str) -> PlannedRequest:
-    """A job that waits for job 18, which is over and no longer in the queue."""
-    known = facts(ended_jobs={"18": state}, history=(past("18", script_path="scripts/prepare.sh"),))
-    return asks(f"#SBATCH --dependency={dependency}", dependency=dependency, live=known)
+def _over(state: str) -> Mapping[str, object]:
+    """Job 18 is over and no longer in the queue."""
+    return {"ended_jobs": {"18": state}, "history": ({"job_id": "18", "script_path": "scripts/prepare.sh"},)}
 
 
 DEPENDENCY = Rule(
@@ -319,23 +309,26 @@ DEPENDENCY = Rule(
     passing=(
         Example(
             "after a job in the queue",
-            asks("#SBATCH --dependency=afterok:11", dependency="afterok:11", live=facts(known_jobs=frozenset({"11"}))),
+            ("#SBATCH --dependency=afterok:11",),
             "pass",
+            facts={"known_jobs": frozenset({"11"})},
         ),
-        Example("one at a time by name", asks("#SBATCH --dependency=singleton", dependency="singleton"), "pass"),
+        Example("one at a time by name", ("#SBATCH --dependency=singleton",), "pass"),
     ),
     failing=(
+        Example("after a job that does not exist", ("#SBATCH --dependency=afterok:99",), "deny", facts={}),
         Example(
-            "after a job that does not exist",
-            asks("#SBATCH --dependency=afterok:99", dependency="afterok:99", live=facts()),
+            "after the success of a job that failed",
+            ("#SBATCH --dependency=afterok:18",),
             "deny",
+            facts=_over("FAILED"),
         ),
-        Example("after the success of a job that failed", _after("afterok:18", "FAILED"), "deny"),
-        Example("after a job that is over and forgotten", _after("afterany:18", "COMPLETED"), "deny"),
         Example(
-            "a kind that does not exist",
-            asks("#SBATCH --dependency=afterwards:11", dependency="afterwards:11"),
+            "after a job that is over and forgotten",
+            ("#SBATCH --dependency=afterany:18",),
             "deny",
+            facts=_over("COMPLETED"),
         ),
+        Example("a kind that does not exist", ("#SBATCH --dependency=afterwards:11",), "deny"),
     ),
 )

@@ -7,12 +7,10 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replaced
 
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import Policy, Sizes
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import FILE, PROJECT, asks
 from slurm_agent_tools.policy.rules.rule import SCRIPTS, Example, Judgement, Rule, call_again, passed, replace
 from slurm_agent_tools.units import human_memory
 
@@ -40,10 +38,7 @@ def _judge_script(plan: PlannedRequest, policy: Policy) -> Judgement:
     return passed(f"{plan.reading.path} was read.")
 
 
-def _long() -> PlannedRequest:
-    """A script with data in it."""
-    return asks("python train.py", *["# 0.0731, 0.1182, 0.9077, 0.4410, 0.2265, 0.6698, 0.5023"] * 20)
-
+_LONG = ("python train.py", *["# 0.0731, 0.1182, 0.9077, 0.4410, 0.2265, 0.6698, 0.5023"] * 20)
 
 _SMALL = Sizes.model_construct(script_bytes=2**10, result_bytes=2**20)
 
@@ -54,11 +49,11 @@ SCRIPT_EXISTS = Rule(
     levels=("deny",),
     tools=SCRIPTS,
     judge=_judge_script,
-    passing=(Example("a script", asks("python train.py"), "pass"),),
+    passing=(Example("a script", ("python train.py",), "pass"),),
     failing=(
-        Example("a missing file", PlannedRequest("submit_job", PROJECT, problem=f"{FILE} does not exist"), "deny"),
-        Example("no script at all", PlannedRequest("submit_job", PROJECT), "deny"),
-        Example("a script of more than 1K, where that is the limit", _long(), "deny", fields={"sizes": _SMALL}),
+        Example("a missing file", None, "deny", call={"problem": "scripts/train.sh does not exist"}),
+        Example("no script at all", None, "deny"),
+        Example("a script of more than 1K, where that is the limit", _LONG, "deny", fields={"sizes": _SMALL}),
     ),
     script=False,
 )
@@ -232,19 +227,16 @@ def _proof(stated: Sequence[Directive]) -> list[Evidence]:
     return [directive.evidence for directive in stated]
 
 
-def _saves(path: str, **facts: int) -> PlannedRequest:
-    return PlannedRequest("save_result", PROJECT, path=f"{PROJECT}/{path}", size=facts.get("size", 2000))
+def _saves(path: str | None, **more: object) -> Mapping[str, object]:
+    return {"tool": "save_result", "path": path, "size": 2000, **more}
 
 
-def _adds(path: str) -> PlannedRequest:
-    return replaced(_saves(path), path_exists=True, adds=True)
+def _generates(name: str, *, exists: bool = False) -> Mapping[str, object]:
+    path = f"scripts/slurm/generated/{name}"
+    return {"tool": "generate_script", "path": path, "path_exists": exists, "size": 200}
 
 
-def _generates(name: str, *, exists: bool = False) -> PlannedRequest:
-    path = f"{PROJECT}/scripts/slurm/generated/{name}"
-    plan = asks("#SBATCH --gpus=1", "python train.py", gpus=1)
-    return replaced(plan, tool="generate_script", path=path, path_exists=exists, size=200)
-
+_GENERATED = ("#SBATCH --gpus=1", "python train.py")
 
 PATH = Rule(
     id="path",
@@ -258,25 +250,31 @@ PATH = Rule(
     tools=SCRIPTS | {"save_result"},
     judge=_judge,
     passing=(
-        Example("a result in its folder", _saves("results/2026-01-15_12-00-00_base.json"), "pass"),
-        Example("a line more in a file that is there", _adds("documents/failure-modes.md"), "pass"),
-        Example("logs in the project", asks("#SBATCH --output=logs/%j.out", output="logs/%j.out"), "pass"),
+        Example("a result in its folder", None, "pass", call=_saves("results/2026-01-15_12-00-00_base.json")),
+        Example(
+            "a line more in a file that is there",
+            None,
+            "pass",
+            call=_saves("documents/failure-modes.md", path_exists=True, adds=True),
+        ),
+        Example("logs in the project", ("#SBATCH --output=logs/%j.out",), "pass"),
     ),
     failing=(
-        Example("a result somewhere else", _saves("src/train.json"), "deny"),
-        Example("a result without a file", PlannedRequest("save_result", PROJECT, size=2000), "deny"),
-        Example("a line more in a file that is protected", _adds("documents/.env"), "deny"),
-        Example("a script over a protected file", _generates("train.sbatch"), "deny"),
-        Example("a script that is there already", _generates("train.sh", exists=True), "deny"),
-        Example("a result that is too large", _saves("results/all.json", size=50 * 2**20), "deny"),
+        Example("a result somewhere else", None, "deny", call=_saves("src/train.json")),
+        Example("a result without a file", None, "deny", call=_saves(None)),
         Example(
-            "logs outside the project",
-            asks("#SBATCH --output=/scratch/%j.out", output="/scratch/%j.out"),
+            "a line more in a file that is protected",
+            None,
             "deny",
+            call=_saves("documents/.env", path_exists=True, adds=True),
         ),
-        Example("a log over a protected file", asks("#SBATCH --output=Makefile", output="Makefile"), "deny"),
-        Example("an input from elsewhere", asks("#SBATCH --input=/etc/passwd", "python train.py"), "deny"),
-        Example("another folder to run in", asks("#SBATCH --chdir=/etc", chdir="/etc"), "deny"),
+        Example("a script over a protected file", _GENERATED, "deny", call=_generates("train.sbatch")),
+        Example("a script that is there already", _GENERATED, "deny", call=_generates("train.sh", exists=True)),
+        Example("a result that is too large", None, "deny", call=_saves("results/all.json", size=50 * 2**20)),
+        Example("logs outside the project", ("#SBATCH --output=/scratch/%j.out",), "deny"),
+        Example("a log over a protected file", ("#SBATCH --output=Makefile",), "deny"),
+        Example("an input from elsewhere", ("#SBATCH --input=/etc/passwd", "python train.py"), "deny"),
+        Example("another folder to run in", ("#SBATCH --chdir=/etc",), "deny"),
     ),
     script=False,
 )

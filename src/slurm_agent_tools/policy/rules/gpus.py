@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from slurm_agent_tools.models.request import Directive, JobRequest, Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.policy.rules.examples import GIB, asks
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     Example,
@@ -77,10 +76,6 @@ def _whole_node(plan: PlannedRequest, policy: Policy, option: str, value: int | 
     )
 
 
-def _gpu_job(memory: int, gpus: int = 1) -> Resources:
-    return Resources(gpus=gpus, nodes=1, memory_per_gpu_bytes=memory * GIB, time_limit_seconds=7200)
-
-
 MEMORY_PER_GPU = Rule(
     id="memory-per-gpu",
     what=(
@@ -92,89 +87,29 @@ MEMORY_PER_GPU = Rule(
     tools=SCRIPTS,
     judge=_judge_memory,
     passing=(
+        Example("16G for one GPU", ("#SBATCH --gpus=1", "#SBATCH --mem=16G"), "pass"),
         Example(
-            "16G for one GPU",
-            asks("#SBATCH --gpus=1", "#SBATCH --mem=16G", gpus=1, memory_per_node=16 * GIB, resources=_gpu_job(16)),
-            "pass",
+            "24G with a reason on the line", ("#SBATCH --gpus=1", "#SBATCH --mem=24G  # JUSTIFIED: 7B model"), "pass"
         ),
-        Example(
-            "24G with a reason on the line",
-            asks(
-                "#SBATCH --gpus=1",
-                "#SBATCH --mem=24G  # JUSTIFIED: 7B model",
-                gpus=1,
-                memory_per_node=24 * GIB,
-                resources=_gpu_job(24),
-                reason="7B model",
-            ),
-            "pass",
-        ),
-        Example(
-            "16G on one node without GPUs",
-            asks(
-                "#SBATCH --gpus=0",
-                "#SBATCH --mem=16G",
-                gpus=0,
-                memory_per_node=16 * GIB,
-                resources=Resources(gpus=0, memory_per_node_bytes=16 * GIB),
-            ),
-            "pass",
-        ),
+        Example("16G on one node without GPUs", ("#SBATCH --gpus=0", "#SBATCH --mem=16G"), "pass"),
     ),
     failing=(
+        Example("24G for one GPU without a reason", ("#SBATCH --gpus=1", "#SBATCH --mem=24G"), "justify"),
         Example(
-            "24G for one GPU without a reason",
-            asks("#SBATCH --gpus=1", "#SBATCH --mem=24G", gpus=1, memory_per_node=24 * GIB, resources=_gpu_job(24)),
-            "justify",
-        ),
-        Example(
-            "a reason that says nothing",
-            asks(
-                "#SBATCH --gpus=1",
-                "#SBATCH --mem=20G  # JUSTIFIED: needed",
-                gpus=1,
-                memory_per_node=20 * GIB,
-                resources=_gpu_job(20),
-                reason="needed",
-            ),
-            "justify",
+            "a reason that says nothing", ("#SBATCH --gpus=1", "#SBATCH --mem=20G  # JUSTIFIED: needed"), "justify"
         ),
         Example(
             "64G for one GPU, reason or not",
-            asks(
-                "#SBATCH --gpus=1",
-                "#SBATCH --mem=64G  # JUSTIFIED: 30B model in one piece",
-                gpus=1,
-                memory_per_node=64 * GIB,
-                resources=_gpu_job(64),
-                reason="30B model in one piece",
-            ),
+            ("#SBATCH --gpus=1", "#SBATCH --mem=64G  # JUSTIFIED: 30B model in one piece"),
             "approve",
         ),
         Example(
             "four GPUs over two nodes with 64G on each: one node may get a single GPU",
-            asks(
-                "#SBATCH --nodes=2",
-                "#SBATCH --gpus=4",
-                "#SBATCH --mem=64G",
-                nodes=2,
-                gpus=4,
-                memory_per_node=64 * GIB,
-                resources=_gpu_job(64, 4),
-            ),
+            ("#SBATCH --nodes=2", "#SBATCH --gpus=4", "#SBATCH --mem=64G"),
             "approve",
         ),
-        Example(
-            "all memory of the node",
-            asks("#SBATCH --gpus=1", "#SBATCH --mem=0", gpus=1, memory_per_node=0, resources=Resources(gpus=1)),
-            "approve",
-        ),
-        Example(
-            "memory that was not counted",
-            asks("#SBATCH --gpus=1", "#SBATCH --mem-per-cpu=4G", gpus=1, memory_per_cpu=4 * GIB),
-            "deny",
-            counted=False,
-        ),
+        Example("all memory of the node", ("#SBATCH --gpus=1", "#SBATCH --mem=0"), "approve"),
+        Example("memory that was not counted", ("#SBATCH --gpus=1", "#SBATCH --mem-per-cpu=4G"), "deny", counted=False),
     ),
 )
 
@@ -337,39 +272,15 @@ GPUS = Rule(
     tools=SCRIPTS,
     judge=_judge_number,
     passing=(
-        Example("four GPUs", asks("#SBATCH --gpus=4", gpus=4, resources=Resources(gpus=4)), "pass"),
+        Example("four GPUs", ("#SBATCH --gpus=4",), "pass"),
         Example(
-            "six GPUs with a reason",
-            asks(
-                "#SBATCH --gpus=6  # JUSTIFIED: data parallel run of the 13B model",
-                gpus=6,
-                reason="data parallel run of the 13B model",
-                resources=Resources(gpus=6),
-            ),
-            "pass",
+            "six GPUs with a reason", ("#SBATCH --gpus=6  # JUSTIFIED: data parallel run of the 13B model",), "pass"
         ),
     ),
     failing=(
-        Example("six GPUs", asks("#SBATCH --gpus=6", gpus=6, resources=Resources(gpus=6)), "justify"),
-        Example(
-            "four GPUs on each of four nodes",
-            asks(
-                "#SBATCH --nodes=4",
-                "#SBATCH --gres=gpu:4",
-                nodes=4,
-                gpus_per_node=4,
-                resources=Resources(nodes=4, gpus=16),
-            ),
-            "approve",
-        ),
-        Example(
-            "parts of GPUs", asks("#SBATCH --gres=shard:4", "python train.py", resources=Resources(gpus=0)), "approve"
-        ),
-        Example(
-            "GPUs that were not counted",
-            asks("#SBATCH --gpus-per-socket=1", gpus_per_socket=1, resources=Resources()),
-            "deny",
-            counted=False,
-        ),
+        Example("six GPUs", ("#SBATCH --gpus=6",), "justify"),
+        Example("four GPUs on each of four nodes", ("#SBATCH --nodes=4", "#SBATCH --gres=gpu:4"), "approve"),
+        Example("parts of GPUs", ("#SBATCH --gres=shard:4", "python train.py"), "approve"),
+        Example("GPUs that were not counted", ("#SBATCH --gpus-per-socket=1",), "deny", counted=False),
     ),
 )

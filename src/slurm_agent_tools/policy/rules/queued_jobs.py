@@ -8,10 +8,8 @@ from itertools import islice
 from math import inf
 
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import Claim, PlannedRequest, claims, count_slots
-from slurm_agent_tools.policy.rules.examples import NOW, asks, live, past
 from slurm_agent_tools.policy.rules.rule import (
     SCRIPTS,
     SUBMIT,
@@ -30,7 +28,7 @@ from slurm_agent_tools.policy.rules.rule import (
     request_of,
     ways,
 )
-from slurm_agent_tools.units import UNLIMITED, ArraySpec, JobId, parse_array
+from slurm_agent_tools.units import UNLIMITED, ArraySpec
 
 # --- concurrent-jobs: how many of a user's jobs may run or wait at once -----------------------------------------------
 
@@ -111,10 +109,6 @@ def _followed(plan: PlannedRequest, ids: Sequence[str], width: int, most: int) -
     return [f'With dependency="afterany:{job_id}" it takes over the slot of job {job_id}.' for job_id in chosen]
 
 
-def _active(*ids: int) -> tuple[Job, ...]:
-    return tuple(Job(JobId(number), "train", "RUNNING", ("squeue",)) for number in ids)
-
-
 CONCURRENT_JOBS = Rule(
     id="concurrent-jobs",
     what=(
@@ -126,41 +120,23 @@ CONCURRENT_JOBS = Rule(
     tools=SCRIPTS,
     judge=_judge_slots,
     passing=(
-        Example("a fourth job", asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=3)), "pass"),
-        Example(
-            "an array that runs four tasks at once",
-            asks("#SBATCH --array=0-99%4", array=parse_array("0-99%4"), live=live()),
-            "pass",
-        ),
+        Example("a fourth job", ("#SBATCH --gpus=1",), "pass", facts={"active_jobs": 3}),
+        Example("an array that runs four tasks at once", ("#SBATCH --array=0-99%4",), "pass", facts={}),
         Example(
             "a job that follows one of four",
-            asks(
-                "#SBATCH --dependency=afterok:11",
-                dependency="afterok:11",
-                live=live(active_jobs=4, takes_over="11", slots_after=4, known_jobs=frozenset({"11"})),
-            ),
+            ("#SBATCH --dependency=afterok:11",),
             "pass",
+            facts={"active_jobs": 4, "takes_over": "11", "slots_after": 4, "known_jobs": frozenset({"11"})},
         ),
     ),
     failing=(
-        Example(
-            "a fifth job",
-            asks("#SBATCH --gpus=1", gpus=1, live=live(active_jobs=4, active=_active(11, 12, 13, 14))),
-            "deny",
-        ),
-        Example(
-            "an array without a throttle",
-            asks("#SBATCH --array=0-99", array=parse_array("0-99"), resources=Resources(array_concurrency=100)),
-            "deny",
-        ),
+        Example("a fifth job", ("#SBATCH --gpus=1",), "deny", facts={"active_jobs": 4, "active": (11, 12, 13, 14)}),
+        Example("an array without a throttle", ("#SBATCH --array=0-99",), "deny"),
         Example(
             "an array of four beside two jobs",
-            asks(
-                "#SBATCH --array=0-9%4",
-                array=parse_array("0-9%4"),
-                live=live(active_jobs=2, active=_active(11, 12)),
-            ),
+            ("#SBATCH --array=0-9%4",),
             "deny",
+            facts={"active_jobs": 2, "active": (11, 12)},
         ),
     ),
 )
@@ -191,12 +167,7 @@ def _judge_duplicate(plan: PlannedRequest, policy: Policy) -> Judgement:
     return Judgement("justify", message, ids, None, remedy)
 
 
-def _twice(justification: str | None = None) -> PlannedRequest:
-    history = (past("51", request_sha256=_SHA, active=True),)
-    return asks(
-        "python train.py", request_sha256=_SHA, live=live(active_jobs=1, history=history), justification=justification
-    )
-
+_ACTIVE = {"active_jobs": 1, "history": ({"job_id": "51", "request_sha256": _SHA, "active": True},)}
 
 DUPLICATE = Rule(
     id="duplicate",
@@ -206,10 +177,16 @@ DUPLICATE = Rule(
     tools=SUBMIT,
     judge=_judge_duplicate,
     passing=(
-        Example("nothing like it is active", asks("python train.py", request_sha256=_SHA, live=live()), "pass"),
-        Example("twice with a reason", _twice(justification="measures the run to run noise"), "pass"),
+        Example("nothing like it is active", ("python train.py",), "pass", facts={}, call={"request_sha256": _SHA}),
+        Example(
+            "twice with a reason",
+            ("python train.py",),
+            "pass",
+            facts=_ACTIVE,
+            call={"request_sha256": _SHA, "justification": "measures the run to run noise"},
+        ),
     ),
-    failing=(Example("twice", _twice(), "justify"),),
+    failing=(Example("twice", ("python train.py",), "justify", facts=_ACTIVE, call={"request_sha256": _SHA}),),
     live=True,
 )
 
@@ -240,10 +217,10 @@ STATUS_FIRST = Rule(
     levels=("deny",),
     tools=SUBMIT,
     judge=_judge_look,
-    passing=(Example("a look a minute ago", asks("python train.py", live=live()), "pass"),),
+    passing=(Example("a look a minute ago", ("python train.py",), "pass", facts={}),),
     failing=(
-        Example("no look", asks("python train.py", live=live(status_read=None)), "deny"),
-        Example("a look an hour ago", asks("python train.py", live=live(status_read=NOW - timedelta(hours=1))), "deny"),
+        Example("no look", ("python train.py",), "deny", facts={"looked": None}),
+        Example("a look an hour ago", ("python train.py",), "deny", facts={"looked": timedelta(hours=1)}),
     ),
     live=True,
 )

@@ -44,14 +44,17 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A plan and what the rule says about it; `limits`, `fields`: what differs from the shipped policy's.
+    """A script's lines and what the rule says; `limits`, `fields`: what differs from the shipped policy's.
 
-    `counted` False: numbers that are always known once a script was read are missing, and the rule refuses to guess.
+    `facts`: what differs from an idle cluster; None: it was not asked. `call`: what else is planned. `counted` False:
+    numbers that are always known once a script was read are missing, and the rule refuses to guess.
     """
 
     name: str
-    plan: PlannedRequest
+    script: tuple[str, ...] | None
     outcome: Outcome
+    facts: Mapping[str, object] | None = None
+    call: Mapping[str, object] = field(default_factory=dict)
     limits: Mapping[str, object] = field(default_factory=dict)
     fields: Mapping[str, object] = field(default_factory=dict)
     counted: bool = True
@@ -280,23 +283,15 @@ def sentence(whats: Sequence[str]) -> str:
 # --- The fixed forms in which a remedy says what to change, so that whoever reads it alone can do just that -----------
 
 WHY_NEEDED = "<why this job needs it>"
-
 WHAT_CHANGED = "<what changed outside the script: the code, a package, the data, a node>"
-
 WHY_TWICE = "<why the same work twice>"
 
 PLACEHOLDERS = (WHY_NEEDED, WHAT_CHANGED, WHY_TWICE)
 
 _SHOWN, _MANY = 120, 3
 
-# What an argument of submit_job is called, by the option that it becomes.
-_ARGUMENTS = {
-    "job-name": "job_name",
-    "partition": "partition",
-    "time": "time_limit",
-    "dependency": "dependency",
-    "array": "array",
-}
+# What an argument of submit_job is called where it is not called like the option that it becomes.
+_ARGUMENTS = {"job-name": "job_name", "time": "time_limit"}
 
 
 def ways(first: str, *others: tuple[str, str]) -> str:

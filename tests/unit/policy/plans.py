@@ -1,14 +1,13 @@
-"""Small factories for the rules' examples: a script's lines and what they mean."""
+"""Small factories for plans: a script's lines and what they mean, beside the real reader."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import (
     Directive,
     Evidence,
@@ -21,30 +20,9 @@ from slurm_agent_tools.models.request import (
     ShellWord,
 )
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
-
-GIB = 2**30
-
-HOUR = 3600
-
-NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
-
-PROJECT = "/home/ada/project"
-
-FILE = "scripts/train.sh"
-
-GPU = Partition(
-    "gpu", "UP", default=True, nodes=2, max_time_seconds=4 * 24 * HOUR, default_time_seconds=None,
-    total_gpus=8, gpus_per_node=4, cpus_per_node=32, memory_per_node=256 * GIB,
-)  # fmt: skip
-
-CPU = Partition(
-    "cpu", "UP", default=False, nodes=2, max_time_seconds=24 * HOUR, default_time_seconds=None,
-    cpus_per_node=32, memory_per_node=64 * GIB,
-)  # fmt: skip
+from slurm_agent_tools.services.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
 
 _NOTHING = Resources()
-
-OLD = replace(CPU, name="old", state="DOWN")
 
 
 def live(**facts: Any) -> LiveFacts:
