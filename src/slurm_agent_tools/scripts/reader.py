@@ -6,7 +6,6 @@ import math
 import os
 import posixpath
 import re
-import signal
 import sysconfig
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +47,10 @@ _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that i
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
 _GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
+
+
+_KILLED = -9
+"""The exit code of a process that SIGKILL ended: where there is no such signal, `signal` does not name it."""
 
 
 async def read_script(
@@ -120,7 +123,7 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
         raise ConfigError(
             "shfmt", argv[0], f"cannot be run: {error.strerror}", hint="Install slurm-agent-tools again."
         ) from error
-    if done.exit_code is None or done.exit_code == -signal.SIGKILL:
+    if done.exit_code is None or done.exit_code == _KILLED:
         why = "it takes too long to parse"
     elif done.truncated or b"fatal error:" in done.stderr:
         why = "it has too many commands to be read at once"

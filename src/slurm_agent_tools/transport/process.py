@@ -56,10 +56,10 @@ async def run(
             env=dict(env), cwd=cwd, start_new_session=True,
         )  # fmt: skip
     if limits and sys.platform == "linux":  # before it is told anything
-        import resource  # noqa: PLC0415 - not there on Windows
+        with contextlib.suppress(ProcessLookupError, ImportError):
+            import resource  # noqa: PLC0415 - not there on Windows
 
-        for name, most in limits.items():
-            with contextlib.suppress(ProcessLookupError):
+            for name, most in limits.items():
                 resource.prlimit(process.pid, getattr(resource, name), (most, most))
     out, err = _Sink(max_output), _Sink(2**20)
     timed_out = True
