@@ -19,7 +19,7 @@ from slurm_agent_tools.diagnosis import alert_types, alerts
 from slurm_agent_tools.diagnosis.alert_types import AlertFacts, WaitEstimate
 from slurm_agent_tools.diagnosis.cannot_start import unavailable
 from slurm_agent_tools.insights import measured_waits
-from slurm_agent_tools.models.job import Job, JobRecord, JobView
+from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.shapes import Alert, RunningShown
 from slurm_agent_tools.services import running_job
@@ -36,8 +36,6 @@ SECONDS = 1.0
 """All questions together: a wait answers when its time is up."""
 
 _PARTITIONS_AGE = 60.0
-
-_LIKE = 50
 
 _MOST = 20
 
@@ -92,7 +90,9 @@ class _Asked:
         self.estimate: ConcurrentQuestion[WaitEstimate | None] = ConcurrentQuestion(
             partial(_estimate, context, facts, run)
         )
-        self.progress: ConcurrentQuestion[float | None] = ConcurrentQuestion(partial(_progress, context, facts, run))
+        self.progress: ConcurrentQuestion[float | None] = ConcurrentQuestion(
+            partial(running_job.whole_share, context, facts, run)
+        )
 
     async def gather(self) -> None:
         """Ask all that bears on this job at once."""
@@ -121,13 +121,8 @@ class _Asked:
             if self.queue.answer is None
             else self.context.slurm.mine(self.queue.answer).states()["PENDING"],
             estimate=self.estimate.answer,
-            like=await _like(self.context, self._run) if known.running else (),
+            like=await running_job.like(self.context, self._run) if known.running else (),
         )
-
-
-async def _progress(context: ClusterContext, facts: AlertFacts, run: Submission | None) -> float | None:
-    """How far it came; of several parts at once nobody asks."""
-    return await running_job.share(context, facts.running[0], facts.now, run) if len(facts.parts) == 1 else None
 
 
 def _promised(run: Submission | None) -> WaitEstimate | None:
@@ -154,16 +149,6 @@ async def _estimate(context: ClusterContext, facts: AlertFacts, run: Submission 
     if waited.median is None:
         return None
     return WaitEstimate(waited.median, f"the median of {waited.jobs} jobs like it here lately")
-
-
-async def _like(context: ClusterContext, run: Submission | None) -> Sequence[JobRecord]:
-    """Earlier runs of the same script, else of the same name."""
-    if run is None:
-        return ()
-    same = await context.db(context.store.history, context.owner, script_sha256=run.script_sha256, limit=_LIKE)
-    if alerts.typical(same) is not None:
-        return same
-    return await context.db(context.store.history, context.owner, name=run.job_name, limit=_LIKE)
 
 
 # --- all jobs of a caller ----------------------------------------------------------------------------------------

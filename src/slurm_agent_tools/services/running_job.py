@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
 from slurm_agent_tools.diagnosis.alert_types import AlertFacts, Using
-from slurm_agent_tools.diagnosis.alerts import late_note, time_left
+from slurm_agent_tools.diagnosis.alerts import late_note, time_left, typical
 from slurm_agent_tools.diagnosis.excerpt import FilePiece, LogText, assemble, narrow
 from slurm_agent_tools.diagnosis.program_progress import progress
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
@@ -20,6 +21,8 @@ from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import human_memory
 
 _HEAD, _TAIL = 2**16, 2**18
+
+_LIKE = 50
 
 
 async def share(context: ClusterContext, job: Job, now: datetime, run: Submission | None = None) -> float | None:
@@ -49,6 +52,21 @@ async def _ends(context: ClusterContext, path: str, kind: Kind) -> LogText | Non
         return None
     pieces = [FilePiece(start, start + len(data), data) for start, data in read if data]
     return assemble(path, kind, narrow(pieces), stat.size) if pieces else None
+
+
+async def whole_share(context: ClusterContext, facts: AlertFacts, run: Submission | None) -> float | None:
+    """How far it came; of several parts at once nobody asks."""
+    return await share(context, facts.running[0], facts.now, run) if len(facts.parts) == 1 else None
+
+
+async def like(context: ClusterContext, run: Submission | None) -> Sequence[JobRecord]:
+    """Earlier runs of the same script, else of the same name."""
+    if run is None:
+        return ()
+    same = await context.db(context.store.history, context.owner, script_sha256=run.script_sha256, limit=_LIKE)
+    if typical(same) is not None:
+        return same
+    return await context.db(context.store.history, context.owner, name=run.job_name, limit=_LIKE)
 
 
 # --- memory, CPU, and how long it may go on ---------------------------------------------------------------------------

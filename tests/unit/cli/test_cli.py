@@ -11,7 +11,8 @@ import pytest
 from slurm_agent_tools.api import brief, catalogue, serialize
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import tool_command
-from slurm_agent_tools.cli.commands.tool_command import POSITIONAL, options, read
+from slurm_agent_tools.cli.commands.tool_command import read
+from slurm_agent_tools.cli.commands.tool_options import POSITIONAL, options
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import arguments, diagnosis_answer, report, shapes, submission_answer
 from slurm_agent_tools.models import decision as decision_module
