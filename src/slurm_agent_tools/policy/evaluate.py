@@ -7,7 +7,7 @@ job with what was allowed, and watching jobs for drift.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
@@ -116,11 +116,16 @@ def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decisi
 def prepare(script: ScriptReading | None, context: EvaluationContext) -> tuple[PlannedRequest, tuple[Pin, ...]]:
     """What is judged: the script with what is added to it, and that. Raises InputError for a priority."""
     offered = context.partitions if context.live is None else context.live.partitions
-    pinned, request, numbers = context.pinned or (), JobRequest(), context.numbers
+    pinned, numbers = context.pinned or (), context.numbers
     if script is not None:
         if context.pinned is None:
             pinned = pins(script.request, context.policy.policy, offered, context.priority)
-        request = _with_pins(script.request, pinned) if pinned else script.request
+        read = request = script.request
+        if pinned:
+            request = replace(
+                effective([*read.directives, *pins_to_directives(pinned)]), problems=read.problems,
+                components=read.components, interpreter=read.interpreter, justification=read.justification,
+            )  # fmt: skip
         script = replace(script, request=request)
         numbers = resolve(request, offered) if numbers is None else numbers
     plan = PlannedRequest(
@@ -130,17 +135,6 @@ def prepare(script: ScriptReading | None, context: EvaluationContext) -> tuple[P
         size=context.size, problem=context.problem, user=context.user, today=context.today,
     )  # fmt: skip
     return plan, pinned
-
-
-def _with_pins(request: JobRequest, pinned: Sequence[Pin]) -> JobRequest:
-    """The request with what was added to it."""
-    return replace(
-        effective([*request.directives, *pins_to_directives(pinned)]),
-        problems=request.problems,
-        components=request.components,
-        interpreter=request.interpreter,
-        justification=request.justification,
-    )
 
 
 def _same_id(policy: LoadedPolicy, about: str) -> str:

@@ -39,9 +39,9 @@ def _judge_time(plan: PlannedRequest, policy: Policy) -> Judgement:
     limit = request.time_limit if plan.resources.time_limit_seconds is None else plan.resources.time_limit_seconds
     if limit is None:
         line = _line(policy.defaults.time_limit)
-        return uncountable("Time limit", _show(policy.limits.time_limit.free), directives, line)
-    value = _ENDLESS if limit == UNLIMITED else limit
-    measure = Measure("Time limit", value, policy.limits.time_limit, directives, _line, _show, _WHY_SHORT)
+        return uncountable("Time limit", format_duration(policy.limits.time_limit.free), directives, line)
+    value, show = (_ENDLESS, _endless) if limit == UNLIMITED else (limit, format_duration)
+    measure = Measure("Time limit", value, policy.limits.time_limit, directives, _line, show, _WHY_SHORT)
     return judge_measure(measure, plan, policy)
 
 
@@ -49,7 +49,7 @@ def _line(seconds: int) -> str:
     return f"#SBATCH --time={format_duration(seconds)}"
 
 
-def _show(seconds: int) -> str:
+def _endless(seconds: int) -> str:
     return format_duration(UNLIMITED if seconds == _ENDLESS else seconds)
 
 
