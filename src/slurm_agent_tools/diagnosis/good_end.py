@@ -87,6 +87,13 @@ _LOUD = re.compile(
 )
 
 
+# Calls as Julia, Java, Python, gdb and Fortran list them behind an error.
+_CALL = re.compile(
+    r"\s{0,8}(?:\[\d{1,4}\] |@ \S|at [\w.$<>/]{1,200}\(|File \"[^\"]{1,300}\", line \d|#\d{1,3} {1,4}\S)"
+    r"|in expression starting at "
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """The lines of one text, and where they tell of an error: loudly, in other words, in a shell's."""
@@ -117,10 +124,15 @@ def _calm(read: _Read) -> bool:
     """True where nothing says that the run ended in a failure: no clear cause, and no message near the end."""
     if read.clear:
         return False
-    if any(sum(bool(body.strip()) for body in read.behind(at)) < worth for worth, at in _by_worth(read).items()):
+    if any(sum(map(_says, read.behind(at))) < worth for worth, at in _by_worth(read).items()):
         return False
     late = {at for at in read.faint if at >= len(read.bodies) - _NEAR}
     return not late or _done(read.behind(late), _DONE)
+
+
+def _says(body: str) -> bool:
+    """Whether a line is more than blank or a call in the list of calls that an error brings along."""
+    return bool(body.strip()) and _CALL.match(body) is None
 
 
 def _by_worth(read: _Read) -> dict[int, set[int]]:

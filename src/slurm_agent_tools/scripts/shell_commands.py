@@ -46,6 +46,9 @@ _BATCH_OPTIONS = frozenset(_BATCH_WORDS.split())
 _CHANGES = frozenset({"requeue", "requeuehold", "update", "release", "hold", "resume", "top", "reboot"})
 _APPENDING = frozenset({"xargs", "find", "parallel"})
 _PATTERN = re.compile(r"[*?\[]|^=")
+
+_LONGEST = 500
+"""Characters of a pattern that is read: the time to read one grows with its square."""
 _PAUSE = re.compile(r"\d{1,3}s?")
 
 _NUMBERED_OPTION = re.compile(
@@ -89,7 +92,7 @@ def judge(call: Command) -> None:
 
 def _one(call: Command) -> None:
     first = call.words[0]
-    name = _completed(call.name) if _PATTERN.search(call.name) else call.name
+    name = _completed(call) if _PATTERN.search(call.name) else call.name
     meant = call.program.copied.get(name)
     if meant is not None and name not in _HANDLERS:
         name = name_of(meant)
@@ -113,9 +116,12 @@ def _one(call: Command) -> None:
         call.program.files.append(RunFile("run", first, call.line, call.given(1)))
 
 
-def _completed(name: str) -> str:
+def _completed(call: Command) -> str:
     """A name with a pattern in it, as the shell would complete it to a command that matters; zsh's `=name`."""
-    name = name.removeprefix("=")
+    name = call.name.removeprefix("=")
+    if len(name) > _LONGEST:
+        call.program.opaque("it runs a command whose name is a long pattern", call.line)
+        return name
     if len(re.sub(r"\[.*?\]|\W", "", name)) < 2:
         return name
     return next((known for known in ("sbatch", "salloc", "scontrol", "srun") if fnmatch.fnmatchcase(known, name)), name)

@@ -314,3 +314,21 @@ def test_a_workflows_word_about_a_job_of_its_own_is_a_hint():
         0.35,
     )
     assert said("    message: SLURM-job '812' failed, SLURM status is: 'TIMEOUT'.") == ("time-limit", 0.35)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        " [{0}] step!(model::Grid)",
+        "    @ Main ~/runs/grid.jl:{0}",
+        "\tat org.example.Reader.next(Reader.java:{0})",
+        '  File "grid.py", line {0}, in step',
+        "#{0}  0x00007f11 in step () at grid.c:7",
+    ],
+)
+def test_the_calls_that_an_error_brings_along_are_no_lines_of_a_run_that_went_on(call: str):
+    error = "ERROR: LoadError: the grid has no cell of this kind"
+    calls = [call.format(number % 90) for number in range(150)]
+
+    assert said("start", error, *calls)[0] == "unknown"
+    assert said("start", error, *calls, *rows(100))[0] == "none"

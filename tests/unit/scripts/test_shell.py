@@ -366,3 +366,9 @@ async def test_an_everyday_line_passes(body: str):
     reading = await read(body)
 
     assert rules(reading) == set(), reading.findings
+
+
+async def test_a_long_pattern_in_the_place_of_a_command_is_opaque_and_not_taken_apart():
+    reading = await read("[s" * 4000 + "]batch x.sh")
+
+    assert [finding.what for finding in reading.findings] == ["it runs a command whose name is a long pattern"]
