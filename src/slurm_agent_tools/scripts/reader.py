@@ -130,8 +130,10 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
     elif done.exit_code != 0:
         why = done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
     else:
+        printed = [done.stdout]
+        del done  # what is printed is large, and `load` lets go of it before the tree is made
         try:
-            return load(done.stdout, offsets=need.offsets)
+            return load(printed.pop(), offsets=need.offsets)
         except (ValueError, RecursionError):
             why = "it is nested too deeply"
     return why

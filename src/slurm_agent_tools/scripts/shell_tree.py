@@ -59,7 +59,7 @@ def load(printed: bytes, *, offsets: bool = False) -> Node:
         end = printed.find(b"}", start + _PIECE) + 1 or len(printed)
         short += b"".join((_OFFSET if offsets else _POSITION).split(printed[start:end]))
         start = end
-    text = short.decode("utf-8")
+    printed, text = b"", short.decode("utf-8")
     short.clear()
     collected = gc.isenabled()
     gc.disable()  # it would look through the growing tree again and again, and finds no cycle in it

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
 import anyio
@@ -75,7 +76,7 @@ async def run(
         await _finish(process, kill=timed_out)
     return EndedProcess(
         None if timed_out else process.returncode,
-        bytes(out.data), bytes(err.data), time.monotonic() - start, out.full or err.full,
+        out.data.getvalue(), err.data.getvalue(), time.monotonic() - start, out.full or err.full,
     )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ class _Sink:
     """What a stream brought, up to a limit in bytes; `full` once there was more."""
 
     limit: int
-    data: bytearray = field(default_factory=bytearray)
+    data: BytesIO = field(default_factory=BytesIO)  # which gives its bytes without a copy
     full: bool = False
 
 
@@ -164,8 +165,8 @@ async def _drain(stream: ByteReceiveStream | None, sink: _Sink) -> None:
     if stream is None:  # pragma: no cover - always a pipe
         return
     async for chunk in stream:
-        room = sink.limit - len(sink.data)
-        sink.data += chunk[:room]
+        room = sink.limit - sink.data.tell()
+        sink.data.write(chunk[:room])
         sink.full = sink.full or len(chunk) > room
 
 
