@@ -24,8 +24,8 @@ _SEE = "See get_status for your jobs. A task is named 123_4 and a component 123+
 # --- What the client changes in Slurm: submitting, releasing, cancelling; and looking at what Slurm holds -------------
 
 
-_RELEASED_AGAIN = 3
-"""How often a release is asked for again while slurmdbd numbers the job: slurmctld waits 5 seconds each time."""
+_RELEASES = 4
+"""How often a release is asked for while slurmdbd numbers the job: slurmctld waits 5 seconds each time."""
 
 
 class JobActions(SlurmQuestions):
@@ -65,11 +65,10 @@ class JobActions(SlurmQuestions):
     async def release(self, job_id: JobId) -> None:
         """Let a held job run. Raises SlurmUncertain and SlurmRefused."""
         try:
-            done = await self._asker.change(scontrol.release_argv(job_id))
-            for _ in range(_RELEASED_AGAIN):
+            for _ in range(_RELEASES):
+                done = await self._asker.change(scontrol.release_argv(job_id))
                 if not scontrol.awaits_accounting(done):
                     break
-                done = await self._asker.change(scontrol.release_argv(job_id))
             scontrol.check_change(done)
         finally:
             self._queue.changed()
