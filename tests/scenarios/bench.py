@@ -123,8 +123,15 @@ class Bench(ABC):
         """Look again and again."""
         end = self.clock.now().timestamp() + seconds
         while not await look():
-            assert self.clock.now().timestamp() < end, f"never: {what}"
+            if self.clock.now().timestamp() >= end:
+                raise AssertionError(f"never: {what}\n{await self.state_of_all()}")
             await self.clock.sleep(0.4)
+
+    async def state_of_all(self) -> str:
+        """All nodes and jobs as Slurm shows them, for whoever asks why something never came."""
+        nodes = await self.slurm("sinfo", "-N", "-h", "-o", "%N %P %T %C %E")
+        jobs = await self.slurm("squeue", "-h", "-t", "all", "-o", "%i %P %T %r %N %Q %C %b %S")
+        return f"{nodes.stdout.decode()}{jobs.stdout.decode()}"
 
     async def rows(self, number: int, form: str = "%i|%T|%r") -> list[list[str]]:
         """Rows of squeue of one job."""
