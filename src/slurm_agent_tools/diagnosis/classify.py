@@ -111,11 +111,18 @@ def _judged(case: _Case) -> Diagnosis:
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
         return _answer(case, suggested, _byend_of(case, suggested), lines)
-    if best is None:
+    if best is None or (case.part is None and _left_behind(best)):
         return _unknown(case)
     if best.hit.wrapper and own_message(case.texts, best.hit):
         return _unknown(case, {split_rank(hit.line.text)[1] for hit in case.found})
     return _from_log(case, best)
+
+
+def _left_behind(best: RootCause) -> bool:
+    """True for a hint far from the end, and for what a program or a script went on behind: no reason for the end."""
+    if best.late > _FAR and (best.went_on or best.hit.tier == "weak"):
+        return True
+    return best.went_on and best.hit.survived
 
 
 def _plain(case: _Case) -> frozenset[str]:
@@ -199,7 +206,7 @@ def _confidence(case: _Case, best: RootCause) -> float:
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
     if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
-    if best.rivals or best.late > _NEAR or (case.part is None and hit.survived):
+    if best.rivals or best.late > _NEAR or (case.part is None and (hit.survived or hit.form)):
         confidence = min(confidence, 0.5)
     if case.part is None and (best.late > _CLOSE or ended_well(case.texts[hit.text], hit.position)):
         confidence = min(confidence, 0.5)

@@ -15,7 +15,8 @@ from slurm_agent_tools.diagnosis.signatures import matching
 
 # A code that a program ended with, which is not 0.
 _CODE = re.compile(
-    r"\b(?:exit(?:ed|ing)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code))\W{0,4}(?!0\b)[1-9]\d{0,2}\b",
+    r"\b(?:exit(?:ed|ing)?(?: with)?(?: status| code)?|return(?:ed)?(?: status| code| value))"
+    r"\W{0,4}(?!0\b)[1-9]\d{0,2}\b",
     re.IGNORECASE,
 )
 
@@ -25,6 +26,7 @@ _BROKEN_OFF = re.compile(
     + r"|\b(?:cancell?ed|interrupted|preempted|abort(?:ing)?(?! (?:criteri|thresh|if|when))|segfault|core dump"
     r"|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
     r"|\bsubmission failed\b|\babnormal[_ ]termination\b|\bprogram stopped\b|^\s{0,4}(?:ERROR )?STOP [1-9]|^Terminated$"
+    r"|\bbegin stack ?trace\b|^\W{0,8}(?:stack ?trace|backtrace)\s?:|\bBacktrace for this error"
     r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
     re.IGNORECASE,
 )
@@ -35,6 +37,10 @@ _STEPS, _MUCH = 3, 20  # lines of progress, lines of any kind
 
 # Lines of any kind, behind which a word of an error says nothing of the end: in a line, at its head, with a code.
 _SOME, _OVER, _FAR = 40, 100, 1000
+
+_OFTEN = 10  # times that a message comes which a program writes all the time
+
+_CHANGING = re.compile(r"\S*[\d/]\S*")  # what differs between such messages: numbers and paths
 
 _NEAR = 5  # lines at the end, where a program that fails tells of it in whatever words
 
@@ -62,6 +68,11 @@ _SURE = re.compile(
     r"|\bJOB DONE\b|\b100% tests passed\b|\b[1-9]\d*(?: of \d+)? steps \(100%\) done\b",
     re.IGNORECASE,
 )
+
+# What LSF writes of a job whose script ended with 0, in a report of some lines at the end.
+_REPORTED = re.compile(r"Successfully completed\.\s*$")
+
+_REPORT = 40
 
 # How programs begin a message of theirs.
 _HEAD = (
@@ -194,7 +205,17 @@ def _read(text: LogText, found: Sequence[Hit]) -> _Read:
     other = {at for at, body in enumerate(bodies) if tells(body)} - clear - shell
     loud = {at for at in other if _LOUD.search(bodies[at][:400])} | hints
     loud |= {at for at, body in enumerate(bodies) if _broken_off(body)} - clear - shell
-    return _Read(bodies, clear, frozenset(loud), frozenset(other - loud), shell)
+    usual = _usual(bodies, loud - hints)
+    return _Read(bodies, clear, frozenset(loud - usual), frozenset(other - loud), shell)
+
+
+def _usual(bodies: Sequence[str], loud: Collection[int]) -> set[int]:
+    """Messages that a program writes all the time, and goes on behind, in a log that ends as a good one does."""
+    forms: dict[str, list[int]] = {}
+    for at in sorted(loud):
+        forms.setdefault(_CHANGING.sub("", bodies[at][:400]), []).append(at)
+    often = [at for at in forms.values() if len(at) >= _OFTEN and at[-1] - at[0] >= _OVER]
+    return {place for at in often for place in at} if often and _done(bodies, _DONE) else set()
 
 
 def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
@@ -202,11 +223,17 @@ def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
     asked = {at for at in read.shell if not probing(read.bodies[at])}
     if read.clear and _steps(read.behind(read.clear)) < _STEPS:
         return False
-    if read.loud and _steps(read.behind(read.loud)) < _STEPS and not _done(read.behind(read.loud), _SURE):
+    if read.loud and _steps(read.behind(read.loud)) < _STEPS and not _surely_done(read, reads):
         return False
     if asked and not _busy([*read.behind(asked), *around]):
         return False
     return not read.faint or _calm(_Read(read.bodies, frozenset(), frozenset(), read.faint, frozenset()))
+
+
+def _surely_done(read: _Read, reads: Sequence[_Read]) -> bool:
+    """True where a program says behind its messages that it came to its end, or the batch system says it anywhere."""
+    reported = any(_REPORTED.match(body) for other in reads for body in other.bodies[-_REPORT:])
+    return reported or _done(read.behind(read.loud), _SURE)
 
 
 def _only_the_shell(reads: Sequence[_Read]) -> bool:
@@ -214,6 +241,9 @@ def _only_the_shell(reads: Sequence[_Read]) -> bool:
     met = [read for read in reads if read.shell]
     if not met or any(read.clear or read.loud or read.faint for read in reads):
         return False
+    beside = [read for read in reads if not read.shell]
+    if beside and sum(bool(body.strip()) for read in beside for body in read.bodies) >= _SOME:
+        return True
     return all(sum(bool(body.strip()) for body in read.behind(read.shell)) >= _much_behind(read) for read in met)
 
 
@@ -224,6 +254,8 @@ def _much_behind(read: _Read) -> int:
 
 def _done(bodies: Sequence[str], said: re.Pattern[str]) -> bool:
     """True where one of the last lines says that the work was done, and none behind it tells of an error."""
+    if any(_REPORTED.match(body) for body in bodies[-_REPORT:]):
+        return True
     for body in reversed(bodies[-_LAST:]):
         if tells(body) or _broken_off(body):
             return False

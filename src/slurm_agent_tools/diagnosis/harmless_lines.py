@@ -57,6 +57,7 @@ _USUAL = re.compile(
     r"|^Exception ignored (?:in|on|while)\b|^(?:mail|sendmail|postdrop): "
     r"|^slurmstepd: error: (?:Unable to create TMPDIR|Setting TMPDIR to)\b|\bDelay kernel timed out: measured"
     r"|\bwill result in indexing errors\b|\bOperation was cancelled$|\btime step continuity errors : "
+    r"|^ {1,12}\d{1,12}(?:/\d{1,12})?(?: {1,12}\d{1,9}\.\d{3}){4} "
     r"|^GROMACS reminds you: |[Ee]rror evaluating the log probability at the initial"
     r"|^(?:Chain \d+:? +)?(?:Exception: )+.{1,300}\(in '.{1,300}\bline \d+"
     r"|^wandb: (?:ERROR|WARNING)? ?.{0,120}(?:<Response \[5\d\d\]>|\b5\d\d encountered\b|context deadline exceeded)",

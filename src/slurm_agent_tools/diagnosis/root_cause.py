@@ -25,6 +25,9 @@ _WENT_ON = 3  # lines of progress after which a program is taken to have got ove
 
 _CAUSE, _GENERIC, _WEAK = level("cause"), level("generic"), level("weak")
 
+# A script or an archive that a program, which was found, was given: no environment would have brought it.
+_GIVEN = re.compile(r"can't open file|Unable to access jarfile")
+
 _FIRST_RANK = re.compile(r"Root Cause \(first observed failure\)")
 
 _RANK = re.compile(r"^\s*rank\s*: (\d+)")
@@ -103,6 +106,8 @@ def _weakened(hit: Hit, burst: Sequence[Hit]) -> Hit:
     """A hint only, where the program or the shell went on and something else that is no hint ended it later."""
     if hit.hint and any(_apart(hit, other) for other in burst):
         return replace(hit, tier="last")
+    if hit.signature.id == MODULES and any(_apart(hit, other) and _GIVEN.search(other.line.text) for other in burst):
+        return replace(hit, tier="last")
     if hit.signature.id == "missing-file" and hit.survived and any(_ended_before(other, hit) for other in burst):
         return replace(hit, tier="weak")  # the results of a program that failed, which a tool then looks for
     passed = (hit.signature.recoverable and hit.raised is None) or (hit.raised is not None and hit.raised.caught)
@@ -142,6 +147,8 @@ def _follows(hit: Hit, later: Hit) -> bool:
     """
     if hit.signature.id == MODULES and later.signature.id == PYTHON:
         return "SyntaxError" in later.line.text
+    if hit.signature.id == MODULES and _GIVEN.search(later.line.text):
+        return False
     if later.signature.id not in hit.signature.explains:
         return False
     frames = len(later.raised.frames) if later.raised is not None else 0

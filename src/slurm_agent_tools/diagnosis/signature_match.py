@@ -101,6 +101,11 @@ class Hit:
         return self.signature.id == PYTHON and self.raised is None and "Traceback (" in self.line.text
 
     @property
+    def form(self) -> bool:
+        """True for an exception of which only the form is known: Slurm's word that the job failed has to join it."""
+        return self.signature.id == PYTHON and self.tier == "generic"
+
+    @property
     def hint(self) -> bool:
         """True where an environment was not activated or a folder not entered: no cause beside what came later."""
         told = not_activated(self.line.text) or not_entered(self.line.text)

@@ -102,7 +102,7 @@ def test_a_broken_module_system_goes_before_an_mpi_that_could_not_start():
 def test_results_that_a_tool_looks_for_in_vain_come_of_the_program_that_failed():
     copy = "cp: cannot stat 'out/table.csv': No such file or directory"
 
-    assert said(*TRACEBACK, "KeyError: 'lr'", copy) == ("python-exception", 0.6)
+    assert said(*TRACEBACK, "KeyError: 'lr'", copy) == ("python-exception", 0.5)
     assert said(copy, *TRACEBACK, "KeyError: 'lr'")[0] == "python-exception"
     assert said(copy)[0] == "missing-file"
 

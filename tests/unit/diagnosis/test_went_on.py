@@ -209,7 +209,7 @@ def test_what_may_be_missing_for_want_of_the_environment_is_said_with_that_and_w
 
     assert found.confidence == 0.5
     assert f"Before that the log shows module-load: {CONDA}." in found.explanation
-    assert said(CONDA, *TRACEBACK, "KeyError: 'lr'")[1] > 0.5
+    assert said(CONDA, *TRACEBACK, "KeyError: 'lr'", part=job(exit_code=1))[1] > 0.5
 
 
 def test_a_hint_of_an_environment_before_an_error_of_no_known_kind_decides_nothing():
