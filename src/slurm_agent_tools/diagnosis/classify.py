@@ -119,10 +119,9 @@ def _judged(case: _Case) -> Diagnosis:
 
 
 def _left_behind(best: RootCause) -> bool:
-    """True for a hint far from the end, and for what a program or a script went on behind: no reason for the end."""
-    if best.late > _FAR and (best.went_on or best.hit.tier == "weak"):
-        return True
-    return best.went_on and best.hit.survived
+    """True for a hint or a mere form far from the end, and for what a shell said before a program made progress."""
+    far = best.late > _FAR and (best.hit.tier == "weak" or (best.went_on and best.hit.form))
+    return far or (best.went_on and best.hit.survived)
 
 
 def _plain(case: _Case) -> frozenset[str]:

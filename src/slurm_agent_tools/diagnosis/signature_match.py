@@ -18,6 +18,7 @@ from slurm_agent_tools.diagnosis.harmless_lines import (
     probing,
 )
 from slurm_agent_tools.diagnosis.job_facts import among
+from slurm_agent_tools.diagnosis.log_figures import tells
 from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.python_tracebacks import LAUNCHERS, Raised, tracebacks
 from slurm_agent_tools.diagnosis.signatures import Signature, Tier, by_id, matching
@@ -34,6 +35,9 @@ _TASK_ENDED = re.compile(
     r"srun: error: \S{1,80}: tasks? [\d,-]{1,80}: (?!Terminated|Killed)"
     r"|srun: (?:First task exited|Terminating (?:job step|StepId))"
 )
+
+# Without a reason: somebody cancelled the step, or srun did when a task of it had failed.
+_STEP_STOPPED = re.compile(r"\*\*\* STEP \S+ ON \S+ CANCELLED AT [\dT:.-]+ \*\*\*")
 
 _SHOWN_BELOW = re.compile(r"\s{0,8}(?:Command (?:error|output)|Caused by|message|hint) ?:")
 
@@ -179,13 +183,32 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
         for item in raised.values()
         if not item.handled and item.position not in taken and item.name not in LAUNCHERS
     ]
-    if any(hit.tier == "last" and hit.signature.id in _OF_OTHERS for hit in found) and any(
+    stopped = _stopped_first(text, found)
+    if stopped is not None:
+        found = [_behind_the_stop(hit, stopped) for hit in found]
+    elif any(hit.tier == "last" and hit.signature.id in _OF_OTHERS for hit in found) and any(
         _TASK_ENDED.search(line.text) for line in text.lines
     ):
         found = [hit for hit in found if hit.tier != "last" or hit.signature.id not in _OF_OTHERS]
     if any(hit.tier == "effect" for hit in found):  # of a traceback that was cut off nothing is known
         found = [replace(hit, tier="last") if hit.cut_off else hit for hit in found]
     return sorted(found, key=lambda hit: hit.position)
+
+
+def _stopped_first(text: LogText, found: Sequence[Hit]) -> Hit | None:
+    """Slurm's line that it cancelled a step, where all errors and all ends of tasks come behind it."""
+    stop = next((hit for hit in found if hit.signature.id == "cancelled" and _STEP_STOPPED.search(hit.line.text)), None)
+    if stop is None or any(hit.position < stop.position for hit in found):
+        return None
+    before = text.lines[: stop.position]
+    return None if any(_TASK_ENDED.search(line.text) or tells(line.text) for line in before) else stop
+
+
+def _behind_the_stop(hit: Hit, stop: Hit) -> Hit:
+    """What a program says when it is ended is no cause of that."""
+    if hit is stop:
+        return replace(hit, tier="weak")
+    return replace(hit, tier="last") if hit.level >= level("generic") else hit
 
 
 def _got_over(hit: Hit, raised: dict[int, Raised]) -> bool:

@@ -94,3 +94,16 @@ def test_a_job_that_its_user_removed_from_htcondor_was_cancelled_whatever_its_lo
     assert said("Exec format error", *rows(3), ended, "\tvia condor_rm (by user ada)") == "cancelled"
     assert said("005 (118.000.000) Job terminated.", "\t(1) Normal termination (return value 1)") == "unknown"
     assert said("005 (118.000.000) Job terminated.", "\t(1) Normal termination (return value 0)") == "none"
+
+
+STOP = "slurmstepd: error: *** STEP 71.0 ON cn03 CANCELLED AT 2026-03-01T12:25:00 ***"
+
+
+def test_what_a_program_says_when_its_step_was_cancelled_is_no_cause_of_that():
+    ended = "srun: error: cn03: task 0: Exited with exit code 1"
+
+    assert said("listening", STOP, *TRACEBACK, "TimeoutError: Operation timed out", ended) == "cancelled"
+    assert said("listening", *TRACEBACK, "TimeoutError: Operation timed out", STOP, ended) == "python-exception"
+    assert said("solver: fatal: cell 12 is empty", STOP, *TRACEBACK, "TimeoutError: late") == "python-exception"
+    assert said(ended, STOP, *TRACEBACK, "TimeoutError: late") == "python-exception"
+    assert said("listening", STOP, "ModuleNotFoundError: No module named 'torch'") == "missing-module"
