@@ -25,7 +25,7 @@ from slurm_agent_tools.models.request import (
 )
 from slurm_agent_tools.scripts.analyse import analyse
 from slurm_agent_tools.scripts.program import TooLarge
-from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash, interpreter
+from slurm_agent_tools.scripts.reading_state import Answer, NeedFile, NeedShell, as_encoded, for_bash
 from slurm_agent_tools.scripts.shell_tree import load
 from slurm_agent_tools.scripts.shell_words import Node
 from slurm_agent_tools.transport import process
@@ -70,15 +70,17 @@ async def read_script(
     reading = analyse(data, path, arguments, args=args)
     root = await files.real_path(project)
     answer: Answer = None
+    parsed = False  # the script's own text: what cannot be read is not laid out either
     while True:
         try:
             need = reading.send(answer)
         except StopIteration as end:
             script: ScriptReading = replace(end.value, leads=await _leads(end.value, root, files))
             found = any(finding.evidence.file == path for finding in script.findings)
-            shell = found and interpreter(script.request.interpreter or "") == "shell"
-            return await _laid_out(script, path) if shell else script
+            return await _laid_out(script, path) if found and parsed else script
         answer = await _parse(need) if isinstance(need, NeedShell) else await _read(need, root, files)
+        own = isinstance(need, NeedShell) and (need.file, need.line) == (path, 1)
+        parsed = parsed or (own and isinstance(answer, dict))
 
 
 async def _leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, str]:

@@ -247,6 +247,33 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
     assert (await read(f"#!/bin/bash\n#SBATCH {lines}\ntrue\n", files)).leads == leads
 
 
+@pytest.mark.parametrize(
+    ("body", "times"),
+    [
+        (SET + "echo one\n", 2),  # the second time with the places of what was found
+        ("echo one\n", 1),
+        (SET + "if true; then\n", 1),
+        (SET + "(" * 600 + "true" + ")" * 600, 0),
+        (SET + 'srun python train.py --lr "$lr" > "$out/$lr" 2>&1\n' * 10_000, 0),
+    ],
+    ids=["something was found", "nothing was found", "it has no end", "it is nested too deeply", "it is too long"],
+)
+async def test_the_parser_is_started_again_for_no_script_that_it_could_not_read(monkeypatch, body: str, times: int):
+    started = []
+
+    async def run(argv: list[str], **more: object):
+        started.append(argv)
+        return await actual(argv, **more)
+
+    actual = reader.process.run
+    monkeypatch.setattr(reader.process, "run", run)
+
+    reading = await read(body)
+
+    assert len(started) == times
+    assert (reading.layout is not None) == (times == 2)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
 async def test_a_script_for_which_the_parser_would_need_more_memory_than_it_may_have_is_opaque(monkeypatch):
     monkeypatch.setattr(reader, "_MEMORY", 24 * 2**20)
