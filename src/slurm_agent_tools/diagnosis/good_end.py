@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap
 from slurm_agent_tools.diagnosis.harmless_lines import passing, probing, prose
-from slurm_agent_tools.diagnosis.log_figures import own_lines, tells
+from slurm_agent_tools.diagnosis.log_figures import matched, own_lines, tells
 from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.signature_match import Hit, level
 from slurm_agent_tools.diagnosis.signatures import matching
@@ -201,7 +201,7 @@ def _read(text: LogText, found: Sequence[Hit]) -> _Read:
     bodies = own_lines(text)
     shell = frozenset(hit.position for hit in found if hit.survived)
     hints = frozenset(hit.position for hit in found if hit.level == level("weak")) - shell
-    clear = frozenset({hit.position for hit in found} | {at for at, _, _ in matching(bodies)}) - shell - hints
+    clear = frozenset({hit.position for hit in found} | matched(text, bodies)) - shell - hints
     other = {at for at, body in enumerate(bodies) if tells(body)} - clear - shell
     loud = {at for at in other if _LOUD.search(bodies[at][:400])} | hints
     loud |= {at for at, body in enumerate(bodies) if _broken_off(body)} - clear - shell

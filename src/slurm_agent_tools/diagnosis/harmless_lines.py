@@ -71,8 +71,8 @@ _MENTIONED = re.compile(
     r"(?![:(\]]|\s*$| (?:was|is|has|occurred|raised|thrown)\b)"
 )
 
-# A row of data: a record or a list in the notation of Python or JSON, or columns.
-_ROW = re.compile(r"\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:[^\t]*\t){4}|\d+,\"", re.DOTALL)
+# A row of data: a record or a list in the notation of Python or JSON, or columns. Tried at no other place of a line.
+_ROW = re.compile(r"^(?:\s*(?:[\[{(]{1,4}\s{0,4}[\"']|[\"']).{60,}[\"'\]}),]\s*$|(?:[^\t]*\t){4}|\d+,\")", re.DOTALL)
 
 # ... that a program's log is written in.
 _STRUCTURED = re.compile(
@@ -133,11 +133,14 @@ _MONITOR = re.compile(r"NVIDIA-SMI has failed|Failed to initialize NVML")
 _MARKED = 200  # characters at a line's start in which its level stands
 
 
-@lru_cache(maxsize=16)  # each signature asks for the same line
 def harmless(line: str) -> bool:
     """True for a line that is marked as a warning or as information, and for `passing` ones."""
-    marked = _marked(line) and _GRAVE.search(line) is None
-    return (marked and _EXCEPTION.match(line) is None) or passing(line)
+    return marked_harmless(line) or passing(line)
+
+
+def marked_harmless(line: str) -> bool:
+    """True for a line that is marked as a warning or as information, and is neither `grave` nor an exception's."""
+    return _marked(line) and _GRAVE.search(line) is None and _EXCEPTION.match(line) is None
 
 
 def grave(line: str) -> bool:
@@ -149,6 +152,7 @@ def _marked(line: str) -> bool:
     return _LEVEL.search(line[:_MARKED]) is not None
 
 
+@lru_cache(maxsize=16)  # several signatures ask for the same line, and so do those who look for errors
 def passing(line: str) -> bool:
     """True for a line that says that the program went on, or that is printed whether or not anything failed.
 

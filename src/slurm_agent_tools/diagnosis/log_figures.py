@@ -125,7 +125,7 @@ def errors_and_last(texts: Sequence[LogText], besides: Collection[str] = ()) -> 
     last = outer = None
     for text in stderr_first(texts):
         bodies = own_lines(text)
-        told = sorted(_error_lines(bodies))
+        told = sorted(matched(text, bodies) | {index for index, body in enumerate(bodies) if tells(body)})
         for index in told:
             found.setdefault(bodies[index], text.lines[index])
         own = (index for index in reversed(told) if bodies[index] not in besides and not _OUTER.match(bodies[index]))
@@ -173,9 +173,12 @@ def own_lines(text: LogText) -> list[str]:
     return ["" if index in quoted else split_rank(line.text)[1] for index, line in enumerate(text.lines)]
 
 
-def _error_lines(lines: Sequence[str]) -> set[int]:
-    found = {index for index, _, _ in matching(lines)}
-    return found | {index for index, line in enumerate(lines) if tells(line)}
+def matched(text: LogText, bodies: Sequence[str]) -> set[int]:
+    """Which of a text's own lines a signature matches.
+
+    All lines are asked as they are, as for the diagnosis: the same question is answered once.
+    """
+    return {index for index, _, _ in matching([split_rank(line.text)[1] for line in text.lines]) if bodies[index]}
 
 
 def stderr_first(texts: Sequence[LogText]) -> list[LogText]:

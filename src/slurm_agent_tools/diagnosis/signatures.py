@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import resources
-from typing import Annotated, Literal
+from itertools import groupby
+from typing import Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing
+from slurm_agent_tools.diagnosis.harmless_lines import marked_harmless, passing
 
 Tier = Literal["certain", "cause", "generic", "weak", "effect", "last"]
 """How much a matching line tells: `certain` are Slurm's own words; `last` counts where nothing else is there."""
@@ -27,8 +28,6 @@ _ERE = re.compile(r"[\\.^$*+?()\[{|]")  # what POSIX gives a meaning outside bra
 
 _Match = tuple["Signature", re.Match[str]]
 
-_Pattern = Annotated[re.Pattern[str], BeforeValidator(lambda text: re.compile(text, re.ASCII))]
-
 
 class Signature(BaseModel):
     """One kind of failure; the facts are texts like `state=TIMEOUT`, with * for any text."""
@@ -37,12 +36,12 @@ class Signature(BaseModel):
 
     id: str
     words: tuple[str, ...] = Field(min_length=1)
-    certain: tuple[_Pattern, ...] = ()
-    causes: tuple[_Pattern, ...] = ()
-    patterns: tuple[_Pattern, ...] = ()
-    weak: tuple[_Pattern, ...] = ()
-    last: tuple[_Pattern, ...] = ()
-    unless: tuple[_Pattern, ...] = ()
+    certain: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
     decides: tuple[str, ...] = ()
     suggests: tuple[str, ...] = ()
     supports: tuple[str, ...] = ()
@@ -69,20 +68,40 @@ class Signature(BaseModel):
 
     def search(self, line: str) -> re.Match[str] | None:
         """The match of one that holds one of the words."""
-        match = _first(self.certain, line)
-        if match is None and not (passing(line) if self.any_level else harmless(line)):
-            match = _first((*self.causes, *self.patterns, *self.weak, *self.last), line)
-        return None if match is None or _first(self.unless, line) else match
+        match = _first(self._certain, line)
+        if match is None and (self.any_level or not marked_harmless(line)):
+            match = _first(self._others, line)
+            match = None if match is not None and passing(line) else match  # asked last: it takes the longest
+        return None if match is None or _first(self._unless, line) else match
+
+    # Most logs need few of them: each is compiled when a line is first held against it.
+    @cached_property
+    def _certain(self) -> Sequence[re.Pattern[str]]:
+        return compiled(self.certain)
+
+    @cached_property
+    def _others(self) -> Sequence[re.Pattern[str]]:
+        return compiled((*self.causes, *self.patterns, *self.weak, *self.last))
+
+    @cached_property
+    def _unless(self) -> Sequence[re.Pattern[str]]:
+        return compiled(self.unless)
 
     def strength(self, match: re.Match[str]) -> Tier:
         """How much a match of this signature tells."""
-        if match.re in self.certain:
+        pattern = match.re.pattern
+        if pattern in self.certain:
             return "certain"
-        if match.re in self.causes:
+        if pattern in self.causes:
             return "cause"
-        if match.re in self.patterns:
+        if pattern in self.patterns:
             return self.tier
-        return "weak" if match.re in self.weak else "last"
+        return "weak" if pattern in self.weak else "last"
+
+
+def compiled(patterns: Iterable[str]) -> list[re.Pattern[str]]:
+    """The patterns of a signature as they are searched for: digits and words are those of ASCII."""
+    return [re.compile(pattern, re.ASCII) for pattern in patterns]
 
 
 def _first(patterns: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | None:
@@ -109,13 +128,13 @@ def words() -> list[str]:
     return sorted(shortest({word for signature in signatures() for word in signature.words}))
 
 
-def shortest(texts: Iterable[str]) -> list[str]:
+def shortest(texts: Iterable[str]) -> set[str]:
     """The texts without those that hold another one."""
-    found: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}  # by their first letter
     for text in sorted(texts, key=len):
-        if not any(short in text for short in found):
-            found.append(text)
-    return found
+        if not any(text.startswith(found.get(letter, ()), at) for at, letter in enumerate(text)):
+            found[text[:1]] = (*found.get(text[:1], ()), text)
+    return {text for alike in found.values() for text in alike}
 
 
 @cache
@@ -183,13 +202,17 @@ def _with_words(whole: str) -> Iterator[int]:
 
 @cache
 def _tree() -> re.Pattern[str]:
-    """All words as one expression that shares their beginnings: several times faster than one word after another."""
-    return re.compile(_branches(words()))
+    """All words as one expression that shares their beginnings: several times faster than one word after another.
+
+    `inf` is such a word and a number that is none; `info` is not: it stands on every line of many logs.
+    """
+    return re.compile(_branches(words()) + "(?!(?<=inf)o)")
 
 
 def _branches(texts: Sequence[str]) -> str:
+    """`texts` sorted."""
     if "" in texts:
         return ""
-    heads = sorted({text[0] for text in texts})
-    parts = [re.escape(head) + _branches([text[1:] for text in texts if text[0] == head]) for head in heads]
+    alike = groupby(texts, key=lambda text: text[0])
+    parts = [re.escape(head) + _branches([text[1:] for text in same]) for head, same in alike]
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"

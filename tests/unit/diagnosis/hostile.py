@@ -19,7 +19,7 @@ from slurm_agent_tools.diagnosis import (
     root_cause,
     signature_match,
 )
-from slurm_agent_tools.diagnosis.signatures import Signature, signatures
+from slurm_agent_tools.diagnosis.signatures import Signature, compiled, signatures
 
 LENGTH = 2000  # what a line of a log is cut to
 LOG = 256 * 1024  # bytes
@@ -108,7 +108,7 @@ def lines(pattern: re.Pattern[str], samples: Iterable[str] = ()) -> Iterator[str
 
 def patterns(signature: Signature) -> list[re.Pattern[str]]:
     """All that a signature looks for."""
-    return [pattern for kind in KINDS for pattern in getattr(signature, kind)]
+    return compiled(pattern for kind in KINDS for pattern in getattr(signature, kind))
 
 
 def others(module: ModuleType) -> dict[str, re.Pattern[str]]:

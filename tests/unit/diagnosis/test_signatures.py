@@ -1,16 +1,28 @@
 from __future__ import annotations
 
+import re
 import subprocess
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.diagnosis.records import log, wrote
+from tests.unit.diagnosis.records import TRACEBACK, log, wrote
 
 from slurm_agent_tools.diagnosis.classify import diagnose
 from slurm_agent_tools.diagnosis.excerpt import clean, split_rank
 from slurm_agent_tools.diagnosis.harmless_lines import harmless, passing
-from slurm_agent_tools.diagnosis.signatures import by_id, ere, matching, signatures, words
+from slurm_agent_tools.diagnosis.log_figures import errors
+from slurm_agent_tools.diagnosis.signatures import (
+    Signature,
+    by_id,
+    compiled,
+    ere,
+    matching,
+    shortest,
+    signatures,
+    words,
+)
 
 CATEGORIES = {
     "host-out-of-memory", "gpu-out-of-memory", "time-limit", "cancelled", "preempted", "node-failure", "missing-module",
@@ -79,20 +91,70 @@ def test_whatever_a_pattern_matches_holds_one_of_the_words(signature):
         st.one_of(
             [
                 st.from_regex(pattern)
-                for pattern in (
-                    *signature.certain,
-                    *signature.causes,
-                    *signature.patterns,
-                    *signature.weak,
-                    *signature.last,
+                for pattern in compiled(
+                    (*signature.certain, *signature.causes, *signature.patterns, *signature.weak, *signature.last)
                 )
             ]
         )
     )
     def holds(line):
         assert signature.concerns(line.lower())
+        if "\n" not in line and signature.match(line) is not None:
+            assert signature in [one for _, one, _ in matching([line])]
 
     holds()
+
+
+@pytest.fixture(name="tried")
+def _tried(monkeypatch) -> list[str]:
+    """The lines that are held against a signature, once for each that they are held against."""
+    tried: list[str] = []
+
+    def search(signature: Signature, line: str) -> re.Match[str] | None:
+        tried.append(line)
+        return actual(signature, line)
+
+    actual = Signature.search
+    monkeypatch.setattr(Signature, "search", search)
+    return tried
+
+
+def test_lines_of_information_are_held_against_no_signature_for_the_beginning_of_that_word(tried):
+    found = matching(["2026-03-01 12:00:00 INFO step 7 lr=1e-4", "[INFO] step 8", "INFO step 9 loss: inf"])
+
+    assert [(index, signature.id) for index, signature, _ in found] == [(2, "numeric")]
+    assert set(tried) == {"INFO step 9 loss: inf"}
+
+
+def test_the_errors_that_are_shown_are_found_by_what_the_diagnosis_has_asked_already(tried):
+    texts = [log("starting", *TRACEBACK, "ValueError: loss is nan", "[Errno 28] No space left on device")]
+    diagnose(None, (), texts)
+    asked = len(tried)
+
+    shown = errors(texts)
+
+    assert [line.line for line in shown] == [2, 7, 8]
+    assert 0 < asked == len(tried)
+
+
+def test_a_pattern_is_compiled_when_a_line_is_first_held_against_its_signature(monkeypatch):
+    found = []
+
+    def compiling(patterns: Iterable[str]) -> list[re.Pattern[str]]:
+        found.extend(patterns)
+        return compiled(patterns)
+
+    read = signatures.__wrapped__()
+    monkeypatch.setattr("slurm_agent_tools.diagnosis.signatures.compiled", compiling)
+
+    assert not found
+    assert read[0].match("slurmstepd: error: Detected 1 oom-kill event(s)") is not None
+    assert set(found) == {*read[0].certain, *read[0].unless}
+
+
+def test_the_shortest_of_texts_are_those_that_hold_no_other_one():
+    assert shortest(["port in use", "in use", "a port", "use", "us", "port"]) == {"us", "port"}
+    assert shortest(["killed", "nan", "killed"]) == {"killed", "nan"}
 
 
 def test_words_are_small_letters_as_grep_compares_them():
