@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, survived
-from slurm_agent_tools.diagnosis.harmless_lines import not_entered, of_the_shell, probing
+from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, ran_without, survived
+from slurm_agent_tools.diagnosis.harmless_lines import not_activated, not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
     code_words,
@@ -111,16 +111,18 @@ def _judged(case: _Case) -> Diagnosis:
     if suggested is not None and (best is None or best.hit.tier in {"effect", "last"}):
         lines = [*case.proof, *errors(case.texts)]
         return _answer(case, suggested, _byend_of(case, suggested), lines)
-    if best is None or (case.part is None and _left_behind(best)):
+    if best is None or (case.part is None and _left_behind(best, case.texts)):
         return _unknown(case)
     if best.hit.wrapper and own_message(case.texts, best.hit):
         return _unknown(case, {split_rank(hit.line.text)[1] for hit in case.found})
     return _from_log(case, best)
 
 
-def _left_behind(best: RootCause) -> bool:
-    """True for a hint or a mere form far from the end, and for what a shell said before a program made progress."""
-    far = best.late > _FAR and (best.hit.tier == "weak" or (best.went_on and best.hit.form))
+def _left_behind(best: RootCause, texts: Sequence[LogText]) -> bool:
+    """True for a hint far from the end, for what a program made progress behind, and what a shell said before that."""
+    if best.hit.hint and not_activated(best.hit.line.text) and ran_without(texts[best.hit.text], best.hit.position):
+        return True
+    far = best.late > _FAR and (best.hit.tier == "weak" or best.went_on)
     return far or (best.went_on and best.hit.survived)
 
 
@@ -338,20 +340,35 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
     live = [part for part in (job, *tasks) if part.active]
     if job.state == "UNKNOWN" and not live:
         return _judged(_Case(job, texts, facts(job), hits(texts, frozenset())))
-    bad = errors(texts)
+    bad, ending = errors(texts), ""
     if live:
         reason = f" ({job.reason})" if job.state == "PENDING" and job.reason else ""
         text = f"The job is {job.state}{reason}; nothing has failed so far."
     else:
         text = "The job completed with exit code 0, and no step of it failed."
         text += " Its log holds lines that tell of errors; look at them." if bad else ""
+        ending = _failed_at_the_end(texts)
+        text += ending
     return Diagnosis(
         category=NONE,
-        confidence=0.9 if not bad else 0.6,
+        confidence=0.9 if not bad else 0.5 if ending else 0.6,
         escalation="none",
         explanation=text,
         evidence=_unique([*evidence(job), *bad]),
     )
+
+
+def _failed_at_the_end(texts: Sequence[LogText]) -> str:
+    """Both sides, where a program ended in an error and Slurm recorded a success: it knows the script's code alone."""
+    last = [text.lines[max(0, len(text.lines) - _CLOSE) :] for text in texts]
+    near = {line.text for lines in last for line in lines}
+    if not any(line.text in near for line in errors(texts)):
+        return ""
+    found = hits(texts, frozenset())
+    best = root(found, frozenset(), texts)
+    error = errors_and_last(texts)[1]
+    named = f" ({_named(best.hit)})" if best is not None and best.late <= _CLOSE else f': "{quoted(error or "")}"'
+    return f" One of them is at the end{named}. A script may end with code 0 behind a program that failed."
 
 
 def _waits(job: Job, tasks: Sequence[Job]) -> Diagnosis | None:

@@ -288,7 +288,15 @@ def _behind_other_jobs(text: LogText, jobs: Collection[str]) -> int:
     own = set(jobs) or {named[-1][1]}
     first = next(index for index, job in named if job in own)
     others = [index for index, job in named if job not in own]
-    return others[-1] + 1 if others and others[-1] < first else 0
+    if not others or others[-1] > first:
+        return 0
+    if not jobs and all(_of_slurm(line.text) for line in text.lines[others[-1] + 1 :]):
+        return 0  # it wrote nothing by itself: both wrote into the file at a time
+    return others[-1] + 1
+
+
+def _of_slurm(line: str) -> bool:
+    return not line.strip() or (line.startswith(_SLURM_BEGINS) and _OF_SLURM.match(line) is not None)
 
 
 def _again(text: LogText) -> int:

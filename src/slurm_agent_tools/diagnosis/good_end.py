@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap
-from slurm_agent_tools.diagnosis.harmless_lines import passing, probing, prose
+from slurm_agent_tools.diagnosis.harmless_lines import helping, passing, probing, prose
 from slurm_agent_tools.diagnosis.log_figures import matched, own_lines, tells
 from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.signature_match import Hit, level
@@ -25,7 +25,8 @@ _BROKEN_OFF = re.compile(
     _CODE.pattern
     + r"|\b(?:cancell?ed|interrupted|preempted|abort(?:ing)?(?! (?:criteri|thresh|if|when))|segfault|core dump"
     r"|(?-i:SIG[A-Z]{3,4}\d?)|timed out)\b"
-    r"|\bsubmission failed\b|\babnormal[_ ]termination\b|\bprogram stopped\b|^\s{0,4}(?:ERROR )?STOP [1-9]|^Terminated$"
+    r"|\bsubmission failed\b|\babnormal[_ ]termination\b|\bprogram stopped\b(?! in +/)|^Terminated$"
+    r"|^\s{0,4}(?:ERROR )?STOP [1-9]"
     r"|\bbegin stack ?trace\b|^\W{0,8}(?:stack ?trace|backtrace)\s?:|\bBacktrace for this error"
     r"|\b(?:received|caught|got)(?: the)? (?:(?:TERM|INT|KILL|HUP|USR\d)\w{0,6} signal|signal \d)",
     re.IGNORECASE,
@@ -42,6 +43,8 @@ _OFTEN = 10  # times that a message comes which a program writes all the time
 
 _CHANGING = re.compile(r"\S*[\d/]\S*")  # what differs between such messages: numbers and paths
 
+_PAST = 5  # lines of a program behind an environment that was not activated: it ran without
+
 _NEAR = 5  # lines at the end, where a program that fails tells of it in whatever words
 
 # A line of a good end, but for one word.
@@ -56,7 +59,9 @@ _DONE = re.compile(
     r"\b(?:done|finished|completed?|succeeded|success(?:ful(?:ly)?)?|saved|written|converged|goodbye|elapsed"
     r"|terminated normally|normal termination)\b|\breal\s{1,8}\d+m[\d.]+s|^End\b|\bEnd of\b"
     r"|\b(?:total|wall|run|execution|training|computation|cpu)[ _-]?time\b|\bmax[_ ](?:epochs|steps)\b"
-    r"|^wandb: Synced |\b100\s?%|\btook [\d.]+ ?[smh]|\bsaving\b.{0,80}\bto\b"
+    r"|^wandb: Synced |\b100\s?%|\btook [\d.]+ ?[smh]|\b(?:saving|writing)\b.{0,80}\bto\b"
+    r"|\bPROGRAM ENDED AT\b|\bended normally\b|^Finali[sz]ing parallel run$|^WallClock: |`Trainer\.fit` stopped"
+    r"|^ General timing and accounting informations for this job|\bVoluntary context switches: +\d"
     r"|\bexits? (?:with )?(?:code|status):? 0\b|\[NbConvertApp\] Writing \d+ bytes to\b",
     re.IGNORECASE,
 )
@@ -65,6 +70,10 @@ _DONE = re.compile(
 _SURE = re.compile(
     r"\bsuccess(?:ful(?:ly)?)?\b|\bnormal termination\b|\bterminated normally\b|\bexit (?:code|status):? 0\b"
     r"|\bis now finished\b|\[NbConvertApp\] Writing \d+ bytes to\b"
+    r"|^(?:\W{0,8}\*{1,9})?[ *]{0,24}PROGRAM ENDED AT +\d|\bSUCCESS COMPLETE \w|\bExecution ended Normally\b"
+    r"|^Finali[sz]ing parallel run$|^Finished mdrun on |^Total wall time: \d|^WallClock: +\d"
+    r"|`Trainer\.fit` stopped: `max_"
+    r"|^ General timing and accounting informations for this job|^wandb: Synced \d|\bPipeline completed successfully\b"
     r"|\bJOB DONE\b|\b100% tests passed\b|\b[1-9]\d*(?: of \d+)? steps \(100%\) done\b",
     re.IGNORECASE,
 )
@@ -193,6 +202,12 @@ def ended_well(text: LogText, position: int) -> bool:
     return _done(own_lines(text)[position + 1 :], _DONE)
 
 
+def ran_without(text: LogText, position: int) -> bool:
+    """True where a program wrote some lines behind an environment that was not activated, none of them an error."""
+    behind = [body for body in own_lines(text)[position + 1 :] if not helping(body)]
+    return len(behind) >= _PAST and not any(tells(body) or _broken_off(body) for body in behind)
+
+
 def _cut(texts: Sequence[LogText]) -> bool:
     return any(is_gap(line) for text in texts for line in text.lines)
 
@@ -224,7 +239,7 @@ def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
     if read.clear and _steps(read.behind(read.clear)) < _STEPS:
         return False
     if read.loud and _steps(read.behind(read.loud)) < _STEPS and not _surely_done(read, reads):
-        return False
+        return _calm(_Read(read.bodies, frozenset(), read.loud, read.faint, frozenset())) and not asked
     if asked and not _busy([*read.behind(asked), *around]):
         return False
     return not read.faint or _calm(_Read(read.bodies, frozenset(), frozenset(), read.faint, frozenset()))

@@ -8,7 +8,7 @@ from functools import lru_cache
 # Python's and compilers' warnings, log levels, glog's W and I. NCCL calls its errors WARN.
 _LEVEL = re.compile(
     r"(?<![=\w])(?:\w*Warning|(?<!NCCL )WARN(?:ING)?|INFO|DEBUG|NOTICE)\b|(?i:\b(?:warning|info|hint):)"
-    r"|^\[?[WI]\d{4}\b|\[[WI] |(?:: |^)[WI] (?:tensorflow|external)/"
+    r"|^\[?[WI]\d{4}\b|\[[WI] |(?:: |^)[WI] (?:tensorflow|external)/|^\W{0,2}\[(?i:skip(?:ped|ping)?|warn|note)\] "
 )
 
 _EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception)\b")
@@ -49,7 +49,8 @@ _USUAL = re.compile(
     r"|^\((?:note: )?file .{1,300} not found\)$|^\s+error \[nextflow\.exception\.\w+\]: "
     r"|\bconnect ENOENT \S{1,80}/vscode-|^Unable to init server: |^Failed to detect a default CUDA arch"
     r"|^Error caught was: No module named|^Could not load symbol cublas|^(?:lbfgs|liblinear) failed to converge\b"
-    r"|\bsent help message help-\S+ / |^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
+    r"|\bsent help message help-\S+ / (?!mpi_errors_are_fatal)|^Failed to (?:initialize|properly shut ?down) NVML: N/A"
+    r"|^(?:chmod|chgrp|chown): .{1,300}Operation not permitted"
     r"|\bfailed to (?:set times|preserve (?:ownership|times|mode))\b"
     r"|\bPMIX ERROR: \S{1,40} in file \S{0,80}(?:gds_|dstore_)|^Unable to find image .{1,200} locally$"
     r"|\bTask completed > TaskHandler\[|^A system call failed during shared memory initialization"
@@ -113,7 +114,8 @@ _LOOKING = re.compile(
 )
 
 _SMALL = re.compile(
-    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|curl|wget|scp|chmod|head|tail|sed|source|bash|sh): "
+    r"(?:\S*/)?(?:cp|mv|mkdir|cd|ln|cat|tar|rsync|curl|wget|scp|chmod|head|tail|sed|source|bash|sh"
+    r"|gzip|gunzip|zcat|bzip2|xz|zip|unzip|sort|awk|gawk|cut|paste|touch|tee|dos2unix|realpath|readlink): "
     r"|\S{1,200}: (?:line \d+: |[Cc]ommand not found\.?$)"
     r"|\S{1,200}: ?(?:(?:Zeile|ligne|l\Snea|linea|riga|linha|regel|linia|wiersz|строка|行|줄) ?\d+|第 ?\d+ ?行) ?: ?"
 )
@@ -122,11 +124,21 @@ _SMALL = re.compile(
 _NOT_ACTIVATED = re.compile(
     r"(?i)\bconda init\b|\bCannot activate, prefix does not exist\b|\bEnvironment(?:Name|Location)NotFound\b"
     r"|\bNo module named 'conda'|\b__conda_exe: command not found"
-    r"|to use 'conda activate'|\bactivate: No such file|\binitialize your shell before using\b"
+    r"|to use 'conda activate'|\bactivate: (?:No such file|Permission denied)"
+    r"|\bCould not find conda environment: |\binitialize your shell before using\b"
 )
 
 # A folder that was not entered: what came of it is said later, if anything did.
 _NOT_ENTERED = re.compile(r": line \d+: cd: ")
+
+# What conda prints behind its word that a shell was not set up for it.
+_CONDA_HELP = re.compile(
+    r"\s*(?:$|- \w{1,12}$|\$ (?:conda|mamba|micromamba) |To initialize |Currently supported shells|See 'conda init"
+    r"|IMPORTANT: You may need|Run `|You can list all discoverable|and then close and restart)"
+)
+
+# ROOT goes on behind all that it calls an error; what ends it is called fatal, or a break.
+_OF_ROOT = re.compile(r"Error in <T\w{1,60}(?:::~?\w{1,60})?>: ")
 
 _MONITOR = re.compile(r"NVIDIA-SMI has failed|Failed to initialize NVML")
 
@@ -174,8 +186,15 @@ def prose(line: str) -> bool:
 
 
 def hinting(line: str) -> bool:
-    """True for a mere hint: prose, warnings, a request that is made again, a GPU that TensorFlow goes on without."""
-    return prose(line) or harmless(line) or " thrown while requesting " in line or "failed call to cuInit" in line
+    """True for a mere hint: prose, warnings, ROOT's errors, and a request or a GPU that a program goes on without."""
+    if " thrown while requesting " in line or "failed call to cuInit" in line:
+        return True
+    return prose(line) or harmless(line) or _OF_ROOT.match(line) is not None
+
+
+def helping(line: str) -> bool:
+    """True for a blank line, and for the help that conda prints with a message of its own."""
+    return _CONDA_HELP.match(line) is not None
 
 
 def probing(line: str) -> bool:

@@ -190,6 +190,8 @@ def _in_text(index: int, text: LogText) -> list[Hit]:
         _TASK_ENDED.search(line.text) for line in text.lines
     ):
         found = [hit for hit in found if hit.tier != "last" or hit.signature.id not in _OF_OTHERS]
+    if any(hit.signature.id == "cancelled" for hit in found):  # the launcher's word of a process that was ended
+        found = [hit for hit in found if hit.signature.id == "cancelled" or hit.tier != "last" or not hit.wrapper]
     if any(hit.tier == "effect" for hit in found):  # of a traceback that was cut off nothing is known
         found = [replace(hit, tier="last") if hit.cut_off else hit for hit in found]
     return sorted(found, key=lambda hit: hit.position)
