@@ -207,7 +207,7 @@ def _confidence(case: _Case, best: RootCause) -> float:
     confidence = _TRUST[hit.tier] - (0.1 if case.part is None else 0)
     if hit.tier in {"cause", "generic"} and among(case.known, hit.signature.supports):
         confidence = min(0.95, confidence + 0.15)
-    if best.rivals or best.late > _NEAR or (case.part is None and (hit.survived or hit.form)):
+    if best.rivals or best.late > _NEAR or (case.part is None and hit.doubtful):
         confidence = min(confidence, 0.5)
     if case.part is None and (best.late > _CLOSE or ended_well(case.texts[hit.text], hit.position)):
         confidence = min(confidence, 0.5)

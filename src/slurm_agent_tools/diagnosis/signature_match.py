@@ -49,6 +49,8 @@ _WRAPPER = re.compile(
     r"|\bBAD TERMINATION OF ONE OF|^\s*Primary job +terminated normally"
 )
 
+_EXCEPTION = re.compile(r"[A-Za-z][\w.]{0,120}(?:Error|Exception): \S", re.ASCII)  # with which Python ends
+
 _AROUND = 20  # characters around a quotation
 
 _IN_CONTAINER_LOG = "error: pyxis:"
@@ -108,6 +110,13 @@ class Hit:
     def form(self) -> bool:
         """True for an exception of which only the form is known: Slurm's word that the job failed has to join it."""
         return self.signature.id == PYTHON and self.tier == "generic"
+
+    @property
+    def doubtful(self) -> bool:
+        """True for what a log alone does not decide: a form, and a word of what a script or a program may survive."""
+        ended = self.raised is not None or _EXCEPTION.match(split_rank(self.line.text)[1]) is not None
+        survives = self.signature.recoverable and not ended
+        return survives or self.survived or self.form or self.signature.doubtful
 
     @property
     def hint(self) -> bool:

@@ -49,6 +49,7 @@ class Signature(BaseModel):
     doubts: tuple[str, ...] = ()
     tier: Literal["cause", "generic", "effect"] = "cause"
     recoverable: bool = False
+    doubtful: bool = False
     explains: tuple[str, ...] = ()
     any_level: bool = False
     change: Literal["memory", "time"] | None = None

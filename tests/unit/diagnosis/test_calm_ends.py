@@ -193,3 +193,27 @@ def test_an_error_far_from_the_end_of_a_job_that_slurm_calls_completed_is_only_s
     found = diagnose(job("COMPLETED", exit_code=0), (), [log("Error: object 'res' not found", *ROWS)])
     assert (found.category, found.confidence) == ("none", 0.6)
     assert "at the end" not in found.explanation
+
+
+# --- What a log alone says of lines that are often something else -----------------------------------------------------
+
+SURVIVED = [
+    ("Error: cannot open file 'mesh.dat': No such file or directory", "missing-file"),
+    ("mkdir: cannot create directory '/archive/a': Permission denied", "permission"),
+    ("curl: (6) Could not resolve host: data.example.org", "network"),
+    ("There are not enough slots available in the system to satisfy the 8 slots", "mpi-abort"),
+    ("RuntimeError: No CUDA GPUs are available", "cuda-driver"),
+]
+
+
+@pytest.mark.parametrize(("line", "category"), SURVIVED)
+def test_a_line_that_a_script_may_survive_is_at_most_half_sure_until_slurm_calls_the_job_failed(line, category):
+    assert said(line) == (category, 0.5)
+    failed = said(line, part=job("FAILED", exit_code=1))
+    assert failed[0] == category
+    assert failed[1] > 0.5
+
+
+def test_an_exception_that_ended_the_program_is_more_than_a_line():
+    lines = ["Traceback (most recent call last):", '  File "a.py", line 7, in <module>', "    open(name)"]
+    assert said(*lines, "FileNotFoundError: [Errno 2] No such file or directory: 'a.csv'") == ("missing-file", 0.7)
