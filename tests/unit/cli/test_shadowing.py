@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks import start
+
+from slurm_agent_tools import cli
 
 TRAP = "import os\nopen({marker!r}, 'a').write(__name__ + '\\n')\n"
 # What is loaded before the first line of ours: by the interpreter, by an installed command (`re` and what it needs), and
@@ -113,6 +116,32 @@ def test_a_python_path_from_above_the_working_folder_is_the_projects_too(project
     words = [str(COMMAND), "validate-config", "--config-path", str(project / "train.json"), "--json"]
 
     checked(ran(words, below, PYTHONPATH=str(inner), SLURM_AGENT_PROJECT_ROOT=""), marker)
+
+
+def test_only_what_leads_into_the_project_is_left_out(project: Path, monkeypatch: pytest.MonkeyPatch):
+    elsewhere, inner = project.parent / "elsewhere", project / "src"
+    below = project / "deep" / "er"
+    below.mkdir(parents=True)
+    (project.parent / "link").symlink_to(project)
+    parts = [str(elsewhere), "", str(inner), ".", str(project.parent / "link" / "src"), str(project.parent)]
+    monkeypatch.chdir(below)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(parts))
+    monkeypatch.delenv("SLURM_AGENT_PROJECT_ROOT", raising=False)
+    before = list(sys.path)
+    monkeypatch.setattr(sys, "path", [*before, str(below), *parts[:1], *parts[2:3], *parts[4:]])
+    runpy.run_path(str(Path(cli.__file__)))
+
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(elsewhere), str(project.parent)]
+    assert sys.path == [*before, str(elsewhere), str(project.parent)]
+
+
+def test_without_a_mark_the_working_folder_is_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "src"), str(tmp_path.parent)]))
+    monkeypatch.delenv("SLURM_AGENT_PROJECT_ROOT", raising=False)
+    runpy.run_path(str(Path(cli.__file__)))
+
+    assert os.environ["PYTHONPATH"] == str(tmp_path.parent)
 
 
 def test_the_server_runs_nothing_that_lies_in_the_project(project: Path):
