@@ -119,10 +119,10 @@ def _judged(case: _Case) -> Diagnosis:
 
 
 def _left_behind(best: RootCause, texts: Sequence[LogText]) -> bool:
-    """True for a hint far from the end, for what a program made progress behind, and what a shell said before that."""
+    """True for a hint or a mere form far from the end, and for what a shell said before a program made progress."""
     if best.hit.hint and not_activated(best.hit.line.text) and ran_without(texts[best.hit.text], best.hit.position):
         return True
-    far = best.late > _FAR and (best.hit.tier == "weak" or best.went_on)
+    far = best.late > _FAR and (best.hit.tier == "weak" or (best.went_on and best.hit.form))
     return far or (best.went_on and best.hit.survived)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.diagnosis.excerpt import LogText, is_gap
-from slurm_agent_tools.diagnosis.harmless_lines import helping, passing, probing, prose
+from slurm_agent_tools.diagnosis.harmless_lines import helping, not_activated, passing, probing, prose
 from slurm_agent_tools.diagnosis.log_figures import matched, own_lines, tells
 from slurm_agent_tools.diagnosis.program_progress import shows_progress
 from slurm_agent_tools.diagnosis.signature_match import Hit, level
@@ -204,8 +204,8 @@ def ended_well(text: LogText, position: int) -> bool:
 
 def ran_without(text: LogText, position: int) -> bool:
     """True where a program wrote some lines behind an environment that was not activated, none of them an error."""
-    behind = [body for body in own_lines(text)[position + 1 :] if not helping(body)]
-    return len(behind) >= _PAST and not any(tells(body) or _broken_off(body) for body in behind)
+    behind = own_lines(text)[position + 1 :]
+    return _worked(behind) and not any(tells(body) or _broken_off(body) for body in behind)
 
 
 def _cut(texts: Sequence[LogText]) -> bool:
@@ -235,7 +235,10 @@ def _usual(bodies: Sequence[str], loud: Collection[int]) -> set[int]:
 
 def _went_on(read: _Read, reads: Sequence[_Read]) -> bool:
     around = [body for other in reads if other is not read for body in other.bodies]
-    asked = {at for at in read.shell if not probing(read.bodies[at])}
+    without = {at for at in read.shell if not_activated(read.bodies[at])}
+    asked = {at for at in read.shell - without if not probing(read.bodies[at])}
+    if without and not (_worked(read.behind(without)) or _busy([*read.behind(without), *around])):
+        return False
     if read.clear and _steps(read.behind(read.clear)) < _STEPS:
         return False
     if read.loud and _steps(read.behind(read.loud)) < _STEPS and not _surely_done(read, reads):
@@ -282,6 +285,11 @@ def _done(bodies: Sequence[str], said: re.Pattern[str]) -> bool:
 def _steps(bodies: Sequence[str]) -> int:
     """Lines of progress but that of what is only fetched or loaded."""
     return sum(shows_progress(body) and not _FETCHED.search(body[:200]) for body in bodies)
+
+
+def _worked(bodies: Sequence[str]) -> bool:
+    """True where a program wrote some lines; the help of the tool that sets up environments is none."""
+    return sum(not helping(body) for body in bodies) >= _PAST
 
 
 def _busy(bodies: Sequence[str]) -> bool:
