@@ -10,6 +10,7 @@ async def _behind(bench: Bench, kind: str, code: int) -> Seen:
     """A job that ends with a code, and one behind it."""
     first = await bench.submit("--hold", script=f"sleep 1\nexit {code}")
     then = await bench.submit(f"--dependency={kind}:{first}")
+    await bench.becomes(then, "PENDING", reason="Dependency")
     before = await bench.seen(then, "dependency")
     await bench.changed("scontrol", "release", str(first))
     await bench.over(first)
