@@ -19,18 +19,28 @@ _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
 
+_LONG = re.compile(r"--?(?:(rcfile|init-file)|login|no(?:editing|profile|rc)|posix|restricted|verbose|[a-z]+-[a-z-]+)|--.*")
+"""A shell's long option; the first two take the next word, as each `o` and `O` of short ones does."""
+
+
 def shell(call: Command) -> None:
-    """`bash -c text`, `bash file`."""
-    rest = call.rest
+    """`bash -c text`, `bash -euo pipefail -c text`, `bash -ce text`, `bash file`."""
+    rest, text, taken = call.rest, False, 0
     for index, word in enumerate(rest):
-        if re.fullmatch(r"-[a-zA-Z]*c", word):
-            _program(call, index + 2)
-            return
-        if not word.startswith(("-", "+")) and rest[index - 1 : index] != ["-o"]:
+        if taken:
+            taken -= 1
+        elif word.startswith(("-", "+")):
+            long = _LONG.fullmatch(word)
+            text = text or (long is None and word[0] == "-" and "c" in word)
+            taken = int(bool(long[1])) if long else len(re.findall("[oO]", word))
+        elif text:
+            return _program(call, index + 1)
+        else:
             if SELF in word or (call.script and name_of(word) == call.script and "/" not in word.lstrip("./")):
                 call.program.find("auto-retry", "it starts itself again", call.line)
             call.program.files.append(RunFile("shell", word, call.line, call.given(index + 2)))
-            return
+            return None
+    return None
 
 
 def _text(call: Command, text: str) -> None:
