@@ -19,7 +19,9 @@ _PROGRAM = re.compile(r"[^-]\S*\.(?:[rR]|jl|pl|rb|m|js|lua|tcl|awk|php)")
 _SUBMITS = re.compile(r"(?<![\w.-])(?:sbatch|salloc)(?![\w.-])")
 
 
-_LONG = re.compile(r"--?(?:(rcfile|init-file)|login|no(?:editing|profile|rc)|posix|restricted|verbose|[a-z]+-[a-z-]+)|--.*")
+_LONG = re.compile(
+    r"--?(?:(rcfile|init-file)|login|no(?:editing|profile|rc)|posix|restricted|verbose|dump-(?:po-)?strings|pretty-print)|--.*"
+)
 """A shell's long option; the first two take the next word, as each `o` and `O` of short ones does."""
 
 
