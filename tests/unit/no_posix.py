@@ -33,7 +33,8 @@ LOADED = (
 )  # fmt: skip
 PACKAGE = "slurm_agent_tools"
 OURS = frozenset(
-    f"{PACKAGE}.{room}" for room in ("devcluster", "demo", "assets", "cli.commands.devcluster_command")
+    f"{PACKAGE}.{name}"
+    for name in ("devcluster", "assets", "cli.commands.demo_command", "cli.commands.devcluster_command")
 )  # they bring up a Slurm of their own: Linux
 
 

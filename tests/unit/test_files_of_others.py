@@ -349,7 +349,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "slurm/answer_cache.py": "writes a draft", "slurm/fake/fake_files.py": "a test's folder",
     "slurm/fake/fake_slurm.py": "a test's scripts",
 }  # fmt: skip
-ROOMS_FOR_TESTS = ("devcluster", "demo")
+FOR_TESTS = ("devcluster/", "cli/commands/demo_command.py")
 """They read what they wrote themselves, in a folder of their own, and files of the machine."""
 
 
@@ -373,7 +373,8 @@ def test_files_are_opened_by_one_reader_and_where_a_reason_stands_here():
     found = {
         str(path.relative_to(SOURCE)): names
         for path in sorted(SOURCE.rglob("*.py"))
-        if path.relative_to(SOURCE).parts[0] not in ROOMS_FOR_TESTS and (names := opened(ast.parse(path.read_text())))
+        if not path.relative_to(SOURCE).as_posix().startswith(FOR_TESTS)
+        and (names := opened(ast.parse(path.read_text())))
     }
     beside = {name: names for name, names in found.items() if name not in OWN}
     assert beside == {"text/bounded_documents.py": {"tomllib.loads"}}

@@ -122,7 +122,7 @@ def test_every_setting_that_holds_others_may_be_given_whole():
         name for name, info in settings.Settings.model_fields.items()
         if get_origin(info.annotation) is dict or (isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel))
     }  # fmt: skip
-    assert nested == set(settings._TABLES)
+    assert nested | {"toolsets"} == set(settings._TABLES)  # a list by itself
 
 
 def test_a_table_that_is_no_json_is_named(project, monkeypatch):
@@ -236,3 +236,19 @@ def test_a_memory_server_is_a_command_or_an_address(project, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_MEMORY__URL", "https://me:secret@host/mcp")
     with pytest.raises(ConfigError, match=r"^memory\.url"):
         settings.load()
+
+
+def test_toolsets_are_all_switched_on_and_a_file_or_the_environment_leaves_some_out(project, monkeypatch):
+    assert settings.load().toolsets == settings.TOOLSETS == ("core", "campaigns", "planning", "fleet", "files")
+    write(project, 'toolsets = ["core", "fleet"]\n')
+    assert settings.load().toolsets == ("core", "fleet")
+    monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
+    assert settings.load().toolsets == ("core",)
+
+
+@pytest.mark.parametrize(("text", "named"), [('["fleet"]', "toolsets"), ('["core", "cheese"]', "toolsets.1")])
+def test_toolsets_without_the_core_or_with_a_name_that_is_none_are_an_error(project, text, named):
+    write(project, f"toolsets = {text}\n")
+    with pytest.raises(ConfigError) as caught:
+        settings.load()
+    assert caught.value.field == named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from slurm_agent_tools.models.arguments import (
@@ -16,6 +17,7 @@ from slurm_agent_tools.models.arguments import (
     ValidateConfig,
     WaitForJob,
 )
+from slurm_agent_tools.settings import Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Tool:
     """One published tool. The hints are MCP's: what a client may assume.
 
     A tool that reads changes no job, no file and no approval. `remembers`: the ledger keeps what was seen.
+    `toolset`: the setting `toolsets` publishes it with the others of its set, or leaves them out together.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Tool:
     idempotent: bool = True
     open_world: bool = False  # returns text that a job wrote
     remembers: bool = False
+    toolset: Toolset = "core"
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -89,6 +93,12 @@ TOOLS: tuple[Tool, ...] = (
         CancelJob, read_only=False, destructive=True,
     ),
 )  # fmt: skip
+
+
+def published(toolsets: Collection[str]) -> tuple[Tool, ...]:
+    """The tools of these toolsets, in the catalogue's order."""
+    return tuple(tool for tool in TOOLS if tool.toolset in toolsets)
+
 
 ORDER = "get_status, validate_config, submit_job, wait_for_job, analyze_log (on failure), save_result"
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
+from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.models import arguments, shapes
-from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, OpenedContexts, Progress
+from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, Progress
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.text.log_events import begin_request, get_logger

@@ -47,7 +47,7 @@ _MODULES = {
     "approve": "slurm_agent_tools.cli.commands.approve_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "devcluster": "slurm_agent_tools.cli.commands.devcluster_command",
-    "demo": "slurm_agent_tools.demo.playthrough",
+    "demo": "slurm_agent_tools.cli.commands.demo_command",
     "doctor": "slurm_agent_tools.cli.commands.doctor_command",
     "report": "slurm_agent_tools.cli.commands.report_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
@@ -102,9 +102,14 @@ def tool_main(name: str, argv: Sequence[str] | None = None, *, json: bool = True
 
 
 def _overview() -> str:
-    from slurm_agent_tools.api.catalogue import TOOLS
+    from slurm_agent_tools import settings
+    from slurm_agent_tools.api.catalogue import published
 
-    return _OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in TOOLS))
+    try:
+        toolsets = settings.load().toolsets
+    except AgentToolsError:  # whoever asks for help may not know yet what to correct
+        toolsets = settings.TOOLSETS
+    return _OVERVIEW.format(tools="\n".join(f"  {tool.name:<17} {tool.title}" for tool in published(toolsets)))
 
 
 def _command(name: str, words: list[str]) -> int:

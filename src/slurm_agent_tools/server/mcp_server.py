@@ -156,7 +156,7 @@ async def _unread(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
     return await call_next(ctx)
 
 
-# --- The MCP face: publishes the catalogue's nine tools over the SDK and decides nothing ------------------------------
+# --- The MCP face: publishes the catalogue's tools over the SDK and decides nothing -----------------------------------
 
 
 SERVER_NAME = "slurm-agent-tools"
@@ -167,7 +167,7 @@ _log = log_events.get_logger()
 
 
 def build_server(toolbox: Toolbox, settings: Settings) -> MCPServer[Any]:
-    """A server with the nine tools, in the catalogue's order, and the resources and prompts around them."""
+    """A server with the tools of the chosen toolsets, in the catalogue's order, with resources and prompts."""
     return ToolServer(
         toolbox,
         settings,
@@ -200,7 +200,7 @@ class ToolServer(MCPServer[Any]):
         self._box, self._ours, self._notices = toolbox, settings, notices
         self._consultant = ApprovalQuestions(settings.approval_timeout)
         self._told: dict[int, brief.LastAnswers] = {}  # by what a client sent at its start: one for a session
-        self._catalogue = {settings.tool_prefix + tool.name: tool for tool in catalogue.TOOLS}
+        self._catalogue = {settings.tool_prefix + tool.name: tool for tool in catalogue.published(settings.toolsets)}
         prompts.register(self, partial(_prefixed, prefix=settings.tool_prefix))
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -19,7 +19,12 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
-_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory")  # may be given whole, as JSON
+_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory", "toolsets")
+"""May be given whole, as JSON."""
+
+Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
+
+TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
 
 def _is_address(text: str) -> bool:
@@ -221,6 +226,9 @@ class Settings(BaseModel):
     )
     policy: Path | None = Field(None, description="A policy file that tightens the shipped one")
     tool_prefix: Literal["", "slurm_agent_"] = Field("", description="Published before every MCP tool name")
+    toolsets: tuple[Toolset, ...] = Field(
+        TOOLSETS, description="Which sets of tools are published and offered; `core` always is among them"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="On standard error")
     approval_timeout: float = Field(
         240.0, gt=0, le=3600, description="Seconds that a person at an MCP client may take to answer a question"
@@ -236,6 +244,14 @@ class Settings(BaseModel):
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict, description="Clusters by name")
 
     _whole = field_validator("state_dir")(_whole_path)
+
+    @field_validator("toolsets")
+    @classmethod
+    def _with_core(cls, value: tuple[Toolset, ...]) -> tuple[Toolset, ...]:
+        """What the tools say of each other, and the instructions for agents, name those of the core."""
+        if "core" not in value:
+            raise ValueError('leaves out "core", which the other toolsets need: add it')
+        return value
 
 
 def state_home() -> Path:

@@ -37,7 +37,7 @@ _ASKING = ("read_timeout", "submit_timeout", "poll_scale", "cache_seconds")
 _HARMLESS = frozenset(
     f"{table}{name}"
     for table, listed in (
-        ("", ("policy", "tool_prefix", "log_level", "approval_timeout", "mail_user", "cluster")),
+        ("", ("policy", "tool_prefix", "toolsets", "log_level", "approval_timeout", "mail_user", "cluster")),
         ("slurm.", _ASKING),
         ("clusters.*.", ("connect_timeout", "idle_seconds")),
         ("clusters.*.slurm.", _ASKING),

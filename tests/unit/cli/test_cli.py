@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,29 @@ def test_no_command_at_all_is_a_usage_error_and_help_is_not(capsys: Capture) -> 
     assert main.main([]) == 2
     assert main.main(["--help"]) == 0
     assert "submit_job" in capsys.readouterr().out
+
+
+def test_a_toolset_that_is_switched_off_is_not_offered(
+    context: Desk, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    tools = {
+        name: replace(tool, toolset="files") for name, tool in serialize.BY_NAME.items() if name == "compare_results"
+    }
+    monkeypatch.setattr(serialize, "BY_NAME", dict(serialize.BY_NAME) | tools)
+    monkeypatch.setattr(catalogue, "TOOLS", tuple(serialize.BY_NAME.values()))
+    monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
+    assert main.main(["compare_results", "a", "b", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert "toolset files" in error["message"]
+    assert context.asked == []
+    main.main(["--help"])
+    assert "compare_results" not in capsys.readouterr().out
+
+
+def test_help_is_given_also_where_the_settings_are_wrong(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["cheese"]')
+    assert main.main(["--help"]) == 0
+    assert all(tool.name in capsys.readouterr().out for tool in catalogue.TOOLS[:1])
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in catalogue.TOOLS])

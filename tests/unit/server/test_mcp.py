@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,19 @@ async def test_the_tools_are_listed_in_the_catalogues_order_with_all_four_hints(
             "idempotent_hint": meant.idempotent,
             "open_world_hint": meant.open_world,
         }
+
+
+async def test_a_toolset_that_is_switched_off_is_neither_listed_nor_called(era: str, monkeypatch) -> None:
+    tools = [replace(tool, toolset="files") if tool.name == "save_result" else tool for tool in catalogue.TOOLS]
+    monkeypatch.setattr(catalogue, "TOOLS", tuple(tools))
+    box = RecordingToolbox()
+    async with connected(box, era, toolsets=("core", "fleet")) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        called = await client.call_tool("save_result", ARGUMENTS["save_result"])
+    assert listed == [tool.name for tool in catalogue.TOOLS if tool.name != "save_result"]
+    assert called.is_error
+    assert "Unknown tool" in called.content[0].text
+    assert box.asked == []
 
 
 async def listing() -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from slurm_agent_tools.api.context_registry import open_store
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.services.context import open_store
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import anchor, register, submission_lock

@@ -13,10 +13,10 @@ import anyio
 from pydantic import BaseModel
 
 from slurm_agent_tools.api import printing, render
+from slurm_agent_tools.api.context_registry import OpenedContexts, chosen_cluster, ledger_folder, load_policy_for
 from slurm_agent_tools.cli.commands.doctor_steps import check_steps
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import MemoryUnreachable
-from slurm_agent_tools.services.context import OpenedContexts, chosen_cluster, ledger_folder, load_policy_for
 from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
 from slurm_agent_tools.transport.base import asker
 

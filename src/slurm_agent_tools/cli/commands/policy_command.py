@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _log(args: argparse.Namespace, settings: Settings) -> int:
     """What was decided here."""
-    from slurm_agent_tools.services.context import ledger_folder, open_store  # noqa: PLC0415 - checking a script loads no ledger
+    from slurm_agent_tools.api.context_registry import ledger_folder, open_store  # noqa: PLC0415 - checking a script loads no ledger
 
     path = ledger_folder(settings).folder / "decisions.jsonl"
     if args.begin_anew:

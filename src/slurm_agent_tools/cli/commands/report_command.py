@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from slurm_agent_tools.api import printing, serialize
+from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.models.report import ReportReply
 from slurm_agent_tools.services import completion_report
-from slurm_agent_tools.services.context import OpenedContexts
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events
 from slurm_agent_tools.transport.base import asker

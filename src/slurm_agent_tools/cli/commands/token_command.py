@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
+from slurm_agent_tools.api.context_registry import ledger_folder
 from slurm_agent_tools.server.http.tokens import Token, Tokens
-from slurm_agent_tools.services.context import ledger_folder
 
 DONE = 0
 

@@ -16,13 +16,13 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from slurm_agent_tools.api import printing
+from slurm_agent_tools.api.context_registry import ledger_folder
 from slurm_agent_tools.server.http import connections, listener, open_sessions
 from slurm_agent_tools.server.http.auth import PATH, Authenticator
 from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
 from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.mcp_server import build_server
-from slurm_agent_tools.services.context import ledger_folder
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import log_events
 

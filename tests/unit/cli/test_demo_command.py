@@ -11,8 +11,8 @@ import pytest
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.demo import playthrough
-from slurm_agent_tools.demo.playthrough import DemoOutput, DemoProject
+from slurm_agent_tools.cli.commands import demo_command
+from slurm_agent_tools.cli.commands.demo_command import DemoOutput, DemoProject
 from slurm_agent_tools.devcluster import definition
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
 from slurm_agent_tools.errors import AgentToolsError
@@ -74,7 +74,7 @@ def stage(tmp_path: Path, monkeypatch) -> Stage:
 async def play(stage: Stage, tmp_path: Path) -> DemoOutput:
     box, paper = fake_toolbox(tmp_path, stage.slurm), DemoOutput()
     try:
-        await playthrough.perform(build_server(box, box.context.settings), stage, paper)
+        await demo_command.perform(build_server(box, box.context.settings), stage, paper)
     finally:
         box.context.store.close()
     return paper
@@ -133,7 +133,7 @@ def ground(tmp_path: Path) -> Cluster:
 
 
 async def test_a_new_project_holds_the_demos_scripts_and_is_set_up(ground: Cluster):
-    stage = await playthrough.make(ground)
+    stage = await demo_command.make(ground)
     names = {path.name for path in stage.project.iterdir()}
     assert {"train.sh", "big.sh", "fixed.sh", "wide.sh", "train.yaml", "train.py", "policies"} <= names
     assert stage.project.parent == ground.project.parent

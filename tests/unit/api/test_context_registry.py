@@ -9,10 +9,10 @@ import anyio
 import pytest
 from tests.watchdog import SECONDS
 
+from slurm_agent_tools.api.context_registry import OpenedContexts, chosen_cluster
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob, ValidateConfig
-from slurm_agent_tools.services.context import OpenedContexts, chosen_cluster
 from slurm_agent_tools.settings import ClusterSettings, Settings
 from slurm_agent_tools.transport.base import LoginEnvironment, Stat
 from slurm_agent_tools.transport.local import LocalFiles, LocalTransport

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.demo.playthrough import DemoOutput
+from slurm_agent_tools.cli.commands.demo_command import DemoOutput
 
 pytestmark = pytest.mark.proves("demo-checks-itself")
 

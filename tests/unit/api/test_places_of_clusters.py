@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.services import test_registry
-from tests.unit.services.test_registry import FAR, settings
+from tests.unit.api import test_context_registry
+from tests.unit.api.test_context_registry import FAR, settings
 
-from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
-from slurm_agent_tools.services.context import (
+from slurm_agent_tools.api.context_registry import (
     OpenedContexts,
     UnreachableTransport,
     chosen_cluster,
@@ -18,12 +17,13 @@ from slurm_agent_tools.services.context import (
     open_store,
     open_transport,
 )
+from slurm_agent_tools.errors import ConfigError, InputError, SlurmUnreachable
 from slurm_agent_tools.settings import ClusterSettings, SlurmSettings
 from slurm_agent_tools.transport.local import LocalTransport
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
-far = test_registry.far
-sited = test_registry.sited
+far = test_context_registry.far
+sited = test_context_registry.sited
 
 
 def test_a_cluster_with_a_host_is_reached_over_ssh_and_any_other_here(tmp_path: Path):

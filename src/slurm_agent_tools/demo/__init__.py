@@ -1,1 +1,0 @@
-"""The demo: the whole way on a private Slurm, each step checked against what Slurm itself says."""
