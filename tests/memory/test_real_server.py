@@ -21,7 +21,7 @@ from tests.unit.services.test_remembering import NOW, submitted
 
 from slurm_agent_tools.cli.commands import doctor_command
 from slurm_agent_tools.insights import memory_server
-from slurm_agent_tools.services.memory_sync import MemorySync
+from slurm_agent_tools.insights.memory_sync import MemorySync
 from slurm_agent_tools.settings import MemorySettings
 
 pytestmark = pytest.mark.proves("memory-server-is-told")

@@ -20,9 +20,9 @@ from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, asker
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.insights.memory_sync import MemorySync
     from slurm_agent_tools.models import diagnosis_answer, report, result, status_answer, submission_answer
     from slurm_agent_tools.services.approval import Consult
-    from slurm_agent_tools.services.memory_sync import MemorySync
     from slurm_agent_tools.services.views import Body
 
 
@@ -83,7 +83,7 @@ class Toolbox:
         """
         memory = None
         if settings.memory.on:
-            from slurm_agent_tools.services.memory_sync import MemorySync
+            from slurm_agent_tools.insights.memory_sync import MemorySync
 
             memory = MemorySync(settings.memory)
         return cls(OpenedContexts(settings), memory)

@@ -22,7 +22,7 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
     reason = project_paths.check_text("reason", ask.reason, limit=500)
     view = await jobs.look(context, job_id, fresh=True)
     run = await context.db(context.store.by_job, context.owner, job_id.base)
-    if jobs.ended(view) or "ledger" in view.job.sources:
+    if view.over or "ledger" in view.job.sources:
         return _over(context, view, run)
     await recovery.notice(context, parts(view))
     run = await context.db(context.store.by_job, context.owner, job_id.base)

@@ -111,11 +111,6 @@ def failed(view: JobView) -> bool:
     return any(bad(part) for part in (view.job, *view.tasks))
 
 
-def ended(view: JobView) -> bool:
-    """True when no part of it can run any more."""
-    return not any(part.active or part.state == "UNKNOWN" for part in (view.job, *view.tasks))
-
-
 def status(view: JobView) -> Status:
     """How a job stands in one word. `running` from when it has nodes, also where it is held up there."""
     parts = (view.job, *view.tasks)
@@ -176,7 +171,7 @@ async def remember(context: ClusterContext, view: JobView) -> Submission | None:
         await context.db(context.store.deliver, run.token)
     if view.job.job_id != JobId(base) or "ledger" in view.job.sources:
         return run
-    if ended(view):
+    if view.over:
         await _complete(context, run, view)
     elif run.phase == "released" and run.seen != view.job.state:
         job = view.job
@@ -275,7 +270,7 @@ async def settle_all(context: ClusterContext, runs: Sequence[Submission]) -> set
     ids = [JobId(run.job_id) for run in runs if run.job_id is not None]
     views = await context.slurm.jobs(ids, patient=False)
     for view in views.values():
-        if ended(view):
+        if view.over:
             await settle(context, view)
     return {one.base for one in (ids if views.silent is not None else views)}
 

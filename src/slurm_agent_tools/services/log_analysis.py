@@ -112,7 +112,7 @@ async def _of_job(context: ClusterContext, ask: AnalyzeLog, caller: Caller, text
     reply = await with_earlier_runs(context, run, view.job, reply)
     await recovery.notice(context, [view.job, *view.tasks])
     await jobs.remember(context, view)
-    if (jobs.ended(view) or "ledger" in view.job.sources) and reply.diagnosis is not None:
+    if (view.over or "ledger" in view.job.sources) and reply.diagnosis is not None:
         await jobs.settle(context, view, reply.diagnosis)
     return reply.model_copy(
         update={
@@ -181,7 +181,7 @@ def _reply(
     job, tasks = (view.job, view.tasks) if view is not None else (None, ())
     diagnosis = diagnose(job, tasks, texts, nodes)
     diagnosis = diagnosis if job is None else job_outcome.explained(context, run, job, diagnosis)
-    save = _SAVE.format(ask.job_id) if view is not None and jobs.ended(view) and jobs.failed(view) else ""
+    save = _SAVE.format(ask.job_id) if view is not None and view.over and jobs.failed(view) else ""
     if save:
         diagnosis = diagnosis.model_copy(update={"suggestions": [*diagnosis.suggestions, save]})
     lines = [line for text in texts for line in text.lines]

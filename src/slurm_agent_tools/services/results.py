@@ -109,7 +109,7 @@ def baseline_of(ask: SaveResult, view: JobView | None) -> str:
         return ""
     if view.missing is not None:
         return f" {view.missing} Of job {view.job.job_id} it is known: {outcome(view.job)}."
-    if not jobs.ended(view):
+    if not view.over:
         return f" But job {view.job.job_id} has not ended: Slurm says {view.job.state}."
     if (ask.status == "success") is jobs.failed(view) and ask.status != "cancelled":
         return f" But Slurm says of job {view.job.job_id}: {outcome(view.job)}."

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.insights.job_search import search, similar, tags
 from slurm_agent_tools.insights.memory_server import memory
 from slurm_agent_tools.insights.run_sizes import size_from_runs
@@ -24,7 +25,6 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
 from slurm_agent_tools.scripts.effective_request import resolve
 from slurm_agent_tools.services import project_paths
-from slurm_agent_tools.services.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.project_paths import read
 

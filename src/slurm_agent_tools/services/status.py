@@ -125,8 +125,7 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
     waiting = queue.states()["PENDING"] > 0 and len(queue) <= _SHORT_QUEUE
     if not (named or waiting or context.slurm.waits_kept):
         return capacity.RecentWaits()
-    from slurm_agent_tools.insights import measured_waits  # noqa: PLC0415 - not needed on an idle cluster
-    from slurm_agent_tools.services import queue_history  # noqa: PLC0415 - as above
+    from slurm_agent_tools.insights import measured_waits, queue_history  # noqa: PLC0415 - not needed on an idle cluster
 
     past = await queue_history.recent_waits(context, ask=named or waiting or fresh, fresh=fresh)
     begins = await queue_history.maintenance(context) if named else None

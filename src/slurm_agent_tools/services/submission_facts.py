@@ -259,7 +259,8 @@ async def with_advice(
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.waits_kept:
-        from slurm_agent_tools.services import queue_history, run_estimates  # noqa: PLC0415 - loaded where there is something to tell
+        from slurm_agent_tools.insights import queue_history  # noqa: PLC0415 - loaded where there is something to tell
+        from slurm_agent_tools.services import run_estimates  # noqa: PLC0415 - as above
 
         past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)
         advised = run_estimates.estimate(request, past, known, begins, awaits)
@@ -282,7 +283,7 @@ async def records(
     remembered = {record.job_id: record for record in [*named, *same]}
     if not ask:
         return sorted(remembered.values(), key=lambda record: (record.submitted, record.job_id), reverse=True)
-    from slurm_agent_tools.services.accounting_history import is_answered  # noqa: PLC0415 - few calls ask for it
+    from slurm_agent_tools.insights.accounting_history import is_answered  # noqa: PLC0415 - few calls ask for it
 
     return merged(remembered.values(), await is_answered(context, name))
 

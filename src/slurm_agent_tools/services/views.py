@@ -54,7 +54,7 @@ async def job(context: ClusterContext, job_id: str) -> JobReply:
         )
         summary = f"{why} it was last seen as {record.state}."
         return JobReply(status="ok", summary=summary, as_of=context.clock.now(), remembered=_remembered(record))
-    if jobs.ended(view) and wanted == JobId(wanted.base):
+    if view.over and wanted == JobId(wanted.base):
         await jobs.settle(context, view)
     record = await _record(context, wanted)
     managed = await _shown(context, wanted)

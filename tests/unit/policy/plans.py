@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
 from slurm_agent_tools.models.request import (
     Directive,
     Evidence,
@@ -20,7 +21,6 @@ from slurm_agent_tools.models.request import (
     ShellWord,
 )
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun, PlannedRequest
-from slurm_agent_tools.services.rule_examples import CPU, FILE, GPU, NOW, OLD, PROJECT
 
 _NOTHING = Resources()
 

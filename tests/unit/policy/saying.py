@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slurm_agent_tools.cli.commands.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.services.rule_examples import GIB, HOUR
 
 POLICY = load(shipped()).policy
 BY_ID = {rule.id: rule for rule in RULES}

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from tests.unit.policy.plans import asks, live, past
 
+from slurm_agent_tools.cli.commands.rule_examples import FILE, GIB, HOUR, PROJECT, plan_of
 from slurm_agent_tools.models.request import Evidence, Finding, Pin, Resources
 from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluate, format_refusal
 from slurm_agent_tools.policy.for_others import page
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.policy.plan import LiveFacts, PlannedRequest
-from slurm_agent_tools.services.rule_examples import FILE, GIB, HOUR, PROJECT, plan_of
 from slurm_agent_tools.units import parse_array
 
 LOADED = load(shipped())

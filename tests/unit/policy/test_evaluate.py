@@ -12,6 +12,7 @@ import anyio
 import pytest
 from tests.unit.policy.plans import live
 
+from slurm_agent_tools.cli.commands.rule_examples import PROJECT
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.node import Partition
@@ -19,7 +20,6 @@ from slurm_agent_tools.models.request import Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services.rule_examples import PROJECT
 from slurm_agent_tools.transport.local import LocalFiles
 
 LOADED = load(shipped())

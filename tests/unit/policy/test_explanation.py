@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_agent_tools.cli.commands.rule_examples import plan_of
 from slurm_agent_tools.policy.evaluate import RULES
 from slurm_agent_tools.policy.for_others import explanation
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
-from slurm_agent_tools.services.rule_examples import plan_of
 
 RULE = next(rule for rule in RULES if rule.id == "gpus")
 

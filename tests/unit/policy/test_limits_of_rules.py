@@ -8,10 +8,10 @@ import pytest
 from tests.unit.policy.plans import asks, live
 from tests.unit.policy.saying import ONE, POLICY, lines, says
 
+from slurm_agent_tools.cli.commands.rule_examples import GIB, HOUR
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
-from slurm_agent_tools.services.rule_examples import GIB, HOUR
 from slurm_agent_tools.units import UNLIMITED, parse_array, parse_job_id
 
 # --- sizes, GPUs and time -----------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from slurm_agent_tools.cli.commands.rule_examples import CPU, GPU
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.document import HighPriority
 from slurm_agent_tools.policy.loading import Base, load, shipped
 from slurm_agent_tools.policy.plan import pins
-from slurm_agent_tools.services.rule_examples import CPU, GPU
 
 POLICY = load(shipped()).policy
 GIB = 2**30

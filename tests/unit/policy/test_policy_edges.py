@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 from tests.unit.policy.plans import asks, live
 
+from slurm_agent_tools.cli.commands.rule_examples import FILE, GIB, PROJECT
 from slurm_agent_tools.models.decision import Consent, RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy.document import harsher
@@ -15,7 +16,6 @@ from slurm_agent_tools.policy.evaluate import EvaluationContext, decide, evaluat
 from slurm_agent_tools.policy.loading import Base, LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import reading_of
-from slurm_agent_tools.services.rule_examples import FILE, GIB, PROJECT
 
 OPAQUE = Finding("opaque-code", "runs text that cannot be read", Evidence(FILE, 2, 'eval "$X"'), "approve")
 GRANT = Consent(id="a1", by="ada", channel="terminal", at=datetime(2026, 1, 1, tzinfo=UTC))

@@ -18,6 +18,7 @@ import pytest
 from tests.unit.policy.applying import NotApplicable, Request, apply, ways
 from tests.unit.policy.plans import asks
 
+from slurm_agent_tools.cli.commands.rule_examples import FILE, PROJECT, plan_of, read_example
 from slurm_agent_tools.models.decision import Consent, Decision, RuleDecision
 from slurm_agent_tools.policy import rules
 from slurm_agent_tools.policy.evaluate import RULES, decide
@@ -27,7 +28,6 @@ from slurm_agent_tools.policy.rules.rule import PLACEHOLDERS, Example, Rule, rea
 from slurm_agent_tools.scripts.directive_lines import pins_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services.rule_examples import FILE, PROJECT, plan_of, read_example
 from slurm_agent_tools.units import parse_memory
 
 LOADED = load(shipped())

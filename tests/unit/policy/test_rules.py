@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 from tests.unit.policy.plans import asks
 
+from slurm_agent_tools.cli.commands.rule_examples import plan_of
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.evaluate import RULES, decide
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.rules.rule import Example, Level, Rule
-from slurm_agent_tools.services.rule_examples import plan_of
 
 LOADED = load(shipped())
 CASES = [(rule, example) for rule in RULES for example in (*rule.passing, *rule.failing)]

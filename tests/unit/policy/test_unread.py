@@ -9,6 +9,7 @@ from tests.unit.counting import counted
 from tests.unit.policy.applying import Request, apply, ways
 from tests.unit.policy.plans import asks
 
+from slurm_agent_tools.cli.commands.rule_examples import FILE
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.sbatch_options import NAMES
 from slurm_agent_tools.policy.loading import load, shipped
@@ -16,7 +17,6 @@ from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules import directives
 from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives
 from slurm_agent_tools.scripts.effective_request import effective
-from slurm_agent_tools.services.rule_examples import FILE
 
 CALLS = 800_000  # twice of what it takes
 POLICY = load(shipped()).policy

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.policy.plans import asks, live, past
 from tests.unit.policy.saying import lines, says
 
+from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GPU, HOUR, NOW, OLD
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.request import Evidence, Finding, Resources
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import reading_of
-from slurm_agent_tools.services.rule_examples import CPU, FILE, GPU, HOUR, NOW, OLD
 from slurm_agent_tools.units import UNLIMITED
 
 # --- the same again -----------------------------------------------------------------------------------------------

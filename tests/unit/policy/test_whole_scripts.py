@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from slurm_agent_tools.cli.commands.rule_examples import FILE, PROJECT, NoFiles, read_example, text_of
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.policy.evaluate import RULES, EvaluationContext, evaluate
 from slurm_agent_tools.policy.loading import LoadedPolicy, load, shipped
 from slurm_agent_tools.policy.rules.rule import Example, Rule
 from slurm_agent_tools.scripts.reader import read_script
-from slurm_agent_tools.services.rule_examples import FILE, PROJECT, NoFiles, read_example, text_of
 
 LOADED = load(shipped())
 CASES = Path(__file__).parents[3] / "policies" / "tests"

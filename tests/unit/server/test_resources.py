@@ -271,6 +271,6 @@ def test_a_server_that_starts_loads_nothing_of_what_is_read_later():
         "insights.job_search",
         "services.views",
         "services.completing",
-        "services.memory_sync",
+        "insights.memory_sync",
     }
     assert {f"slurm_agent_tools.{name}" for name in late} & set(done.stdout.split()) == set()

@@ -10,7 +10,8 @@ from tests.unit.services.scenes import HEAD, NEEDS_A_PERSON, Scene, failed, sent
 from tests.unit.services.test_broken_submissions import Killed, kill_at
 
 from slurm_agent_tools.errors import InputError, SlurmRefused
-from slurm_agent_tools.services import completion_report, failures, jobs, queue_history
+from slurm_agent_tools.insights import queue_history
+from slurm_agent_tools.services import completion_report, failures, jobs
 from slurm_agent_tools.units import JobId
 
 SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"

@@ -13,10 +13,10 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import SlurmUnreachable
+from slurm_agent_tools.insights.accounting_history import accounting_history, is_answered
 from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services import jobs
-from slurm_agent_tools.services.accounting_history import accounting_history, is_answered
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.settings import SlurmSettings
@@ -237,6 +237,6 @@ async def test_what_is_recalled_is_counted_and_shown_up_to_the_limit(context):
 
 @pytest.mark.parametrize(("told", "found"), [({}, ["8"]), ({"silent": True}, []), ({"slow": True}, [])])
 async def test_the_advice_before_submitting_waits_for_the_accounting_a_moment_only(context, monkeypatch, told, found):
-    monkeypatch.setattr("slurm_agent_tools.services.accounting_history._PATIENCE", 0.05)
+    monkeypatch.setattr("slurm_agent_tools.insights.accounting_history._PATIENCE", 0.05)
     slurm = asking(context, Told([ended(context, 8), replace(ended(context, 9), name="eval")], **told))
     assert [one.job_id for one in await is_answered(slurm, "train")] == found

@@ -15,10 +15,10 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import START, queued
 
 from slurm_agent_tools.errors import SlurmUnreachable, StorageError
+from slurm_agent_tools.insights.accounting_history import accounting_history, from_accounting, is_answered
 from slurm_agent_tools.models.job import Job, JobRecord, Step
 from slurm_agent_tools.policy.document import Exemption
 from slurm_agent_tools.scripts.reader import MAX_FILE
-from slurm_agent_tools.services.accounting_history import accounting_history, from_accounting, is_answered
 from slurm_agent_tools.services.log_files import read as read_log
 from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.transport.local import LocalFiles

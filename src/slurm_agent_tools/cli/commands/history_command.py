@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.insights.accounting_history import DAYS
 from slurm_agent_tools.models.history_answer import HistoryReply, PastJob
-from slurm_agent_tools.services.accounting_history import DAYS
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.settings import load
@@ -70,7 +70,7 @@ async def run(args: argparse.Namespace) -> int:
 
 async def _store(context: ClusterContext) -> None:
     """Tell the memory server all that is due. Raises InputError where there is none, and MemoryUnreachable."""
-    from slurm_agent_tools.services.memory_sync import ROUND, MemorySync  # noqa: PLC0415 - few have such a server
+    from slurm_agent_tools.insights.memory_sync import ROUND, MemorySync  # noqa: PLC0415 - few have such a server
 
     if not context.settings.memory.on:
         hint = "Set SLURM_AGENT_MEMORY__COMMAND or SLURM_AGENT_MEMORY__URL."

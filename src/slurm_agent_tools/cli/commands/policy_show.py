@@ -70,7 +70,7 @@ def explain(name: str, loaded: LoadedPolicy) -> int:
     if own is not None:
         printing.lines([own.id, own.message, f"Speaks ({own.level}) when: {own.when}", own.remedy])
     elif rule is not None:
-        from slurm_agent_tools.services import rule_examples  # noqa: PLC0415 - reads scripts, for this command alone
+        from slurm_agent_tools.cli.commands import rule_examples  # noqa: PLC0415 - reads scripts, for this command alone
 
         told = explanation(rule, loaded, rule_examples.plan_of)
         printing.lines(render.plain(line) for line in told.splitlines())

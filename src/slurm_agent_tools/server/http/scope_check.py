@@ -23,7 +23,7 @@ from slurm_agent_tools.services.context import LOCAL, Caller, ContextRegistry, P
 from slurm_agent_tools.text import log_events
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.services.memory_sync import MemorySync
+    from slurm_agent_tools.insights.memory_sync import MemorySync
     from slurm_agent_tools.services.views import Body
 
 

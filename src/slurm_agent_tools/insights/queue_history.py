@@ -8,14 +8,14 @@ from datetime import datetime
 import anyio
 
 from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights.accounting_history import JobSources
 from slurm_agent_tools.models.job import PastWaits
-from slurm_agent_tools.services.context import ClusterContext
 
 _PATIENCE = 3.0  # seconds
 
 
 async def recent_waits(
-    context: ClusterContext,
+    context: JobSources,
     *,
     ask: bool = True,
     fresh: bool = False,
@@ -37,7 +37,7 @@ async def recent_waits(
     return PastWaits(note=f"the accounting did not answer within {_PATIENCE:.0f} s")
 
 
-async def maintenance(context: ClusterContext) -> datetime | None:
+async def maintenance(context: JobSources) -> datetime | None:
     """When the next maintenance begins, as far as the reservations tell in time."""
     kept = None
     with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):

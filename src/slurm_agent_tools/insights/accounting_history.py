@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import ParamSpec, Protocol, TypeVar
 
 import anyio
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.usage import usage
 from slurm_agent_tools.models.job import Job, JobRecord, merged, run_id_in
-from slurm_agent_tools.services import jobs
-from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm import merge
+from slurm_agent_tools.slurm.client import SlurmClient
+from slurm_agent_tools.store.ledger import Store
+from slurm_agent_tools.store.submissions import Owner
+from slurm_agent_tools.transport.base import Clock, LoginEnvironment
 from slurm_agent_tools.units import JobId
 
 DAYS = 30
@@ -27,6 +30,49 @@ _OUT_OF_MEMORY = "host-out-of-memory"
 _OURS = "sat-"  # how the comment of a job begins that came through the guard
 
 
+_P = ParamSpec("_P")
+
+_T = TypeVar("_T")
+
+
+class JobSources(Protocol):
+    """Where jobs of a cluster are known: Slurm's accounting, and the ledger. Whoever serves a call has them."""
+
+    @property
+    def slurm(self) -> SlurmClient:
+        """Who asks Slurm."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """The ledger."""
+        ...
+
+    @property
+    def owner(self) -> Owner:
+        """Whose jobs."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        ...
+
+    @property
+    def environment(self) -> LoginEnvironment:
+        """Who this is where the jobs run, and where the project is there."""
+        ...
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name in the settings."""
+        ...
+
+    def db(self, method: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> Awaitable[_T]:
+        """Run a method of the ledger off the event loop."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AccountingHistory:
     """Records, newest first; `silent` says why the accounting is missing in them."""
@@ -36,7 +82,7 @@ class AccountingHistory:
 
 
 async def accounting_history(
-    context: ClusterContext,
+    context: JobSources,
     *,
     name: str | None = None,
     script_path: str | None = None,
@@ -60,7 +106,7 @@ async def accounting_history(
 
 
 async def _kept(
-    context: ClusterContext, name: str | None, script_path: str | None, since: datetime, limit: int
+    context: JobSources, name: str | None, script_path: str | None, since: datetime, limit: int
 ) -> list[JobRecord]:
     store, owner = context.store, context.owner
     if name is None and script_path is None:
@@ -75,7 +121,7 @@ async def _kept(
     return list(found.values())
 
 
-async def from_accounting(context: ClusterContext, since: datetime, name: str | None = None) -> list[JobRecord]:
+async def from_accounting(context: JobSources, since: datetime, name: str | None = None) -> list[JobRecord]:
     """Jobs of this user in this project that are over, as the accounting tells. Raises SlurmError."""
     groups: defaultdict[int, list[Job]] = defaultdict(list)
     for job in await context.slurm.ran(since, name):
@@ -84,16 +130,16 @@ async def from_accounting(context: ClusterContext, since: datetime, name: str | 
     return [record for record in found if record is not None]
 
 
-async def is_answered(context: ClusterContext, name: str) -> list[JobRecord]:
+async def is_answered(context: JobSources, name: str) -> list[JobRecord]:
     """The same of one name, of the last days; nothing where the accounting does not answer in time."""
     with contextlib.suppress(SlurmError), anyio.move_on_after(_PATIENCE):
         return await from_accounting(context, context.clock.now() - timedelta(days=DAYS), name)
     return []
 
 
-def _record(context: ClusterContext, base: int, parts: Iterable[Job]) -> JobRecord | None:
+def _record(context: JobSources, base: int, parts: Iterable[Job]) -> JobRecord | None:
     view = merge.view(JobId(base), (), (), parts)
-    if view is None or not jobs.ended(view) or not _inside(context, view.job.work_dir):
+    if view is None or not view.over or not _inside(context, view.job.work_dir):
         return None
     job = view.job
     submitted = job.submitted or job.started
@@ -123,6 +169,6 @@ def _record(context: ClusterContext, base: int, parts: Iterable[Job]) -> JobReco
     )
 
 
-def _inside(context: ClusterContext, folder: str | None) -> bool:
+def _inside(context: JobSources, folder: str | None) -> bool:
     root = context.environment.root.rstrip("/")
     return folder is not None and f"{folder}/".startswith(f"{root}/")

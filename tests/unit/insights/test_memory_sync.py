@@ -18,15 +18,14 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 from tests.watchdog import answer, eventually
 
 from slurm_agent_tools.errors import MemoryUnreachable
-from slurm_agent_tools.insights import memory_server
+from slurm_agent_tools.insights import memory_server, memory_sync
+from slurm_agent_tools.insights.memory_sync import MemorySync
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.services import memory_sync
-from slurm_agent_tools.services.memory_sync import MemorySync
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.store.submissions import Submission
 
-SERVER = str(Path(__file__).with_name("memories.py"))
+SERVER = str(Path(__file__).parents[1] / "services" / "memories.py")
 ASKED = Resources(gpus=1, memory_bytes=17179869184, time_limit_seconds=3600, partition="gpu")
 NOW = datetime.now(UTC)
 pytestmark = pytest.mark.proves("memory-server-is-told")

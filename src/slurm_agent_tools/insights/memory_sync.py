@@ -13,8 +13,8 @@ import anyio
 
 from slurm_agent_tools.errors import AgentToolsError, MemoryUnreachable
 from slurm_agent_tools.insights import memory_server
+from slurm_agent_tools.insights.accounting_history import JobSources
 from slurm_agent_tools.models.job import JobRecord
-from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import MemorySettings
 from slurm_agent_tools.text import log_events
 
@@ -32,10 +32,10 @@ class MemorySync:
 
     def __init__(self, settings: MemorySettings) -> None:
         self._settings = settings
-        self._contexts: dict[str, ClusterContext] = {}
+        self._contexts: dict[str, JobSources] = {}
         self._wake = anyio.Event()
 
-    def note(self, context: ClusterContext) -> None:
+    def note(self, context: JobSources) -> None:
         """Something may be due there."""
         self._contexts[context.cluster] = context
         self._wake.set()
@@ -53,7 +53,7 @@ class MemorySync:
                     self._failed(context, error)
                     await anyio.sleep(self._settings.pause)
 
-    async def hand_over(self, context: ClusterContext) -> int:
+    async def hand_over(self, context: JobSources) -> int:
         """Tell the server what is due, at most so many records at once; returns how many it has now.
 
         Raises MemoryUnreachable, also where it refused some, and StorageError.
@@ -74,7 +74,7 @@ class MemorySync:
             self.note(context)
         return len(due)
 
-    async def _told(self, context: ClusterContext, due: Sequence[tuple[str, JobRecord]]) -> list[str]:
+    async def _told(self, context: JobSources, due: Sequence[tuple[str, JobRecord]]) -> list[str]:
         """Tell the server all of these; returns what it said of those that it refused."""
         refusals: list[str] = []
         async with memory_server.connected(self._settings) as keeper:
@@ -86,7 +86,7 @@ class MemorySync:
                     refusals.append(refused)
         return refusals
 
-    def _failed(self, context: ClusterContext, error: Exception) -> None:
+    def _failed(self, context: JobSources, error: Exception) -> None:
         self._contexts.setdefault(context.cluster, context)  # still due: the next call wakes it
         if isinstance(error, AgentToolsError):
             _log.warning("jobs were not remembered", code=error.code, message=error.message)
