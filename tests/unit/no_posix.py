@@ -34,7 +34,14 @@ LOADED = (
 PACKAGE = "slurm_agent_tools"
 OURS = frozenset(
     f"{PACKAGE}.{name}"
-    for name in ("devcluster", "assets", "cli.commands.demo_command", "cli.commands.devcluster_command")
+    for name in (
+        "devcluster",
+        "assets",
+        "cli.commands.demo_command",
+        "cli.commands.devcluster_command",
+        "cli.commands.workstation_command",
+        "cli.commands.workstation_unit",
+    )
 )  # they bring up a Slurm of their own: Linux
 
 

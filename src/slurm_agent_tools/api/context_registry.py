@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmUnreachable
-from slurm_agent_tools.services.context import LOCAL, ClusterContext
-from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings, SlurmSettings, with_workstation
+from slurm_agent_tools.settings.workstation_place import NAME as WORKSTATION
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
@@ -48,6 +49,7 @@ class OpenedContexts:
 
     async def at(self, cluster: str | None) -> ClusterContext:
         """See ContextRegistry. A cluster that does not answer has a context too: what needs no Slurm goes on."""
+        self.settings = with_workstation(self.settings)  # one may have been brought up since
         name = chosen_cluster(self.settings, cluster)
         if name is None:
             raise InputError("cluster", cluster, "is needed: several are configured", hint=_named(self.settings))
@@ -116,6 +118,7 @@ class OpenedContexts:
             environment=environment,
             reload=reload,
             cluster=name,
+            notes=place.notes if isinstance(place, LocalTransport) else tuple,
         )
 
     def _reload(self, site: tuple[str, bytes] | None) -> Callable[[], LoadedPolicy]:
@@ -196,6 +199,10 @@ def _named(settings: Settings) -> str:
 def open_transport(settings: Settings, name: str) -> Transport:
     """This machine, or a login node over SSH; the SSH library is only loaded for that."""
     cluster = settings.clusters.get(name, ClusterSettings(slurm=settings.slurm))
+    if cluster.host is None and name == WORKSTATION:
+        from slurm_agent_tools.devcluster import workstation  # noqa: PLC0415 - most machines are none
+
+        return workstation.WorkstationTransport(settings, cluster.slurm)
     if cluster.host is None:
         return LocalTransport(settings, cluster.slurm)
     from slurm_agent_tools.transport.ssh.remote import SshTransport  # noqa: PLC0415 - takes 290 ms to load

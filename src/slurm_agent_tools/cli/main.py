@@ -33,6 +33,7 @@ Around them:
   report            what a finished job used and cost, and what to ask for next time
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
   init              set up an experiment folder: policy, client files, agent file
+  workstation       up, status, down, enable: this machine as a cluster of its own
   devcluster        up, status, down, env: a private real Slurm for trying and testing
   demo              show the whole way on a devcluster
   doctor            settings and where each came from, and whether Slurm answers
@@ -46,6 +47,7 @@ _MODULES = {
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
+    "workstation": "slurm_agent_tools.cli.commands.workstation_command",
     "devcluster": "slurm_agent_tools.cli.commands.devcluster_command",
     "demo": "slurm_agent_tools.cli.commands.demo_command",
     "doctor": "slurm_agent_tools.cli.commands.doctor_command",

@@ -12,6 +12,12 @@ from slurm_agent_tools.devcluster.folders import give, write
 
 USERS = ("researcher", "labmate")
 
+_QUALITIES = (
+    ["add", "qos", "scavenger", "Priority=1", "PreemptMode=cancel"],
+    ["add", "qos", "high", "Priority=100", "Preempt=scavenger"],
+    ["add", "qos", "short", "MaxWall=00:05:00", "MaxJobsPerUser=2", "Priority=50"],
+)
+
 
 async def database(cluster: Cluster) -> None:
     """Make the database if there is none, start it, and let Slurm's user in."""
@@ -73,17 +79,16 @@ async def members(cluster: Cluster) -> None:
     stamp = cluster.folder / "db" / "members"
     if stamp.exists():
         return
-    users = list(USERS) if is_root() else [me()]
-    file = write(cluster, "members.cfg", config_files.associations(users))
-    for words in (
-        ["add", "qos", "scavenger", "Priority=1", "PreemptMode=cancel"],
-        ["add", "qos", "high", "Priority=100", "Preempt=scavenger"],
-        ["add", "qos", "short", "MaxWall=00:05:00", "MaxJobsPerUser=2", "Priority=50"],
-    ):
+    claimed = cluster.machine is None
+    users = list(USERS) if claimed and is_root() else [cluster.user]
+    file = write(
+        cluster, "members.cfg", config_files.associations([one for one in users if one != "root"], cluster.name)
+    )
+    for words in _QUALITIES if claimed else ():
         await _manage(cluster, words)
     if not is_root():
         # `load` refuses a user whom the accounting does not know.
-        await _manage(cluster, ["add", "cluster", config_files.NAME])
+        await _manage(cluster, ["add", "cluster", cluster.name])
         await _manage(cluster, ["add", "user", me(), "Account=root", "AdminLevel=Administrator"])
     await _manage(cluster, ["load", str(file)])
     stamp.touch()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +27,9 @@ _ALL_HIERARCHIES = (*_HIERARCHIES, "cpuset", "devices")
 _CONTROLLERS = ("memory", "cpu", "cpuset", "pids")
 
 _SLICE = "system.slice"
+
+MEMORY, CORES, DEVICES = WALLS = ("memory", "cores", "devices")
+"""What can be kept apart between jobs."""
 
 
 class Way(StrEnum):
@@ -114,6 +117,17 @@ def _mounted(machine: Machine) -> dict[str, tuple[str, bool]]:
     return {row[1]: (row[2], "rw" in row[3].split(",")) for row in rows if len(row) > 3}
 
 
+def walls(way: Way, machine: Machine) -> tuple[str, ...]:
+    """What a way can keep apart between jobs on this machine."""
+    if way is Way.POLLING:
+        return ()
+    if way is not Way.V1:  # devices are held by a program in the kernel, which needs no controller
+        cores = (CORES,) if "cpuset" in _read(machine.groups / "cgroup.controllers").split() else ()
+        return (MEMORY, *cores, DEVICES)
+    more = ((CORES, "cpuset"), (DEVICES, "devices"))
+    return (MEMORY, *(wall for wall, name in more if os.access(machine.groups / name / "cgroup.procs", os.W_OK)))
+
+
 def make_ready(way: Way, machine: Machine) -> None:
     """Make what slurmd takes for granted: without systemd, a slice with controllers. DevclusterError when refused."""
     if way is not Way.V2_ALONE:
@@ -161,8 +175,8 @@ def _scope(machine: Machine, node: str) -> Path:
     return machine.groups / _SLICE / f"{node}_slurmstepd.scope"
 
 
-def conf(way: Way, version: tuple[int, int]) -> str:
-    """The text of cgroup.conf for a version of Slurm: memory limits and nothing else."""
+def conf(way: Way, version: tuple[int, int], held: Collection[str] = (MEMORY,)) -> str:
+    """The text of cgroup.conf for a version of Slurm, with the walls that are to hold."""
     if way is Way.POLLING:
         # `disabled` came with 24.05. Before it, the plugin for version 1 does nothing until one of its functions is
         # used, whereas the default looks at what is mounted and gives up.
@@ -175,8 +189,8 @@ CgroupPlugin={way.limits}
 CgroupMountpoint=/sys/fs/cgroup
 {more}ConstrainRAMSpace=yes
 ConstrainSwapSpace=no
-ConstrainCores=no
-ConstrainDevices=no
+ConstrainCores={"yes" if CORES in held else "no"}
+ConstrainDevices={"yes" if DEVICES in held else "no"}
 AllowedRAMSpace=100
 MinRAMSpace=8
 """
@@ -191,7 +205,7 @@ def recorded(cluster: Cluster) -> MemoryLimits | None:
     """What was chosen when the cluster was brought up; None when it never was, or the record is garbled."""
     try:
         body = json.loads(_file(cluster).read_text(encoding="utf-8"))
-        return MemoryLimits(str(body["by"]), str(body["reason"]))
+        return MemoryLimits(str(body["by"]), str(body["reason"]), tuple(map(str, body.get("walls", ()))))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.devcluster import packages
 from slurm_agent_tools.devcluster.definition import Cluster, is_root, letters, me
 from slurm_agent_tools.devcluster.hostname import loopback, stands_for
-
-NAME = "devcluster"
+from slurm_agent_tools.devcluster.machine_facts import MachineNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,10 @@ def apart() -> bool:
 
 def slurm_conf(cluster: Cluster, choices: Choices, *, clients: bool = False) -> str:
     """The whole slurm.conf; a line of `choices.extra` takes the place of the default line with the same key."""
-    parts = [_site(cluster), _listening(clients=clients), _programs(cluster), _times(), _scheduling()]
-    parts.append(_memory(cgroup=choices.cgroup))
+    parts = [_site(cluster), _claims(cluster), _listening(clients=clients), _programs(cluster), _times(cluster)]
+    parts += [_scheduling(), _memory(cgroup=choices.cgroup)]
     if choices.accounting:
-        parts.append(_accounting(cluster))
+        parts += [_accounting(cluster), _shared(cluster)]
     given = {_key(line) for line in choices.extra.splitlines()} - {""}
     lines = [line for part in parts for line in part.splitlines() if _key(line) not in given]
     return "\n".join([*lines, *_nodes(cluster), *_partitions(cluster), *choices.extra.splitlines()]) + "\n"
@@ -57,7 +56,7 @@ def _site(cluster: Cluster) -> str:
     folder, base = cluster.folder, cluster.base_port
     host = socket.gethostname().split(".")[0]
     return f"""\
-ClusterName={NAME}
+ClusterName={cluster.name}
 SlurmctldHost={host}({loopback()})
 SlurmUser={owner()}
 SlurmdUser={me()}
@@ -78,10 +77,15 @@ SlurmdDebug=info
 MpiDefault=none
 RebootProgram=/bin/false
 ReturnToService=2
-SlurmdParameters=config_overrides
-SlurmctldParameters=idle_on_node_suspend
 GresTypes=gpu
 """
+
+
+def _claims(cluster: Cluster) -> str:
+    if cluster.machine is None:
+        return "SlurmdParameters=config_overrides\nSlurmctldParameters=idle_on_node_suspend\n"
+    # What root's jobs touch no wall holds: they could leave their control group.
+    return "DisableRootJobs=YES\nEnforcePartLimits=ALL\n"
 
 
 def _listening(*, clients: bool) -> str:
@@ -110,12 +114,12 @@ def prolog(cluster: Cluster) -> str:
     return "\n".join(["#!/bin/sh", *lines, ""]) if lines else ""
 
 
-def _times() -> str:
-    return """\
+def _times(cluster: Cluster) -> str:
+    return f"""\
 SlurmctldTimeout=60
 SlurmdTimeout=20
 InactiveLimit=0
-KillWait=5
+KillWait={5 if cluster.machine is None else 30}
 MinJobAge=300
 MessageTimeout=20
 TCPTimeout=5
@@ -167,9 +171,19 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost={loopback()}
 AccountingStoragePort={cluster.base_port + 2}
 AccountingStoragePass=socket={cluster.folder}/run/munge/munge.sock
+AccountingStoreFlags=job_comment,job_script,job_env
+"""
+
+
+def _shared(cluster: Cluster) -> str:
+    """Who may submit, and what is counted. A workstation is for whoever works at it."""
+    if cluster.machine is not None:
+        return (
+            f"AccountingStorageTRES={','.join(['gres/gpu', *(f'gres/gpu:{kind}' for kind in cluster.machine.types)])}\n"
+        )
+    return """\
 AccountingStorageEnforce=associations,limits,qos
 AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:h100
-AccountingStoreFlags=job_comment,job_script,job_env
 PreemptType=preempt/qos
 PreemptMode=REQUEUE
 """
@@ -177,8 +191,10 @@ PreemptMode=REQUEUE
 
 def _nodes(cluster: Cluster) -> list[str]:
     prefix, port = letters(cluster.base_port), cluster.base_port + 101
-    host = socket.gethostname().split(".")[0]
-    common = f"NodeHostname={host} NodeAddr={loopback()} Boards=1 SocketsPerBoard=2 ThreadsPerCore=1 State=UNKNOWN"
+    place = f"NodeHostname={socket.gethostname().split('.')[0]} NodeAddr={loopback()} Boards=1 State=UNKNOWN"
+    if cluster.machine is not None:
+        return [f"NodeName={node} Port={at} {_real(cluster.machine)} {place}" for node, at in cluster.nodes.items()]
+    common = f"{place} SocketsPerBoard=2 ThreadsPerCore=1"
     plain = f"Feature=avx512 {common}"
     a100, h100 = f"Gres=gpu:a100:4 Feature=a100,ib {common}", f"Gres=gpu:h100:8 Feature=h100,nvlink {common}"
     return [
@@ -188,7 +204,34 @@ def _nodes(cluster: Cluster) -> list[str]:
     ]
 
 
+def _real(machine: MachineNode) -> str:
+    """What the machine has, in the words of slurm.conf: `slurmd -C`'s, less what jobs do not get."""
+    words = [
+        f"CPUs={machine.cpus}", f"SocketsPerBoard={machine.sockets}", f"CoresPerSocket={machine.cores_per_socket}",
+        f"ThreadsPerCore={machine.threads_per_core}", f"RealMemory={machine.memory}",
+    ]  # fmt: skip
+    if machine.reserved:
+        words.append(f"CpuSpecList={','.join(map(str, machine.reserved))}")
+    if machine.gpus:
+        words.append(f"Gres={','.join(f'gpu:{kind}:{count}' for kind, count in machine.types.items())}")
+    return " ".join(words)
+
+
+def _work(machine: MachineNode) -> list[str]:
+    """A partition for work, and one that is asked first for a short try."""
+    common = f"Nodes=ALL DefMemPerCPU={max(1, machine.memory // machine.usable)} State=UP"
+    # A GPU is not left idle for the lack of a core: where there are more GPUs than cores, jobs share cores.
+    share = -(-len(machine.gpus) // machine.cores)
+    shared = f" OverSubscribe=FORCE:{share}" if share > 1 else ""
+    return [
+        f"PartitionName=main Default=YES MaxTime=30-00:00:00 DefaultTime=01:00:00 {common}{shared}",
+        f"PartitionName=testing PriorityTier=10 MaxTime=00:30:00 DefaultTime=00:10:00 {common}{shared}",
+    ]
+
+
 def _partitions(cluster: Cluster) -> list[str]:
+    if cluster.machine is not None:
+        return _work(cluster.machine)
     prefix = letters(cluster.base_port)
     limits = {
         f"gpu Nodes={prefix}gpu[01-02]": "MaxTime=2-00:00:00 DefaultTime=01:00:00 DefMemPerCPU=2000",
@@ -198,6 +241,12 @@ def _partitions(cluster: Cluster) -> list[str]:
         ),
     }
     return [f"PartitionName={who} {what} State=UP" for who, what in limits.items()]
+
+
+def gres_files(machine: MachineNode) -> str:
+    """The machine's GPUs by their device files, one line a type."""
+    files = {kind: ",".join(gpu.file for gpu in machine.gpus if gpu.type == kind) for kind in machine.types}
+    return "".join(f"Name=gpu Type={kind} File={listed}\n" for kind, listed in files.items())
 
 
 def gres_conf(cluster: Cluster, device: str) -> str:
@@ -229,11 +278,15 @@ StorageLoc=slurm_acct_db
 {_plugins(cluster)}"""
 
 
-def associations(users: list[str]) -> str:
+def associations(users: list[str], name: str = "devcluster") -> str:
     """The file that `sacctmgr load` reads. One load is one commit, and each commit costs half a second."""
-    head = [f"Cluster - '{NAME}':Fairshare=1:QOS='normal'", "Parent - 'root'"]
+    head = [f"Cluster - '{name}':Fairshare=1:QOS='normal'", "Parent - 'root'"]
     if is_root():
         head.append("User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1")
+    if name != "devcluster":
+        account = f"Account - '{name}':Description='{name}':Organization='{name}':Fairshare=1"
+        listed = [f"User - '{user}':DefaultAccount='{name}':Fairshare=1" for user in users]
+        return "\n".join([*head, account, f"Parent - '{name}'", *listed]) + "\n"
     accounts = [
         f"Account - '{name}':Description='{name}':Organization='{name}':Fairshare=1" for name in ("lab", "guest")
     ]

@@ -1,4 +1,7 @@
-"""What a devcluster is: its folder, its ports, its names. Nothing here starts or stops anything."""
+"""What a private cluster is: its folder, its ports, its names. Nothing here starts or stops anything.
+
+There are two kinds: the devcluster, whose nodes claim what no machine has, and the workstation, this machine as it is.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import json
 import os
 import pwd
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from slurm_agent_tools.devcluster.machine_facts import MachineGpu, MachineNode
 from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
 
 # The daemons look for their helpers in sbin, which an ordinary user's PATH lacks.
@@ -18,7 +23,10 @@ SEARCH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 _SOCKET_LIMIT = 100  # sun_path holds 108 bytes
 
-_FIRST, _LAST, _STEP = 17000, 31000, 1000  # below the range of outgoing ports, which starts at 32768
+_BLOCKS = range(17000, 31001, 1000)  # below the range of outgoing ports, which starts at 32768
+
+OF_WORKSTATIONS = range(16000, 9000, -1000)
+"""Base ports of workstations, apart from those of devclusters: one that is down is not stepped on."""
 
 _NODES = (("gpu", 2), ("cpu", 2), ("spec", 1))
 
@@ -31,12 +39,21 @@ class DevclusterError(AgentToolsError):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A private Slurm: everything it has lies in `folder`; `user` is the ordinary user who submits, in `project`."""
+    """A private Slurm: everything it has lies in `folder`; `user` is the ordinary user who submits, in `project`.
+
+    `machine`: what this machine really has, where the cluster is that and claims nothing.
+    """
 
     folder: Path
     base_port: int
     user: str
     bin_dir: Path | None = None  # of another Slurm than the distribution's
+    machine: MachineNode | None = None
+
+    @property
+    def name(self) -> str:
+        """What Slurm calls it."""
+        return "devcluster" if self.machine is None else "workstation"
 
     @property
     def conf(self) -> Path:
@@ -57,6 +74,9 @@ class Cluster:
     def nodes(self) -> dict[str, int]:
         """The port of each node. cgroup folders are named by node, so names hold letters made from the base port."""
         prefix = letters(self.base_port)
+        if self.machine is not None:
+            first = OF_WORKSTATIONS[0] == self.base_port
+            return {"workstation" if first else f"{prefix}workstation": self.base_port + 101}
         names = [f"{prefix}{kind}{number:02d}" for kind, count in _NODES for number in range(1, count + 1)]
         return {name: self.base_port + 101 + place for place, name in enumerate(names)}
 
@@ -101,10 +121,14 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Who ends a job over its memory: the kernel (`by` cgroup/v1 or cgroup/v2) or Slurm, by `polling`; and why so."""
+    """Who ends a job over its memory: the kernel (`by` cgroup/v1 or cgroup/v2) or Slurm, by `polling`; and why so.
+
+    `walls`: what the kernel keeps apart between jobs, of memory, cores and devices.
+    """
 
     by: str
     reason: str
+    walls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +208,7 @@ def save(cluster: Cluster) -> None:
     body = {
         "folder": str(cluster.folder), "base_port": cluster.base_port, "user": cluster.user,
         "bin_dir": None if cluster.bin_dir is None else str(cluster.bin_dir),
+        "machine": None if cluster.machine is None else asdict(cluster.machine),
     }  # fmt: skip
     target = cluster.folder / "cluster.json"
     draft = target.with_suffix(".new")
@@ -198,28 +223,36 @@ def recorded(folder: Path) -> Cluster | None:
         body = json.loads(path.read_text(encoding="utf-8"))
         port, user = int(body["base_port"]), str(body["user"])
         named = body.get("bin_dir")
-        return Cluster(folder, port, user, None if named is None else Path(named))
+        return Cluster(folder, port, user, None if named is None else Path(named), _machine(body.get("machine")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error}") from error
 
 
+def _machine(body: Mapping[str, Any] | None) -> MachineNode | None:
+    if body is None:
+        return None
+    lists = {"gpus": tuple(MachineGpu(**gpu) for gpu in body["gpus"])}
+    lists |= {name: tuple(body[name]) for name in ("reserved", "unread")}
+    return MachineNode(**{**body, **lists})
+
+
 @contextlib.contextmanager
-def ports(wanted: int | None, before: int | None) -> Iterator[int]:
+def ports(wanted: int | None, before: int | None, among: Sequence[int] = _BLOCKS) -> Iterator[int]:
     """A base port to use inside the block: the wanted one, else the earlier one, else the first free one.
 
     InputError for a number that cannot be one; DevclusterError when all are taken.
     """
     if wanted is not None and not 1024 <= wanted <= 64000:
         raise InputError("base_port", wanted, "must be from 1024 to 64000")
-    blocks = [before or _FIRST, *range(_FIRST, _LAST + 1, _STEP)] if wanted is None else [wanted]
+    blocks = [before or among[0], *among] if wanted is None else [wanted]
     for base in blocks:
         with _marked(base) as ours:
             if ours and not _taken(base):
                 yield base
                 return
-    words = f"from {_FIRST} to {_LAST}" if wanted is None else f"at {wanted}"
+    words = f"from {min(among)} to {max(among)}" if wanted is None else f"at {wanted}"
     raise DevclusterError(f"no free block of ports {words}", hint="give another --base-port")
 
 

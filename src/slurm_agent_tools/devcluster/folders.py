@@ -17,7 +17,7 @@ from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import SEARCH, Cluster, DevclusterError, is_root, readable_by
 from slurm_agent_tools.transport import process
 
-_OPEN = ("", "etc", "run", "run/munge", "log", "dev", "pids", "spool", "home")
+_OPEN = ("", "etc", "run", "run/munge", "log", "pids", "spool")
 
 DAEMONS = "daemons.conf"
 
@@ -39,10 +39,11 @@ def written_by_us() -> Iterator[None]:
 
 def prepare(cluster: Cluster) -> None:
     """Make the directories, the key and the logs."""
-    for name in (*_OPEN, *_CLOSED):
+    claimed = () if cluster.machine else ("dev", "home")  # what stands for devices and for people
+    for name in (*_OPEN, *claimed, *_CLOSED):
         path = cluster.folder / name
         path.mkdir(parents=True, exist_ok=True)
-        path.chmod(0o700 if name in _CLOSED else 0o755)
+        path.chmod(0o700 if name in _CLOSED or (not name and private(cluster)) else 0o755)
     for node in cluster.nodes:
         (cluster.folder / "spool" / node).mkdir(exist_ok=True)
     give(cluster.folder / "state", "slurm")
@@ -55,6 +56,11 @@ def prepare(cluster: Cluster) -> None:
         give(log, "slurm")
 
 
+def private(cluster: Cluster) -> bool:
+    """Whether the cluster is for its own user alone: an ordinary user's workstation cannot run the jobs of others."""
+    return cluster.machine is not None and not is_root()
+
+
 def configure(cluster: Cluster, choices: Choices, cgroup_conf: str) -> None:
     """Write the whole configuration anew; nothing of an earlier one stays."""
     hostname.prepare(cluster)
@@ -65,7 +71,10 @@ def configure(cluster: Cluster, choices: Choices, cgroup_conf: str) -> None:
         (cluster.folder / "etc" / DAEMONS).unlink(missing_ok=True)
     if config_files.prolog(cluster):
         write(cluster, "prolog", config_files.prolog(cluster), 0o755)
-    write(cluster, "gres.conf", config_files.gres_conf(cluster, _devices(cluster)))
+    if cluster.machine is None:
+        write(cluster, "gres.conf", config_files.gres_conf(cluster, _devices(cluster)))
+    else:
+        write(cluster, "gres.conf", config_files.gres_files(cluster.machine))
     write(cluster, "cgroup.conf", cgroup_conf)
     if choices.accounting:
         file = write(cluster, "slurmdbd.conf", config_files.slurmdbd_conf(cluster), 0o600)

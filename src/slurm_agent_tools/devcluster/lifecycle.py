@@ -62,8 +62,8 @@ async def up(
     if slurm is not None:
         await packages.ensure_release(slurm, say)
     with folders.written_by_us():
-        _claim(where)
-    with _locked(where), folders.written_by_us():
+        claim(where)
+    with locked(where), folders.written_by_us():
         before = await _cleaned(where, say)
         if before is not None:
             _same(before, wanted)
@@ -73,12 +73,12 @@ async def up(
             )
             definition.save(cluster)
             try:
-                await _bring(cluster, accounting=accounting, extra=extra_conf, say=say)
+                await bring(cluster, accounting=accounting, extra=extra_conf, say=say)
                 if ssh:
                     await login_node.up(cluster)
             except BaseException:
                 with anyio.CancelScope(shield=True):
-                    await _take(cluster)
+                    await take(cluster)
                 raise
     return cluster
 
@@ -90,9 +90,9 @@ async def down(folder: Path | None = None, *, wipe: bool = False, say: Say = pri
     if cluster is None:
         say(f"no devcluster in {where}")
         return
-    _owned(where)
-    with _locked(where):
-        for line in await _take(cluster):
+    owned(where)
+    with locked(where):
+        for line in await take(cluster):
             say(f"ended a left-over process: {line}")
         if wipe:
             shutil.rmtree(where)
@@ -106,7 +106,7 @@ async def status(folder: Path | None = None) -> Status:
         return Status(up=False, daemons={}, nodes={})
     pids = {name: processes.running(cluster, name) for name in cluster.daemons}
     states = await workers.node_states(cluster) if pids["slurmctld"] else {}
-    begun = _stamp(cluster).exists()
+    begun = stamp(cluster).exists()
     memory = cgroups.recorded(cluster) if begun else None
     return Status(up=begun and None not in pids.values(), daemons=pids, nodes=states, memory=memory)
 
@@ -114,7 +114,7 @@ async def status(folder: Path | None = None) -> Status:
 def find(folder: Path | None = None) -> Cluster | None:
     """The cluster in the folder if it was brought up and something of it still runs."""
     cluster = definition.recorded(definition.checked(folder))
-    if cluster is None or not _stamp(cluster).exists():
+    if cluster is None or not stamp(cluster).exists():
         return None
     return cluster if any(processes.running(cluster, name) for name in cluster.daemons) else None
 
@@ -124,7 +124,7 @@ async def start_daemon(cluster: Cluster, name: str) -> None:
     with folders.written_by_us():
         await slurm_daemons.start(cluster, slurm_daemons.known(cluster, name))
     await slurm_daemons.ready(cluster, name)
-    if name == "slurmctld" and _stamp(cluster).exists():
+    if name == "slurmctld" and stamp(cluster).exists():
         await workers.heard_of(cluster)
 
 
@@ -148,21 +148,22 @@ def _same(present: Cluster, wanted: Path | None) -> None:
         )
 
 
-def _stamp(cluster: Cluster) -> Path:
+def stamp(cluster: Cluster) -> Path:
+    """The file that is there while the cluster is meant to be up."""
     return cluster.folder / "run" / "up"
 
 
-def _claim(folder: Path) -> None:
+def claim(folder: Path) -> None:
     """Make the folder, or see that it is ours: `down --wipe` deletes all that is in it."""
     folder.mkdir(parents=True, exist_ok=True)
-    _owned(folder)
+    owned(folder)
     names = {entry.name for entry in folder.iterdir()} - {"lock"}
     if names and "cluster.json" not in names and not names <= {"cluster.new"}:
-        raise DevclusterError(f"{folder} holds other things than a devcluster", hint="give an empty --folder")
+        raise DevclusterError(f"{folder} holds other things than a private cluster", hint="give an empty folder")
     folder.chmod(0o755)
 
 
-def _owned(folder: Path) -> None:
+def owned(folder: Path) -> None:
     """Refuse another user's folder: what its records say is trusted when processes are ended."""
     if folder.stat().st_uid != os.geteuid():
         raise DevclusterError(
@@ -171,7 +172,7 @@ def _owned(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Let one process at a time bring up or take down; the kernel drops the lock of one that is killed."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -190,18 +191,20 @@ async def _cleaned(folder: Path, say: Say) -> Cluster | None:
         any(processes.running(before, name) for name in before.daemons) or processes.leftovers(before)
     ):
         say("cleaning up after an earlier run")
-        await _take(before)
+        await take(before)
     return before
 
 
-async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
+async def bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> None:
+    """Start every daemon of a cluster whose folder is claimed and locked."""
     begun = time.monotonic()
     say(f"bringing up a private Slurm in {cluster.folder}, ports from {cluster.base_port}")
     folders.prepare(cluster)
     settings = workers.SlurmSetup(accounting, extra, await slurm_daemons.version(cluster))
     ways = cgroups.ways(cgroups.here())
     workers.configure(cluster, settings, ways[0][0])
-    await folders.people(cluster, accounting_database.USERS, say)
+    if cluster.machine is None:
+        await folders.people(cluster, accounting_database.USERS, say)
     await start_daemon(cluster, "munged")
     if accounting:
         await accounting_database.database(cluster)
@@ -210,24 +213,33 @@ async def _bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) ->
     limits = await workers.up(cluster, settings, ways, say)
     cgroups.record(cluster, limits)
     await workers.partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state
-    _stamp(cluster).touch()
+    stamp(cluster).touch()
     say(f"memory limits: {cgroups.told(limits)}")
     say(f"ready after {time.monotonic() - begun:.1f} s: SLURM_CONF={cluster.conf}")
 
 
-async def _take(cluster: Cluster) -> list[str]:
+async def take(cluster: Cluster) -> list[str]:
     """Stop everything in order; returns the left-over processes that had to be killed."""
-    _stamp(cluster).unlink(missing_ok=True)
+    stamp(cluster).unlink(missing_ok=True)
     if processes.send(cluster, "slurmctld", signals.SIGCONT):
         await workers.end_jobs(cluster)
     await login_node.stop(cluster)
+    await stop_daemons(cluster)
+    ended = await processes.end_leftovers(cluster)
+    _remove_sockets(cluster)
+    return ended
+
+
+async def stop_daemons(cluster: Cluster) -> None:
+    """Stop the daemons in order; jobs go on."""
     slurmds = [f"slurmd.{node}" for node in cluster.nodes]
     for name in slurmds:
         processes.send(cluster, name, signals.SIGCONT)
         processes.send(cluster, name, signals.SIGTERM)
     for name in (*slurmds, "slurmctld", "slurmdbd", "mariadbd", "munged"):
         await slurm_daemons.stop(cluster, name)
-    ended = await processes.end_leftovers(cluster)
+
+
+def _remove_sockets(cluster: Cluster) -> None:
     for socket in ("run/munge/munge.sock", "run/munge/munge.sock.lock", "db/mysqld.sock"):
         (cluster.folder / socket).unlink(missing_ok=True)
-    return ended

@@ -99,6 +99,12 @@ def leftovers(cluster: Cluster) -> list[int]:
     return [pid for pid in _pids() if _belongs(cluster, pid)]
 
 
+def steps(cluster: Cluster) -> list[int]:
+    """The processes of Slurm that hold a job each, and live on without daemons."""
+    found = [pid for pid in leftovers(cluster) if "slurmstepd" in {_text(pid, "comm").strip(), _program(pid)}]
+    return [pid for pid in found if not _command(pid).endswith(_PLACEHOLDER)]
+
+
 def _belongs(cluster: Cluster, pid: int) -> bool:
     if pid == os.getpid() or _stat(pid)[0] in _OVER:
         return False

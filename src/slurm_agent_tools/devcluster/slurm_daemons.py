@@ -99,7 +99,9 @@ def _daemon(cluster: Cluster, name: str) -> tuple[str, list[str], dict[str, str]
         # libmariadb takes its default socket from this, so no TCP port and no password are needed.
         return owner(), ["slurmdbd", "-D"], {"MYSQL_UNIX_PORT": str(folder / "db" / "mysqld.sock")}
     if name == "slurmctld":
-        return owner(), ["slurmctld", "-D", "-i", *_conf(cluster)], {}
+        # -i goes over errors in the state files: what cannot be read of a workstation's is lost to somebody.
+        over = ["-i"] if cluster.machine is None else []
+        return owner(), ["slurmctld", "-D", *over, *_conf(cluster)], {}
     if name == "sshd":
         # sshd starts itself again for each connection, and wants its whole path for that.
         program = shutil.which(name, path=SEARCH) or name

@@ -30,7 +30,13 @@ class SlurmSetup:
 def configure(cluster: Cluster, settings: SlurmSetup, way: Way) -> None:
     """Write the configuration for one way to limit memory."""
     choices = Choices(way.grouped, settings.accounting, settings.extra)
-    folders.configure(cluster, choices, cgroups.conf(way, settings.version))
+    folders.configure(cluster, choices, cgroups.conf(way, settings.version, held(cluster, way)))
+
+
+def held(cluster: Cluster, way: Way) -> tuple[str, ...]:
+    """The walls between its jobs. The devcluster has one for memory alone: its GPUs are no devices of their own."""
+    possible = cgroups.walls(way, cgroups.here())
+    return possible if cluster.machine is not None else tuple(wall for wall in possible if wall == cgroups.MEMORY)
 
 
 async def up(
@@ -46,9 +52,9 @@ async def up(
             say(f"{reason}; memory will be polled")
             await _withdraw(cluster)
         else:
-            return MemoryLimits(way.limits, why)
+            return MemoryLimits(way.limits, why, held(cluster, way))
     await _attempt(cluster, settings, last)
-    return MemoryLimits(last.limits, reason)
+    return MemoryLimits(last.limits, reason, held(cluster, last))
 
 
 async def _attempt(cluster: Cluster, settings: SlurmSetup, way: Way) -> None:
@@ -57,10 +63,24 @@ async def _attempt(cluster: Cluster, settings: SlurmSetup, way: Way) -> None:
     configure(cluster, settings, way)
     await slurm_daemons.start(cluster, "slurmctld")
     await slurm_daemons.ready(cluster, "slurmctld")
+    await _forget_dead(cluster)
     for node in cluster.nodes:
         await slurm_daemons.start(cluster, f"slurmd.{node}")
     await fit(cluster)
     cgroups.check(way, cluster, machine)
+
+
+async def _forget_dead(cluster: Cluster) -> None:
+    """Tell slurmctld of jobs that a power cut ended: it takes them for running until a node says otherwise, twice.
+
+    Before its node starts, so that none is meant that began since. A node that is down ends its jobs, each as it asked
+    for (requeued, or NODE_FAIL), and is up again when it registers.
+    """
+    if cluster.machine is None or processes.steps(cluster) or not await running_jobs(cluster):
+        return
+    for node in cluster.nodes:
+        words = ["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=restarted with no job alive"]
+        await slurm_daemons.call(cluster, words)
 
 
 async def _withdraw(cluster: Cluster) -> None:
@@ -127,7 +147,7 @@ async def end_jobs(cluster: Cluster) -> None:
     await partitions(cluster, "DOWN")
     end = time.monotonic() + 10
     asked = False
-    while jobs := await _jobs(cluster):
+    while jobs := await running_jobs(cluster):
         if not asked:
             await slurm_daemons.call(cluster, ["scancel", "--quiet", *jobs], 60)
             asked = True
@@ -136,6 +156,7 @@ async def end_jobs(cluster: Cluster) -> None:
         await anyio.sleep(0.1)
 
 
-async def _jobs(cluster: Cluster) -> list[str]:
+async def running_jobs(cluster: Cluster) -> list[str]:
+    """The ids of the jobs that Slurm takes for running."""
     ended = await slurm_daemons.call(cluster, ["squeue", "-h", "-t", "R,S,CG", "-o", "%A"])
     return sorted(set(ended.stdout.decode(errors="replace").split()))

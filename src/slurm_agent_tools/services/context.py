@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 import anyio.to_thread
 
 from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision, Verdict
-from slurm_agent_tools.settings import ClusterSettings, Settings
+from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
@@ -26,8 +26,6 @@ from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Tra
 if TYPE_CHECKING:
     from slurm_agent_tools.policy.loading import LoadedPolicy
 
-
-LOCAL = "local"
 
 _QUIET = {"pass", "not_evaluated"}
 
@@ -61,7 +59,10 @@ class ProjectFiles:
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """What the tools share for one cluster. `files` are the project's here, `transport.files` the cluster's."""
+    """What the tools share for one cluster. `files` are the project's here, `transport.files` the cluster's.
+
+    `notes`: what does not hold on it, for answers that depend on that.
+    """
 
     settings: Settings
     policy: LoadedPolicy
@@ -75,6 +76,7 @@ class ClusterContext:
     environment: LoginEnvironment
     reload: Callable[[], LoadedPolicy] | None = None
     cluster: str = LOCAL
+    notes: Callable[[], tuple[str, ...]] = tuple
 
     async def current(self) -> ClusterContext:
         """The same with the policy as its files are now: a file that changed counts from this request on."""

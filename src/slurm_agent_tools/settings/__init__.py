@@ -10,8 +10,13 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.settings import workstation_place
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, merged
 from slurm_agent_tools.settings.setting_sources import sources as sources_of
+from slurm_agent_tools.settings.workstation_place import state_home
+
+LOCAL = "local"
+"""The cluster that Slurm's commands on this machine mean by themselves."""
 
 _ROOT_MARKS = (FILE_NAME, ".git")
 
@@ -254,12 +259,6 @@ class Settings(BaseModel):
         return value
 
 
-def state_home() -> Path:
-    """XDG_STATE_HOME, else ~/.local/state."""
-    named = os.environ.get("XDG_STATE_HOME", "")
-    return Path(named) if named.startswith("/") else Path.home() / ".local" / "state"
-
-
 def find_root(start: Path) -> Path:
     """The nearest folder upward that holds slurm-agent.toml or .git, else `start`; links resolved."""
     start = start.resolve()
@@ -281,9 +280,31 @@ def load(start: Path | None = None) -> Settings:
     for tables in reversed(sources(root).values()):
         said = merged(said, tables)
     try:
-        return Settings.model_validate({**said, "project_root": root})
+        return with_workstation(Settings.model_validate({**said, "project_root": root}))
     except ValidationError as error:
         raise _explained(error) from error
+
+
+def with_workstation(settings: Settings) -> Settings:
+    """The same with the cluster `workstation`, where this machine has one that nobody wrote down.
+
+    It is what a call means that names no cluster where there is no other Slurm; where there is one, that stays.
+    """
+    name = workstation_place.NAME
+    found = None if name in settings.clusters else workstation_place.find()
+    if found is None:
+        return settings
+    slurm = settings.slurm.model_copy(update={"conf": found.conf, "bin_dir": found.bin_dir})
+    clusters = {**settings.clusters, name: ClusterSettings(slurm=slurm)}
+    return settings.model_copy(update={"clusters": clusters, "cluster": settings.cluster or _usual(settings)})
+
+
+def _usual(settings: Settings) -> str | None:
+    """What a call means that names no cluster, where a workstation is there beside those that were written down."""
+    if settings.clusters:
+        return next(iter(settings.clusters)) if len(settings.clusters) == 1 else None
+    named = settings.slurm.conf or settings.slurm.bin_dir
+    return LOCAL if named or workstation_place.other_slurm() else workstation_place.NAME
 
 
 def sources(root: Path) -> dict[str, dict[str, Any]]:

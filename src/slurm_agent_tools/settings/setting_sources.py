@@ -30,7 +30,7 @@ _LARGEST = 256 * 1024  # bytes of a file of settings
 _PROJECTS = "projects"
 """The user's table of what holds for one project alone: `[projects."/home/ada/thesis"]`."""
 
-_BESIDE = ("devcluster", "test_")  # how names begin that are for the devcluster and the tests
+_BESIDE = ("devcluster", "workstation", "test_")  # how names begin that are for private clusters and the tests
 
 _ASKING = ("read_timeout", "submit_timeout", "poll_scale", "cache_seconds")
 

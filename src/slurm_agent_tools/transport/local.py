@@ -20,7 +20,14 @@ from slurm_agent_tools.errors import SlurmMissing, StorageError
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.text import log_events, safe_open
 from slurm_agent_tools.transport import process
-from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, Stat, command_environment
+from slurm_agent_tools.transport.base import (
+    SLURM_COMMANDS,
+    Completed,
+    LoginEnvironment,
+    Runner,
+    Stat,
+    command_environment,
+)
 
 _log = log_events.get_logger()
 
@@ -118,7 +125,7 @@ class LocalTransport:
     """This machine."""
 
     def __init__(self, settings: Settings, slurm: SlurmSettings) -> None:
-        self.runner = LocalRunner(settings.model_copy(update={"slurm": slurm}))
+        self.runner: Runner = LocalRunner(settings.model_copy(update={"slurm": slurm}))
         self.files = LocalFiles()
         self._root, self._conf = settings.project_root, slurm.conf
 
@@ -127,6 +134,10 @@ class LocalTransport:
         """The path of the configuration file, which is known also while Slurm does not answer."""
         named = self._conf or os.environ.get("SLURM_CONF")
         return str(Path(named).resolve()) if named else "default"
+
+    def notes(self) -> tuple[str, ...]:
+        """What does not hold here, a sentence each: nothing is known of a Slurm that others run."""
+        return ()
 
     async def login_environment(self) -> LoginEnvironment:
         """This process's own user, the project folder and the environment."""

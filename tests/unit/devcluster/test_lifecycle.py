@@ -62,8 +62,8 @@ async def test_a_start_that_fails_is_taken_down_again(tmp_path, monkeypatch):
         taken.append(cluster.folder)
         return []
 
-    monkeypatch.setattr(lifecycle, "_bring", bring)
-    monkeypatch.setattr(lifecycle, "_take", take)
+    monkeypatch.setattr(lifecycle, "bring", bring)
+    monkeypatch.setattr(lifecycle, "take", take)
     with pytest.raises(DevclusterError, match="munged ended"):
         await lifecycle.up(tmp_path)
     assert taken == [tmp_path]
@@ -107,7 +107,9 @@ async def test_status_of_what_was_brought_up_tells_how_memory_is_limited_and_why
     await devcluster_command.run(parser.parse_args(["status", "--folder", str(tmp_path)]))
     assert "memory limits: polled every two seconds, because nothing is mounted" in capsys.readouterr().out
     await devcluster_command.run(parser.parse_args(["status", "--json", "--folder", str(tmp_path)]))
-    assert json.loads(capsys.readouterr().out)["memory"] == {"by": "polling", "reason": "nothing is mounted"}
+    assert json.loads(capsys.readouterr().out)["memory"] == {
+        "by": "polling", "reason": "nothing is mounted", "walls": [],
+    }  # fmt: skip
 
 
 async def test_env_of_a_cluster_that_is_not_up_says_what_to_run(tmp_path, parser):

@@ -58,7 +58,7 @@ async def test_the_strongest_way_is_kept_when_the_nodes_come_up(daemons):
     said = []
     found = await workers.up(CLUSTER, SETTINGS, WAYS, said.append)
 
-    assert found == MemoryLimits("cgroup/v2", "systemd gives scopes")
+    assert found == MemoryLimits("cgroup/v2", "systemd gives scopes", ("memory",))
     assert len(daemons.texts) == 1
     assert daemons.running == {"slurmctld", *(f"slurmd.{node}" for node in CLUSTER.nodes)}
     assert said == []

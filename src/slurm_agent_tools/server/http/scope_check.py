@@ -19,7 +19,8 @@ from slurm_agent_tools.models.arguments import ToolArguments, WaitForJob
 from slurm_agent_tools.models.shapes import Alert, Reply
 from slurm_agent_tools.server.http.tokens import Token
 from slurm_agent_tools.services.approval import Answer, Consult, Question
-from slurm_agent_tools.services.context import LOCAL, Caller, ContextRegistry, Progress
+from slurm_agent_tools.services.context import Caller, ContextRegistry, Progress
+from slurm_agent_tools.settings import LOCAL
 from slurm_agent_tools.text import log_events
 
 if TYPE_CHECKING:
