@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from slurm_agent_tools.models.arguments import Launcher
+from slurm_agent_tools.models.arguments import Format, Launcher
 
 ONE_TASK_PER_NODE: frozenset[Launcher] = frozenset({"torchrun", "accelerate"})
 """They start a node's processes themselves; the others have one task for each process."""
@@ -20,6 +20,15 @@ MEETING_POINT = """\
 MASTER_ADDR=$(hostname)
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))
 export MASTER_ADDR MASTER_PORT"""
+
+_MEETING_POINT_OF_SKYPILOT = """\
+MASTER_ADDR=$(head -n 1 <<<"$SKYPILOT_NODE_IPS")
+MASTER_PORT=29500
+export MASTER_ADDR MASTER_PORT"""
+
+_ONE_NODE = "can use one node only there, as its processes would not find each other"
+
+_NODE = '"$SLURM_NODEID"'
 
 _STEP = "srun --kill-on-bad-exit=1"  # or the other nodes wait for the process that failed until the time limit
 _RANKS = (
@@ -89,6 +98,44 @@ def launch(launcher: Launcher, command: str, processes_per_node: int, nodes: int
     return f"{MEETING_POINT}\n{step([write(command, processes_per_node, nodes)])}"
 
 
+def launch_elsewhere(launcher: Launcher, command: str, processes_per_node: int, nodes: int, scheduler: Format) -> str:
+    """The lines that start `command` where there is no srun: on one node, or on those that the scheduler names.
+
+    Raises ValueError for what cannot be started there.
+    """
+    _one_command(command)
+    if launcher == "srun":
+        raise ValueError("is started by srun, which only Slurm has: set launcher to torchrun or mpi")
+    if nodes == 1:
+        return _on_one_node(launcher, command, processes_per_node)
+    if launcher == "mpi" and scheduler == "pbs":
+        words = _without_layout("mpi", _words(command)[1:]) if launcher_of(command) == "mpi" else _words(command)
+        return " ".join(["mpirun", "-np", str(nodes * processes_per_node), '-machinefile "$PBS_NODEFILE"', *words])
+    if launcher in {"torchrun", "accelerate"} and scheduler == "skypilot":
+        write = {"torchrun": _torchrun, "accelerate": _accelerate}[launcher]
+        line = write(command, processes_per_node, nodes, rank='"$SKYPILOT_NODE_RANK"')
+        return f"{_MEETING_POINT_OF_SKYPILOT}\n{line}"
+    known = {"pbs": "mpi", "skypilot": "torchrun or accelerate"}.get(scheduler)
+    raise ValueError(f"can use one node only; on several nodes set launcher to {known}" if known else _ONE_NODE)
+
+
+def _on_one_node(launcher: Launcher, command: str, processes: int) -> str:
+    words = _words(command)
+    if launcher == "mpi":
+        words = _without_layout("mpi", words[1:]) if launcher_of(command) == "mpi" else words
+        return " ".join(["mpirun", "-np", str(processes), *words])
+    if launcher == "deepspeed":
+        named = launcher_of(command) == "deepspeed"
+        words = words[1:] if named else words[1:] if _PYTHON.fullmatch(words[0]) else ["--no_python", *words]
+        return " ".join(["deepspeed", f"--num_gpus={processes}", *_without_layout("deepspeed", words)])
+    if launcher == "accelerate":
+        start, rest = _start_and_rest("accelerate", command, "accelerate launch", "accelerate.commands.launch")
+        several = "--multi_gpu " if processes > 1 else ""
+        return f"{start} {several}--num_machines=1 --num_processes={processes} {rest}"
+    start, rest = _start_and_rest("torchrun", command, "torchrun", "torch.distributed.run")
+    return f"{start} --standalone --nproc-per-node={processes} {rest}"
+
+
 def step(lines: Sequence[str], *, signalled: bool = False) -> str:
     """srun with a shell of these lines, the last of which is the program; each task has variables of its own.
 
@@ -118,17 +165,17 @@ def _ranks(command: str, *, signalled: bool) -> str:
     return step([*_RANKS, command], signalled=signalled)
 
 
-def _torchrun(command: str, processes_per_node: int, nodes: int) -> str:
+def _torchrun(command: str, processes_per_node: int, nodes: int, rank: str = _NODE) -> str:
     start, rest = _start_and_rest("torchrun", command, "torchrun", "torch.distributed.run")
-    layout = f'--nnodes={nodes} --nproc-per-node={processes_per_node} --node-rank="$SLURM_NODEID"'
+    layout = f"--nnodes={nodes} --nproc-per-node={processes_per_node} --node-rank={rank}"
     return f'{start} {layout} --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" {rest}'
 
 
-def _accelerate(command: str, processes_per_node: int, nodes: int) -> str:
+def _accelerate(command: str, processes_per_node: int, nodes: int, rank: str = _NODE) -> str:
     start, rest = _start_and_rest("accelerate", command, "accelerate launch", "accelerate.commands.launch")
     processes = nodes * processes_per_node
     several = "--multi_gpu " if processes > 1 else ""  # also where there are no GPUs: the name is accelerate's
-    layout = f'{several}--num_machines={nodes} --num_processes={processes} --machine_rank="$SLURM_NODEID"'
+    layout = f"{several}--num_machines={nodes} --num_processes={processes} --machine_rank={rank}"
     return f'{start} {layout} --main_process_ip="$MASTER_ADDR" --main_process_port="$MASTER_PORT" {rest}'
 
 

@@ -62,7 +62,7 @@ def size_script(
     on_node = per_share(gpus, nodes)
     cpus, memory = script.cpus(on_node, nodes, partition), script.memory_within(need, on_node, partition)
     request = JobRequest(
-        partition=partition.name,
+        partition=partition.name or None,
         time_limit=seconds,
         memory_per_gpu=memory if gpus else None,
         memory_per_node=None if gpus else memory,
@@ -334,6 +334,9 @@ class _Script:
         """The one that was named, else the one by rule where it fits, else the best that does. Raises InputError."""
         rule = "special" if seconds > _LONG else "gpu" if self.gpus else "cpu"
         name = self.ask.partition or rule
+        if self.ask.format != "slurm":  # a queue of another scheduler, which cannot be asked
+            self.reasons.extend([f"Queue: {name}, as asked."] if self.ask.partition else [])
+            return _not_known(self.ask.partition or "")
         if partitions is None or self.ask.partition is not None:
             why = "as asked" if self.ask.partition else "by rule; the cluster could not be asked"
             self.reasons.append(f"Partition: {name}, {why}.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.insights.launch_lines import launch, step
+from slurm_agent_tools.insights.launch_lines import is_one_command, launch, launch_elsewhere, step
 from slurm_agent_tools.insights.script_size import launcher_asked, readable, signal_seconds, size_script
 from slurm_agent_tools.models.arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.models.decision import Decision
@@ -28,11 +28,12 @@ _NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A script that is not written yet. `file_name` is NAME-YYYYMMDD-HHMMSS-XXXXXX.sh."""
+    """A script that is not written yet, and its numbers. `file_name` is NAME-YYYYMMDD-HHMMSS-XXXXXX.sh."""
 
     script: str
     reasons: list[str]
     file_name: str
+    request: JobRequest
 
 
 def compose(
@@ -55,7 +56,35 @@ def compose(
     program = _program(ask, request)
     parts = ["\n".join(["#!/bin/bash", *header]), "set -euo pipefail", *_setup(ask), *_checkpoint(ask), program]
     reasons = [*sizes, *_more_reasons(ask, mail_user)]
-    return Draft("\n\n".join(parts) + "\n", reasons, f"{safe_name(ask.name)}-{now:%Y%m%d-%H%M%S}-{suffix}.sh")
+    file_name = f"{safe_name(ask.name)}-{now:%Y%m%d-%H%M%S}-{suffix}.sh"
+    return Draft("\n\n".join(parts) + "\n", reasons, file_name, request)
+
+
+def body_elsewhere(ask: GenerateScript, request: JobRequest) -> str:
+    """What the job runs under another scheduler: setup, checkpoint and program. Raises InputError as `compose`."""
+    try:
+        program = _program_elsewhere(ask, request)
+    except ValueError as error:
+        hint = "Name one program with its arguments; put what comes before it into setup."
+        raise InputError("command", ask.command, f"{error} ({ask.format})", hint=hint) from error
+    return "\n\n".join([*_setup(ask), *_checkpoint(ask), program])
+
+
+def _program_elsewhere(ask: GenerateScript, request: JobRequest) -> str:
+    """The command: with its launcher, or under `timeout` where it is to get a signal before its time is over."""
+    command, launcher = ask.command.strip(), launcher_asked(ask)
+    before, limit = signal_seconds(ask), request.time_limit
+    if before is not None and launcher is not None:
+        raise ValueError(f"gets no signal before the time limit from {launcher}, which starts several processes")
+    if launcher is not None:
+        processes = request.gpus_per_node or request.ntasks_per_node or 1
+        return launch_elsewhere(launcher, command, processes, request.nodes or 1, ask.format)
+    if before is None or limit is None:
+        return command
+    if not is_one_command(command):
+        raise ValueError("is more than one program")
+    ends = f"--signal=USR1 --kill-after={before} {limit - before}"
+    return f"timeout --foreground --preserve-status {ends} {command}"
 
 
 # --- what is asked -------------------------------------------------------------------------------------------
@@ -104,12 +133,14 @@ def _one_line(field: str, value: str) -> None:
 def _header(ask: GenerateScript, request: JobRequest, mail_user: str | None) -> list[str]:
     log = "%x" if safe_name(ask.name, limit=_NAME) == ask.name else safe_name(ask.name)
     log = f"{LOGS}/{log}-{'%A_%a' if ask.array else '%j'}"
+    kind = f"{ask.gpu_type}:" if ask.gpu_type else ""
     numbers = {"nodes": request.nodes, "ntasks": request.ntasks, "ntasks-per-node": request.ntasks_per_node}
-    numbers |= {"gpus": request.gpus or None, "gpus-per-node": request.gpus_per_node}
-    numbers |= {"cpus-per-task": request.cpus_per_task}
+    gpus = {"gpus": request.gpus or None, "gpus-per-node": request.gpus_per_node}
     sizes = {"mem-per-gpu": request.memory_per_gpu, "mem": request.memory_per_node}
     options: dict[str, str | None] = {"job-name": ask.name, "partition": request.partition}
     options |= {option: str(number) for option, number in numbers.items() if number is not None}
+    options |= {option: f"{kind}{number}" for option, number in gpus.items() if number is not None}
+    options |= {} if request.cpus_per_task is None else {"cpus-per-task": str(request.cpus_per_task)}
     options |= {option: format_memory(size) for option, size in sizes.items() if size is not None}
     options |= {"time": None if request.time_limit is None else format_duration(request.time_limit)}
     options |= {"signal": _signal(ask, request)}
@@ -179,7 +210,8 @@ def _program(ask: GenerateScript, request: JobRequest) -> str:
 
 
 def _more_reasons(ask: GenerateScript, mail_user: str | None) -> list[str]:
-    reasons = [f"Logs go to {LOGS}/, which must be there when the job starts."]
+    logs = f"Logs go to {LOGS}/, which must be there when the job starts."
+    reasons = [logs] if ask.format == "slurm" else []
     if mail_user is not None:
         reasons.append("Mail at the end and on failure: an address is configured.")
     if ask.checkpoint is not None:
@@ -197,9 +229,10 @@ def _duties(ask: GenerateScript, checkpoint: Checkpoint) -> list[str]:
             'write it into the command: ${RESUME_FROM:+--resume "$RESUME_FROM"}.'
         )
     if checkpoint.signal_before is not None:
+        earlier = " (Slurm may send it up to a minute earlier)" if ask.format == "slurm" else ""
         duties.append(
-            f"The program gets USR1 {checkpoint.signal_before} before the time limit (Slurm may send it up to a minute"
-            " earlier): it must catch it, save and end. Submit the script again to go on; nothing does that by itself."
+            f"The program gets USR1 {checkpoint.signal_before} before the time limit{earlier}: it must catch it, save"
+            " and end. Submit the script again to go on; nothing does that by itself."
         )
     return duties
 

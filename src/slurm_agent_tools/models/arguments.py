@@ -120,6 +120,8 @@ class Checkpoint(StrictModel):
 
 Launcher = Literal["torchrun", "srun", "mpi", "accelerate", "deepspeed"]
 
+Format = Literal["slurm", "pbs", "kubernetes", "skypilot", "shell"]
+
 
 class GenerateScript(ToolArguments):
     """Arguments of generate_script."""
@@ -142,3 +144,7 @@ class GenerateScript(ToolArguments):
     justification: str | None = Field(
         None, max_length=5000, description="Why it needs what the policy asks a reason for"
     )
+    format: Format = Field("slurm", description="Others are written for a person to start; partition is their queue")
+    image: str | None = Field(None, description="Container image, for kubernetes and skypilot")
+    gpu_type: str | None = Field(None, description="Kind of GPU, e.g. A100")
+    max_hourly_cost: float | None = Field(None, gt=0, description="USD an hour for one machine, for skypilot")

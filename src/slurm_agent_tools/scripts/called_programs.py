@@ -291,6 +291,20 @@ def submits(program: Program, name: str, rest: Sequence[str], line: int, *, scri
             program.texts.append(InnerText("shell", text, line))
 
 
+STARTING = {
+    "kubectl": {"create", "apply", "run", "replace", "patch", "scale"},
+    "sky": {"launch", "exec", "start", "up"},
+}
+"""What starts work on a cluster of another kind or in a cloud, by the words that do."""
+
+
+def starts(call: Command) -> None:
+    """kubectl and sky: a job or a machine that nobody checked."""
+    words = STARTING[call.name] & {*call.rest}
+    if words and not _ASKING & {*call.rest} - {"-l"}:
+        call.program.find("direct-submission", f"it runs {call.name} {min(words)}", call.line)
+
+
 def controls(program: Program, rest: Sequence[str], line: int) -> None:
     """scontrol: everything but looking. Its verbs may be abbreviated."""
     verbs = [word for word in rest if not word.startswith("-") or word == "-"]

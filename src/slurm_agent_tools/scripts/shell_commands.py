@@ -339,6 +339,7 @@ _HANDLERS: Mapping[str, Callable[[Command], None]] = {
     **dict.fromkeys(("curl", "wget"), called_programs.fetches),
     **dict.fromkeys(("git", "unzip", "tar"), called_programs.unpacks),
     **dict.fromkeys(("sed", "patch"), called_programs.edits),
+    **dict.fromkeys(called_programs.STARTING, called_programs.starts),
     "perl": _perl,
     "hash": called_programs.hashes,
     "papermill": called_programs.notebook,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from slurm_agent_tools.backends.export import formats
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.insights.script_writing import Draft, check, compose
+from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
 from slurm_agent_tools.models.node import Partition
@@ -25,33 +27,48 @@ from slurm_agent_tools.units import format_memory, parse_memory
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
     """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
     check(ask)
+    elsewhere = formats.chosen(ask)
     draft = compose(
         ask,
-        partitions=await _partitions(context),
+        partitions=await _partitions(context) if elsewhere is None else None,
         limits=context.policy.policy.limits,
         mail_user=context.settings.mail_user,
         now=context.clock.now(),
         suffix=secrets.token_hex(3),
-        records=await submission_facts.records(context, ask.name),
+        records=await submission_facts.records(context, ask.name, ask=elsewhere is None),
     )
-    path = posixpath.join(GENERATED, draft.file_name)
-    data = draft.script.encode()
-    decision = await judge_script(context, data, path, writes=True, justification=ask.justification)
-    await context.log_decision(caller, decision, "generate_script", "decided", path=path, size=len(data))
+    data, commands = draft.script.encode(), list[str]()
+    read_as = path = posixpath.join(GENERATED, draft.file_name)
+    if elsewhere is not None:  # the policy judges what Slurm would be asked for the same job
+        job = formats.job_to_export(
+            ask, draft.request, body_elsewhere(ask, draft.request), draft.file_name, context.settings.mail_user
+        )
+        path = path.removesuffix(".sh") + elsewhere.suffix
+        draft = replace(draft, script=elsewhere.write(job), reasons=[*draft.reasons, *elsewhere.notes(job)])
+        commands = list(elsewhere.command(job, path))
+    written = draft.script.encode()
+    judged = Judged(path, len(written), elsewhere is None)
+    decision = await judge_script(context, data, read_as, judged, justification=ask.justification)
+    await context.log_decision(caller, decision, "generate_script", "decided", path=path, size=len(written))
     if decision.verdict != "allow":
         return _blocked(context, ask, draft, decision)
     real = await project_paths.resolve(context.here, "name", path)
-    if not await context.files.write_new(real, data, mode=0o700):
+    if not await context.files.write_new(real, written, mode=0o700):
         raise StorageError(f"{path} exists already", hint="Call again: the name holds a random part.")
     return GenerateReply(
         status="written",
-        summary=f"Wrote {path}. Submit it with submit_job.",
+        summary=f"Wrote {path}. {_next(commands)}",
         as_of=context.clock.now(),
         path=path,
         script=draft.script,
         reasons=draft.reasons,
+        manual_commands=commands,
         decision=decision_shown(decision),
     )
+
+
+def _next(commands: Sequence[str]) -> str:
+    return f"Nothing was started: leave `{commands[0]}` to a person." if commands else "Submit it with submit_job."
 
 
 def _blocked(context: ClusterContext, ask: GenerateScript, draft: Draft, decision: Decision) -> GenerateReply:
@@ -134,24 +151,30 @@ def refused(decision: DecisionShown) -> list[RuleDecision]:
 # --- the guard without a submission ------------------------------------------------------------------------------
 
 
-async def judge_script(
-    context: ClusterContext, data: bytes, path: str, *, writes: bool = False, justification: str | None = None
-) -> Decision:
-    """The rules that need no more of the cluster than its partitions, over a script's text.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The file to be written: where, its bytes, and whether this cluster is to run it, whose partitions count then."""
 
-    With `writes`, the file to be written too.
-    """
+    path: str
+    size: int
+    here: bool = True
+
+
+async def judge_script(
+    context: ClusterContext, data: bytes, path: str, file: Judged | None = None, *, justification: str | None = None
+) -> Decision:
+    """The rules that need no more of the cluster than its partitions, over a script's text, and over `file`."""
     reading, _ = await read(context, data, path)
-    real = await project_paths.resolve(context.here, "path", path) if writes else None
+    real = await project_paths.resolve(context.here, "path", file.path) if file else None
     evaluation = EvaluationContext(
         context.policy,
         context.project,
-        tool="generate_script" if writes else "validate_config",
+        tool="generate_script" if file else "validate_config",
         decision_id=new_id(),
-        partitions=await _partitions(context),
+        partitions=await _partitions(context) if file is None or file.here else None,
         path=real,
         path_exists=real is not None and await context.files.stat(real) is not None,
-        size=len(data) if writes else None,
+        size=file.size if file else None,
         justification=justification,
     )
     return evaluate(reading, evaluation)
