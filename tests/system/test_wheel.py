@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from slurm_agent_tools.api.catalogue import TOOLS
+
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.proves("wheel-is-whole")
 
@@ -97,7 +99,7 @@ async def test_the_server_answers_over_stdio(python, project):
     async with Client(server) as client:
         tools = (await client.list_tools()).tools
 
-    assert len(tools) == 9
+    assert len(tools) == len(TOOLS)
 
 
 def test_the_console_command_is_installed(python):

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from slurm_agent_tools.api.catalogue import TOOLS
+
 POORER = str(Path(__file__).with_name("no_posix.py"))
 RUN = "from slurm_agent_tools.cli.main import main; raise SystemExit(main(sys.argv[1:]))"
 
@@ -49,7 +51,7 @@ async def test_the_server_answers_and_writes_without_posix(tmp_path):
         command=sys.executable, args=[POORER, RUN, "serve"], env=environment, cwd=str(tmp_path)
     )
     async with Client(server) as client:
-        assert len((await client.list_tools()).tools) == 9
+        assert len((await client.list_tools()).tools) == len(TOOLS)
         status = (await client.call_tool("get_status", {"sections": ["policy"]})).structured_content
         saved = (await client.call_tool("save_result", {"name": "n", "status": "success"})).structured_content
     assert status["policy"]["name"]

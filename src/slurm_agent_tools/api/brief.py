@@ -86,6 +86,7 @@ _MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "WaitReply": (("tasks", 8, "tasks_not_shown"),),
     "SlurmSection": (("jobs", 6, "not_shown"), ("finished_recently", 3, "not_shown")),
     "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
+    "SyncReply": (("differs", 20, "differs_not_shown"), ("kept", 10, "kept_not_shown")),
 }
 """By the name of a shape: lists of it, how many brief answers show, and where the others are counted."""
 

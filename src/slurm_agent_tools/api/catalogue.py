@@ -13,6 +13,7 @@ from slurm_agent_tools.models.arguments import (
     GetStatus,
     SaveResult,
     SubmitJob,
+    SyncFiles,
     ToolArguments,
     ValidateConfig,
     WaitForJob,
@@ -91,6 +92,12 @@ TOOLS: tuple[Tool, ...] = (
         "cancel_job", "Cancel a job",
         "Cancel one job or array that submit_job submitted, after its state or log was read. Cannot be undone.",
         CancelJob, read_only=False, destructive=True,
+    ),
+    Tool(
+        "sync_files", "Bring project files there and back",
+        "Of a cluster over SSH: push sends changed files that git tracks, before submit_job; pull brings back logs,"
+        " results and checkpoints; status names what differs.",
+        SyncFiles, read_only=False, destructive=True, toolset="files",
     ),
 )  # fmt: skip
 

@@ -5,11 +5,13 @@ Texts come from jobs: they are Text objects without hidden signs, never rich's m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -37,6 +39,18 @@ def draw(pieces: Iterable[render.Piece], file: TextIO) -> None:
         else:
             console.print(Padding(_table(piece, encoding), (0, 0, 0, _INDENT)))
     file.flush()
+
+
+@contextmanager
+def bar(file: TextIO) -> Iterator[Callable[[float, float | None, str], None]]:
+    """A line that tells how many of how many bytes are over, and of which file; gone at the end."""
+    console = Console(file=file, markup=False, emoji=False, highlight=False)
+    shown = [BarColumn(), DownloadColumn(), TextColumn("{task.description}", markup=False)]
+    with Progress(*shown, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda done, total, name: progress.update(
+            task, completed=done, total=total, description=sanitize.line(name)[:60]
+        )
 
 
 def _text(text: str, encoding: str, style: str = "") -> Text:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
 
 from slurm_agent_tools.api import render
 from slurm_agent_tools.api.serialize import Document
@@ -43,6 +45,18 @@ def lines(texts: Iterable[str]) -> None:
     for text in map(sanitize.visible, texts):  # each is one line or more of ours; what was put into it steers nothing
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def moving(stream: TextIO) -> Iterator[Callable[[float, float | None, str], None]]:
+    """What shows a person at a terminal how many of how many bytes are over, and of which file; nothing elsewhere."""
+    if stream.isatty():
+        from slurm_agent_tools.api import drawing  # noqa: PLC0415 - see above
+
+        with drawing.bar(stream) as moved:
+            yield moved
+    else:
+        yield lambda *_: None
 
 
 def note(text: str) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from slurm_agent_tools.models import diagnosis_answer, report, result, shapes, status_answer, submission_answer
+from slurm_agent_tools.models import (
+    diagnosis_answer,
+    report,
+    result,
+    shapes,
+    status_answer,
+    submission_answer,
+    sync_answer,
+)
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.shapes import ErrorInfo, Reply
 
@@ -21,6 +29,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "save_result": result.SaveReply,
     "compare_results": result.CompareReply,
     "cancel_job": submission_answer.CancelReply,
+    "sync_files": sync_answer.SyncReply,
 }
 
 _DEFS = "#/$defs/"

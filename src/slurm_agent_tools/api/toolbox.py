@@ -21,7 +21,7 @@ from slurm_agent_tools.transport.base import AskPerson, asker
 
 if TYPE_CHECKING:
     from slurm_agent_tools.insights.memory_sync import MemorySync
-    from slurm_agent_tools.models import diagnosis_answer, report, result, status_answer, submission_answer
+    from slurm_agent_tools.models import diagnosis_answer, report, result, status_answer, submission_answer, sync_answer
     from slurm_agent_tools.services.approval import Consult
     from slurm_agent_tools.services.views import Body
 
@@ -70,7 +70,7 @@ def _with_ledger(reply: shapes.Reply, store: Store, changed: str | None) -> shap
 
 
 class Toolbox:
-    """The nine tools over the contexts of the clusters. Refusals are replies; failures are AgentToolsError."""
+    """The tools over the contexts of the clusters. Refusals are replies; failures are AgentToolsError."""
 
     def __init__(self, registry: ContextRegistry, memory: MemorySync | None = None) -> None:
         self.registry, self.memory = registry, memory
@@ -213,3 +213,9 @@ class Toolbox:
         from slurm_agent_tools.services import cancel
 
         return await cancel.cancel_job(call.context, ask, call.caller)
+
+    async def sync_files(self, ask: arguments.SyncFiles, call: ToolCall) -> sync_answer.SyncReply:
+        """See services.sync."""
+        from slurm_agent_tools.services import sync
+
+        return await sync.sync_files(call.context, ask, call.caller, call.progress)

@@ -31,6 +31,7 @@ Around them:
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
   report            what a finished job used and cost, and what to ask for next time
+  sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
@@ -52,6 +53,7 @@ _MODULES = {
     "demo": "slurm_agent_tools.cli.commands.demo_command",
     "doctor": "slurm_agent_tools.cli.commands.doctor_command",
     "report": "slurm_agent_tools.cli.commands.report_command",
+    "sync": "slurm_agent_tools.cli.commands.sync_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
 }
 

@@ -148,3 +148,12 @@ class GenerateScript(ToolArguments):
     image: str | None = Field(None, description="Container image, for kubernetes and skypilot")
     gpu_type: str | None = Field(None, description="Kind of GPU, e.g. A100")
     max_hourly_cost: float | None = Field(None, gt=0, description="USD an hour for one machine, for skypilot")
+
+
+class SyncFiles(ToolArguments):
+    """Arguments of sync_files."""
+
+    direction: Literal["push", "pull", "status"]
+    paths: list[str] | None = Field(None, max_length=1000, description="Only these files or patterns (logs/**/*.out)")
+    delete: list[str] | None = Field(None, max_length=1000, description="push: files to delete there, each by its name")
+    dry_run: bool = False

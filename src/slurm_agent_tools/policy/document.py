@@ -233,6 +233,9 @@ class Sizes(Part):
 
     script_bytes: Memory = Field(description="A batch script, read or written")
     result_bytes: Memory = Field(description="A saved result")
+    sync_bytes: Memory = Field(
+        "5G", validate_default=True, description="All files that one sync_files brings over, together"
+    )
 
 
 class WriteRules(Part):
@@ -343,6 +346,9 @@ class Policy(Part):
     )
     pass_environment: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         description="Variables of the caller that reach the job"
+    )
+    files_differ: Annotated[Literal["warn", "deny"], Tighter.HARSHER] = Field(
+        "deny", description="What a submission over SSH gets whose script or files are not the same here and there"
     )
     write: WriteRules
     protected: Annotated[tuple[Word, ...], Tighter.UNITED] = Field(

@@ -1,4 +1,4 @@
-"""The MCP face: publishes the catalogue's nine tools over the SDK and decides nothing."""
+"""The MCP face: publishes the catalogue's tools over the SDK and decides nothing."""
 
 from __future__ import annotations
 

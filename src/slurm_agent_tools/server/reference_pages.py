@@ -21,6 +21,7 @@ from slurm_agent_tools.models import (
     shapes,
     status_answer,
     submission_answer,
+    sync_answer,
 )
 from slurm_agent_tools.models.history_answer import HistoryReply, JobReply
 from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
@@ -30,6 +31,7 @@ from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
     diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer, submission_answer,
+    sync_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 
@@ -102,7 +104,7 @@ stands in the user's file below `[projects."/path/of/the/project"]`. Durations a
 
 
 def tools() -> str:
-    """The page of the nine tools, in Markdown."""
+    """The page of the tools, in Markdown."""
     shapes: dict[str, Schema] = {}
     for reply in REPLIES.values():
         shapes |= full_schema(reply)["$defs"]

@@ -208,6 +208,9 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
     snapshot = await take_snapshot(context, request.reading.request, fresh=True)
     known = await live_facts(context, snapshot, request.reading)
     request = await judge(context, request, known)
+    differs = [] if context.elsewhere is None else await _compared(context, request)
+    if differs:
+        request = await _differs(context, request, differs)
     grant: Grant | None = None
     if request.verdict.verdict == "approve":
         from slurm_agent_tools.services import approval  # noqa: PLC0415 - few requests need a person
@@ -215,6 +218,8 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
         grant = await approval.granted(context, request, consent)
     if grant is not None:
         request = await judge(context, request, known, grant=grant.shown)
+        if differs:
+            request = await _differs(context, request, differs)
     if request.verdict.verdict != "allow":
         return _End(
             request if request.verdict.verdict == "approve" else blocked(context, request, "policy", human=False)
@@ -228,6 +233,19 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
     request = await submission_facts.with_advice(context, request, trial, ask=request.arguments.time_budget is not None)
     return _End(await _send(context, request, grant), snapshot.active)
+
+
+async def _compared(context: ClusterContext, request: SubmissionRequest) -> list[str]:
+    """Files that are not the same here and where the job runs: what was checked here is what has to run there."""
+    from slurm_agent_tools.services import sync_check  # noqa: PLC0415 - of a cluster over SSH alone
+
+    return await sync_check.differing_files(context, request)
+
+
+async def _differs(context: ClusterContext, request: SubmissionRequest, differs: list[str]) -> SubmissionRequest:
+    from slurm_agent_tools.services import sync_check  # noqa: PLC0415
+
+    return await sync_check.with_difference(context, request, differs)
 
 
 async def _send(
@@ -249,6 +267,8 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
         known = await live_facts(context, snapshot, request.reading)
         request = await judge(context, request, known)
+        if context.elsewhere is not None and (differs := await _compared(context, request)):
+            request = await _differs(context, request, differs)
         if request.verdict.verdict != "allow":
             return blocked(
                 context, request, "approval" if request.verdict.verdict == "approve" else "policy", human=False

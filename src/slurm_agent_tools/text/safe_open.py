@@ -219,6 +219,40 @@ def take(where: OpenFolder, draft: str, name: str) -> bool:
     return True
 
 
+def replace(where: OpenFolder, draft: str, name: str) -> None:
+    """Give a whole draft its name in place of the file or link that has it, on disk. A folder is never replaced."""
+    os.replace(where.name(draft), where.name(name), src_dir_fd=where.handle, dst_dir_fd=where.handle)
+    if where.handle is not None:
+        _sync(where.handle)
+
+
+def link(where: OpenFolder, name: str, leads: str) -> None:
+    """Make a symbolic link."""
+    os.symlink(leads, where.name(name), dir_fd=where.handle)
+
+
+def permit(where: OpenFolder, name: str, mode: int) -> None:
+    """Give a regular file its permissions."""
+    handle = os.open(where.name(name), os.O_RDONLY | NO_LINK | NO_WAIT | CLOSED, dir_fd=where.handle)
+    try:
+        _stored(os.fstat(handle))
+        if hasattr(os, "fchmod"):
+            os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def remove(path: str) -> bool:
+    """Remove one file or link, never a folder; False where there is none."""
+    place, name = posixpath.split(path)
+    try:
+        with folder(place, make=False) as where:
+            os.unlink(where.name(name), dir_fd=where.handle)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def _sync(handle: int) -> None:
     """A new name is on disk only when its folder is. What is open for walking only is opened once more."""
     again = os.open(".", os.O_RDONLY | CLOSED, dir_fd=handle)

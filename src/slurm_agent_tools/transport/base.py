@@ -107,6 +107,22 @@ class Files(Protocol):
         """Add at the end of a regular file, all or nothing; False where there is none."""
         ...
 
+    async def write_over(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a whole file in place of the file that is there, in one step: nobody ever sees half of it."""
+        ...
+
+    async def move_over(self, path: str, target: str, *, mode: int = 0o600) -> None:
+        """Give a whole file in the same folder the name `target`, in place of the file that is there, in one step."""
+        ...
+
+    async def link_over(self, path: str, leads: str) -> None:
+        """Make a symbolic link in place of the file or link that is there, in one step."""
+        ...
+
+    async def remove(self, path: str) -> bool:
+        """Remove one file or link, never a folder; False where there is none."""
+        ...
+
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
         ...

@@ -1,4 +1,4 @@
-"""What git says of a folder, for a saved result.
+"""What git says of a folder, for a saved result, and which files it tracks.
 
 A repository's settings name filters, monitors, hooks and ways to fetch, and those of the user may name more for it. So
 git never reads either: commit and branch are read from the repository's files here, and git compares the work tree by
@@ -71,6 +71,41 @@ async def git_state(project: str) -> GitState:
     return GitState(commit=commit, branch=branch, dirty=await _changed(repository, commit, Path(project)))
 
 
+async def tracked_files(project: str) -> tuple[str, ...] | None:
+    """The files of a project that git tracks, relative to it, sorted; None without a repository that can be read."""
+    root, repository = await anyio.to_thread.run_sync(_rooted, project)
+    if repository is None:
+        return None
+    index, git = await anyio.to_thread.run_sync(_index, repository), _bounded_git(root)
+    if index is None or not git:
+        return None
+    _, commit = await anyio.to_thread.run_sync(_head, repository)
+    with tempfile.TemporaryDirectory(prefix="slurm-agent-") as folder:
+        env = _prepared(repository, root, Path(folder), commit or "ref: refs/heads/none", index)
+        listed = await _said([*git, *_TRACKED], repository.tree, env)
+    if listed is None:
+        return None
+    below = root.relative_to(repository.tree).as_posix()
+    stem = b"" if below == "." else os.fsencode(below) + b"/"
+    names = {name.removeprefix(stem) for name in listed.split(b"\0") if name and name.startswith(stem)}
+    return tuple(sorted(name.decode("utf-8", "surrogateescape") for name in names))
+
+
+def _rooted(project: str) -> tuple[Path, _Repository | None]:
+    root = Path(project).resolve()
+    return root, _repository(root)
+
+
+def _prepared(repository: _Repository, project: Path, folder: Path, head: str, index: str) -> dict[str, str]:
+    """Make a folder the stand-in of a repository; the environment in which git reads it."""
+    _stand_in(folder, head, _text(repository.shared / "config", _SMALL))
+    return _ALONE | {
+        "PATH": search_path(os.environ.get("PATH", os.defpath), project), "HOME": str(folder), "GIT_DIR": str(folder),
+        "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": index,
+        "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
+    }  # fmt: skip
+
+
 def _repository(project: Path) -> _Repository | None:
     """The repository of the nearest folder upward that has one."""
     project = project.resolve()
@@ -111,12 +146,7 @@ async def _changed(repository: _Repository, commit: str, project: Path) -> bool 
     if index is None or not git:
         return None
     with tempfile.TemporaryDirectory(prefix="slurm-agent-") as folder:
-        _stand_in(Path(folder), commit, _text(repository.shared / "config", _SMALL))
-        env = _ALONE | {
-            "PATH": search_path(os.environ.get("PATH", os.defpath), project), "HOME": folder, "GIT_DIR": folder,
-            "GIT_WORK_TREE": str(repository.tree), "GIT_INDEX_FILE": index,
-            "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
-        }  # fmt: skip
+        env = _prepared(repository, project, Path(folder), commit, index)
         tracked = await _said([*git, *_TRACKED], repository.tree, env)
         if tracked is None or await anyio.to_thread.run_sync(_waits, repository.tree, tracked):
             return None

@@ -108,6 +108,22 @@ class LocalFiles:
         """Add at the end of a regular file of one name, all or nothing; False where there is none."""
         return await _threaded(path, lambda: _append(path, data))
 
+    async def write_over(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a whole file in place of the file that is there, in one step: nobody ever sees half of it."""
+        await _threaded(path, lambda: _write_over(path, data, mode))
+
+    async def move_over(self, path: str, target: str, *, mode: int = 0o600) -> None:
+        """Give a whole file in the same folder the name `target`, in place of the file that is there, in one step."""
+        await _threaded(path, lambda: _move_over(path, target, mode))
+
+    async def link_over(self, path: str, leads: str) -> None:
+        """Make a symbolic link in place of the file or link that is there, in one step."""
+        await _threaded(path, lambda: _link_over(path, leads))
+
+    async def remove(self, path: str) -> bool:
+        """Remove one file or link, never a folder; False where there is none."""
+        return await _threaded(path, lambda: safe_open.remove(path))
+
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
         await _threaded(path, lambda: _make_folder(path))
@@ -251,6 +267,34 @@ def _write_new(path: str, data: bytes, mode: int) -> bool:
             with open(safe_open.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
                 _fill(file, data)
             return safe_open.take(folder, draft, name)
+
+
+def _draft(name: str) -> str:
+    return f".{name[:50]}.{secrets.token_hex(4)}.tmp"
+
+
+def _write_over(path: str, data: bytes, mode: int) -> None:
+    place, name = posixpath.split(path)
+    draft = _draft(name)
+    with safe_open.folder(place, make=True) as folder, safe_open.dropped(folder, draft):
+        with open(safe_open.create(folder, draft, mode), "wb") as file:  # noqa: PTH123
+            _fill(file, data)
+        safe_open.replace(folder, draft, name)
+
+
+def _move_over(path: str, target: str, mode: int) -> None:
+    place, name = posixpath.split(path)
+    with safe_open.folder(place, make=False) as folder:
+        safe_open.permit(folder, name, mode)
+        safe_open.replace(folder, name, posixpath.basename(target))
+
+
+def _link_over(path: str, leads: str) -> None:
+    place, name = posixpath.split(path)
+    draft = _draft(name)
+    with safe_open.folder(place, make=True) as folder, safe_open.dropped(folder, draft):
+        safe_open.link(folder, draft, leads)
+        safe_open.replace(folder, draft, name)
 
 
 def _fill(file: BinaryIO, data: bytes) -> None:

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from tests.system.http.slow import LARGEST, MOST, code, hear, knock
 from tests.system.web import HEADERS, Web, call, decisions, serving, stateless
 
+from slurm_agent_tools.api.catalogue import TOOLS
 from slurm_agent_tools.server.http.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -78,7 +79,7 @@ def test_a_reading_token_cannot_write_and_the_try_is_in_the_decision_log(web: We
 @pytest.mark.parametrize("mode", ERAS)
 async def test_an_agent_with_a_reading_token_reads_and_is_told_what_writing_needs(web: Web, reader: str, mode: str):
     async with web.client(reader, mode) as client:
-        assert len((await client.list_tools()).tools) == 9
+        assert len((await client.list_tools()).tools) == len(TOOLS)
         read = await client.call_tool("validate_config", {"config_path": "train.yaml"})
         assert read.structured_content["status"] == "valid"
         with pytest.raises(MCPError, match="needs a token of scope write"):

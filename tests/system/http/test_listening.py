@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from tests.system.web import HEADERS, Web, call, refused, serving, stateless
 
+from slurm_agent_tools.api.catalogue import TOOLS
 from slurm_agent_tools.server.http.tokens import Tokens
 
 pytestmark = pytest.mark.proves("http-lets-nobody-in")
@@ -39,7 +40,7 @@ async def test_by_default_it_is_a_socket_that_only_its_user_can_reach(env: dict[
         assert stat.S_IMODE(web.path.parent.stat().st_mode) == 0o700
         assert web.ask("POST", json=call("get_status"), headers=HEADERS).status_code == 401
         async with web.client(reader) as client:
-            assert len((await client.list_tools()).tools) == 9
+            assert len((await client.list_tools()).tools) == len(TOOLS)
         assert "in use by another server" in refused([], env, home / "project")
         assert web.stop() == 0
         assert not web.path.exists()

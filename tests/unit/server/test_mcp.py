@@ -27,6 +27,7 @@ from slurm_agent_tools.models import (
     shapes,
     status_answer,
     submission_answer,
+    sync_answer,
 )
 from slurm_agent_tools.server import mcp_server
 from slurm_agent_tools.server.mcp_server import build_server
@@ -55,6 +56,7 @@ ANSWERS: dict[str, shapes.Reply] = {
         target=shapes.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
     ),
     "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
+    "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -66,6 +68,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "save_result": {"name": "n", "status": "success", "metrics": {"loss": 0.1}},
     "compare_results": {"baseline": "a", "target": "b"},
     "cancel_job": {"job_id": "7", "reason": "diverged"},
+    "sync_files": {"direction": "push"},
 }
 
 
@@ -136,7 +139,8 @@ async def test_a_toolset_that_is_switched_off_is_neither_listed_nor_called(era: 
     async with connected(box, era, toolsets=("core", "fleet")) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         called = await client.call_tool("save_result", ARGUMENTS["save_result"])
-    assert listed == [tool.name for tool in catalogue.TOOLS if tool.name != "save_result"]
+    assert listed == [tool.name for tool in catalogue.TOOLS if tool.toolset == "core"]
+    assert "save_result" not in listed
     assert called.is_error
     assert "Unknown tool" in called.content[0].text
     assert box.asked == []

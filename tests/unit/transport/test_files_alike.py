@@ -96,3 +96,66 @@ async def test_a_folder_is_no_file(place):
     assert await files.read(folder) is None
     assert await files.append(folder, b"x") is False
     assert await files.list(f"{folder}/none") is None
+
+
+# --- In place of what is there ----------------------------------------------------------------------------------------
+
+
+async def test_a_file_takes_the_place_of_another_whole_and_leaves_no_draft(place):
+    files, folder = place
+    path = f"{folder}/new/a b\n.txt"
+    await files.write_over(path, b"first", mode=0o600)
+    await files.write_over(path, b"second", mode=0o700)
+    assert await files.read(path) == b"second"
+    assert (await files.stat(path)).mode & 0o777 == 0o700
+    assert await files.list(f"{folder}/new") == ["a b\n.txt"]
+
+
+async def test_a_part_gets_its_name_and_its_permissions_in_one_step(place):
+    files, folder = place
+    await files.write_new(f"{folder}/.part", b"whole", mode=0o600)
+    await files.write_new(f"{folder}/-name", b"old")
+    await files.move_over(f"{folder}/.part", f"{folder}/-name", mode=0o700)
+    assert await files.list(folder) == ["-name"]
+    assert await files.read(f"{folder}/-name") == b"whole"
+    assert (await files.stat(f"{folder}/-name")).mode & 0o777 == 0o700
+    with pytest.raises(StorageError):
+        await files.move_over(f"{folder}/none", f"{folder}/-name")
+
+
+async def test_no_file_takes_the_place_of_a_folder(place):
+    files, folder = place
+    await files.make_folder(f"{folder}/taken/inner")
+    await files.write_new(f"{folder}/part", b"x")
+    with pytest.raises(StorageError):
+        await files.write_over(f"{folder}/taken", b"x")
+    with pytest.raises(StorageError):
+        await files.move_over(f"{folder}/part", f"{folder}/taken")
+    with pytest.raises(StorageError):
+        await files.remove(f"{folder}/taken")
+    assert await files.list(folder) == ["part", "taken"]
+
+
+async def test_one_file_is_removed_and_a_missing_one_is_told(place):
+    files, folder = place
+    await files.write_new(f"{folder}/a", b"x")
+    assert [await files.remove(f"{folder}/a"), await files.remove(f"{folder}/a")] == [True, False]
+    assert await files.list(folder) == []
+
+
+@pytest.mark.parametrize("place", ["disk", "sftp"], indirect=True)
+async def test_a_link_takes_the_place_of_a_file_and_nothing_is_written_through_one(place):
+    files, folder = place
+    await files.make_folder(f"{folder}/real")
+    await files.write_new(f"{folder}/door", b"x")
+    await files.link_over(f"{folder}/door", "real")
+    assert await files.real_path(f"{folder}/door") == f"{folder}/real"
+    for work in (
+        files.write_over(f"{folder}/door/a", b"x"), files.link_over(f"{folder}/door/a", "b"),
+        files.remove(f"{folder}/door/a"), files.move_over(f"{folder}/door/a", f"{folder}/door/b"),
+    ):  # fmt: skip
+        with pytest.raises(StorageError):
+            await work
+    assert await files.list(f"{folder}/real") == []
+    assert await files.remove(f"{folder}/door") is True
+    assert await files.list(folder) == ["real"]

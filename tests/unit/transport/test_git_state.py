@@ -12,7 +12,7 @@ from tests.unit.transport.git_repositories import ATTACKS, committed, evil, git,
 
 from slurm_agent_tools.models.result import GitState
 from slurm_agent_tools.transport import git_state as git_state_module
-from slurm_agent_tools.transport.git_state import git_state
+from slurm_agent_tools.transport.git_state import git_state, tracked_files
 
 pytestmark = pytest.mark.proves("repositories-start-nothing")
 
@@ -286,3 +286,42 @@ async def test_nothing_is_written_into_the_repository(repository: Path):
     await git_state(str(repository))
 
     assert {path: path.stat().st_mtime_ns for path in (repository / ".git").rglob("*")} == before
+
+
+# --- Which files it tracks ---------------------------------------------------------------------------------------------
+
+
+async def test_tracked_files_are_told_by_their_names_however_odd(repository: Path):
+    odd = ["-dash", "two\nlines", "spa ce", "ünï"]
+    for name in odd:
+        (repository / name).write_text("x")
+    (repository / "sub").mkdir()
+    (repository / "sub/inner").write_text("x")
+    git(repository, "add", "--", ".")
+    (repository / "untracked").write_text("x")
+    (repository / "train.py").unlink()  # tracked all the same
+
+    assert await tracked_files(str(repository)) == tuple(sorted([*odd, "model.bin", "sub/inner", "train.py"]))
+    assert await tracked_files(str(repository / "sub")) == ("inner",)
+
+
+async def test_before_the_first_commit_what_was_added_is_tracked(tmp_path: Path):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    assert await tracked_files(str(folder)) is None
+    git(folder, "init", "-q")
+    (folder / "a").write_text("x")
+    git(folder, "add", "a")
+    assert await tracked_files(str(folder)) == ("a",)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_listing_tracked_files_starts_no_program_of_the_repository(repository: Path, user: Path, attack):
+    run, proof = evil(repository)
+    attack(repository, run, user)
+    touched(repository)
+    proof.unlink(missing_ok=True)
+
+    await tracked_files(str(repository))
+
+    assert not proof.exists()

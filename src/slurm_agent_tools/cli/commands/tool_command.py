@@ -150,6 +150,8 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
     log_events.configure(settings.log_level)
     body = anyio.run(_call, settings, name, ask)
     printing.document(body, as_json=as_json)
+    if (name, body["status"]) == ("sync_files", "partial"):
+        return AGAIN
     return _BY_STATUS.get(body["status"], DONE)
 
 

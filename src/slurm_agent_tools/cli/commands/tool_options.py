@@ -42,6 +42,7 @@ POSITIONAL: Mapping[str, tuple[str, ...]] = {
     "save_result": ("name",),
     "compare_results": ("baseline", "target"),
     "cancel_job": ("job_id",),
+    "sync_files": ("direction",),
 }
 
 

@@ -110,6 +110,35 @@ class MemoryFiles:
         self.put(real, data, more=True, mode=self._files[real][2])
         return True
 
+    async def write_over(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real in self._folders:
+            raise StorageError(f"{path}: Is a directory")
+        await self.make_folder(posixpath.dirname(real))
+        self.put(real, data, mode=mode)
+
+    async def move_over(self, path: str, target: str, *, mode: int = 0o600) -> None:
+        """See Files."""
+        real, name = posixpath.normpath(path), posixpath.normpath(target)
+        if real not in self._files:
+            raise StorageError(f"{path}: No such file or directory")
+        if name in self._folders:
+            raise StorageError(f"{target}: Is a directory")
+        data, modified, _ = self._files.pop(real)
+        self._files[name] = (data, modified, mode)
+
+    async def link_over(self, path: str, leads: str) -> None:
+        """There are no links here."""
+        raise StorageError(f"{path}: no link to {leads} can be made here")
+
+    async def remove(self, path: str) -> bool:
+        """See Files."""
+        real = posixpath.normpath(path)
+        if real in self._folders:
+            raise StorageError(f"{path}: Is a directory")
+        return self._files.pop(real, None) is not None
+
     async def make_folder(self, path: str) -> None:
         """See Files."""
         real = posixpath.normpath(path)

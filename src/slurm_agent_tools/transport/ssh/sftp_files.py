@@ -61,6 +61,38 @@ class SshFiles:
         async with self._told(path) as sftp:
             return await _append(sftp, path, data)
 
+    async def write_over(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a whole file in place of the file that is there, in one step: nobody ever sees half of it."""
+        async with self._told(path) as sftp:
+            await _write_over(sftp, path, data, mode)
+
+    async def move_over(self, path: str, target: str, *, mode: int = 0o600) -> None:
+        """Give a whole file in the same folder the name `target`, in place of the file that is there, in one step."""
+        async with self._told(path) as sftp:
+            await _unlinked(sftp, posixpath.dirname(path))
+            await sftp.chmod(as_bytes(path), mode, follow_symlinks=False)
+            await _replace(sftp, as_bytes(path), as_bytes(target))
+
+    async def link_over(self, path: str, leads: str) -> None:
+        """Make a symbolic link in place of the file or link that is there, in one step."""
+        async with self._told(path) as sftp:
+            await _make_folder(sftp, posixpath.dirname(path))
+            async with _drafted(sftp, path) as draft:
+                await sftp.symlink(as_bytes(leads), draft)
+                await _replace(sftp, draft, as_bytes(path))
+
+    async def remove(self, path: str) -> bool:
+        """Remove one file or link, never a folder; False where there is none."""
+        import asyncssh  # noqa: PLC0415
+
+        async with self._told(path) as sftp:
+            await _unlinked(sftp, posixpath.dirname(path))
+            try:
+                await sftp.remove(as_bytes(path))
+            except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath):
+                return False
+        return True
+
     async def make_folder(self, path: str) -> None:
         """Make a folder and those above it; one that is there is fine."""
         await self._reading(path, lambda sftp: _make_folder(sftp, path))
@@ -197,6 +229,49 @@ async def _write_new(sftp: asyncssh.SFTPClient, path: str, data: bytes, mode: in
             await sftp.remove(draft)
 
 
+async def _write_over(sftp: asyncssh.SFTPClient, path: str, data: bytes, mode: int) -> None:
+    import asyncssh  # noqa: PLC0415
+
+    await _make_folder(sftp, posixpath.dirname(path))
+    flags = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT | asyncssh.FXF_EXCL
+    async with _drafted(sftp, path) as draft:
+        async with await sftp.open(draft, flags, asyncssh.SFTPAttrs(permissions=mode), encoding=None) as file:
+            await file.write(data, 0)
+        await _replace(sftp, draft, as_bytes(path))
+
+
+@asynccontextmanager
+async def _drafted(sftp: asyncssh.SFTPClient, path: str) -> AsyncIterator[bytes]:
+    """A name beside `path` for what is not whole yet; where it did not get its name, it is removed."""
+    import asyncssh  # noqa: PLC0415
+
+    folder, name = posixpath.split(path)
+    draft = as_bytes(posixpath.join(folder, f".{name[:50]}.{secrets.token_hex(4)}.tmp"))
+    try:
+        yield draft
+    except BaseException:
+        with anyio.CancelScope(shield=True), suppress(asyncssh.SFTPError):
+            await sftp.remove(draft)
+        raise
+
+
+async def _replace(sftp: asyncssh.SFTPClient, draft: bytes, path: bytes) -> None:
+    """Over what has the name: OpenSSH's own request, since SFTP's rename refuses a taken name."""
+    import asyncssh  # noqa: PLC0415
+
+    try:
+        await sftp.posix_rename(draft, path)
+    except asyncssh.SFTPOpUnsupported as error:
+        hint = "Its server lacks posix-rename@openssh.com; copy the files by other means."
+        raise StorageError(f"{as_text(path)}: the login node replaces no file in one step", hint=hint) from error
+
+
+async def _unlinked(sftp: asyncssh.SFTPClient, folder: str) -> None:
+    """Raise StorageError where a link is on the way to a folder."""
+    if await _real_path(sftp, folder) != posixpath.normpath(folder):
+        raise StorageError(f"{folder}: a link is in the way", hint=_HINT)
+
+
 async def _take(sftp: asyncssh.SFTPClient, draft: bytes, path: bytes) -> bool:
     """Give a whole draft its name; False where it is taken. SFTP's rename refuses a taken name, too."""
     import asyncssh  # noqa: PLC0415
@@ -217,8 +292,7 @@ async def _make_folder(sftp: asyncssh.SFTPClient, path: str) -> None:
     """For their owner alone. StorageError where a link or a file is in the way."""
     import asyncssh  # noqa: PLC0415
 
-    if await _real_path(sftp, path) != posixpath.normpath(path):
-        raise StorageError(f"{path}: a link is in the way", hint=_HINT)
+    await _unlinked(sftp, path)
     missing: list[str] = []
     while not await sftp.isdir(as_bytes(path)):
         missing.append(path)

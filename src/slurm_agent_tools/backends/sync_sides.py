@@ -1,0 +1,197 @@
+"""What a project has on each side, told by hashes: here by looking, there by programs of the system."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import stat as modes
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_agent_tools.backends.sync_plan import (
+    RULES_FILE,
+    SyncEntry,
+    SyncKind,
+    SyncRules,
+    folders_above,
+    matches,
+    read_rules,
+    starts,
+)
+from slurm_agent_tools.errors import ConfigError, StorageError
+from slurm_agent_tools.text import safe_open
+from slurm_agent_tools.transport.base import Completed, Files, Runner
+from slurm_agent_tools.transport.login_shell import as_bytes, as_text
+
+MOST_NAMES = 200_000
+
+_MINUTES = 600.0  # seconds for one command over many files
+
+_RULES_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSide:
+    """A project's folder on one side: absolute, links resolved."""
+
+    files: Files
+    root: str
+    runner: Runner
+
+    def path(self, name: str) -> str:
+        """The absolute path of a name in it."""
+        return posixpath.join(self.root, name)
+
+
+# --- This side --------------------------------------------------------------------------------------------------------
+
+
+def rules_of(project: str) -> SyncRules:
+    """What the project's rules file says. Raises ConfigError."""
+    path = Path(project, RULES_FILE)
+    try:
+        return read_rules(safe_open.read(path, _RULES_BYTES, within=Path(project)).decode("utf-8"))
+    except FileNotFoundError:
+        return SyncRules()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(RULES_FILE, None, f"cannot be used: {why}", hint="Mend that file.") from error
+
+
+def local_names(root: str, patterns: Sequence[str]) -> list[str]:
+    """Files and links that the patterns name, sorted; no linked folder is entered. StorageError for too many."""
+    found: set[str] = set()
+    for start in starts(patterns):
+        top = Path(root, start)
+        if top.is_symlink() or not top.is_dir():
+            found |= {start} if os.path.lexists(top) else set()
+            continue
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if name != ".git"]
+            linked = [name for name in folders if Path(folder, name).is_symlink()]
+            found |= {posixpath.relpath(posixpath.join(folder, name), root) for name in (*files, *linked)}
+            _bounded(found)
+    return sorted(name for name in found if matches(patterns, name))
+
+
+def _bounded(names: Iterable[str]) -> None:
+    if sum(1 for _ in names) > MOST_NAMES:
+        raise StorageError(f"there are more than {MOST_NAMES} files", hint="Name fewer in paths or in the patterns.")
+
+
+def local_states(root: str, names: Iterable[str], *, hashed: bool = True) -> dict[str, SyncEntry]:
+    """What is here under the names, and the folders on the way that are none. Raises StorageError."""
+    found: dict[str, SyncEntry] = {}
+    for name in names:
+        for path in (*folders_above(name), name):
+            if path not in found and (entry := local_state(root, path, hashed=hashed and path == name)) is not None:
+                found[path] = entry
+    return found
+
+
+def local_state(root: str, name: str, *, hashed: bool) -> SyncEntry | None:
+    """What is here under one name; None where there is nothing. Raises StorageError."""
+    path = posixpath.join(root, name)
+    try:
+        state = os.lstat(path)
+        leads = os.readlink(path) if modes.S_ISLNK(state.st_mode) else None  # noqa: PTH115
+        made = _entry(name, state.st_mode, state.st_size, leads)
+        return made if made.kind != "file" or not hashed else _with_hash(made, path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StorageError(f"{name}: {error.strerror}", hint="Check the file and its permissions.") from error
+
+
+def _entry(name: str, mode: int, size: int, leads: str | None = None) -> SyncEntry:
+    kinds: dict[int, SyncKind] = {modes.S_IFREG: "file", modes.S_IFDIR: "dir", modes.S_IFLNK: "link"}
+    return SyncEntry(name, kinds.get(modes.S_IFMT(mode), "other"), size, bool(mode & modes.S_IXUSR), leads=leads)
+
+
+def _with_hash(entry: SyncEntry, path: str) -> SyncEntry:
+    handle = safe_open.open_file(path)
+    with open(handle, "rb") as file:  # noqa: PTH123
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
+    return SyncEntry(entry.path, "file", size, entry.executable, digest)
+
+
+# --- The other side: programs that every login node has, by argument vectors; names go in on standard input -----------
+
+_STAT = ("xargs", "-0", "-r", "stat", "--printf=%f %s %n\\0", "--")
+_HASH = ("xargs", "-0", "-r", "sha256sum", "-z", "--")
+_LEADS = ("xargs", "-0", "-r", "readlink", "-z", "--")
+
+# The script is ours and the same for every file: what it reads are its arguments.
+_PREFIX = ("sh", "-c", 'head -c "$1" -- "$2" | sha256sum', "sh")
+
+
+async def remote_states(
+    runner: Runner, root: str, names: Iterable[str], *, sizes: Mapping[str, int] | None = None
+) -> dict[str, SyncEntry]:
+    """What is there under the names, and the folders on the way. `sizes`: a file of another size is not hashed."""
+    wanted = sorted({path for name in names for path in (*folders_above(name), name)})
+    found = {entry.path: entry for entry in _states((await _asked(runner, root, _STAT, wanted)).stdout)}
+    hashed = [
+        entry.path for entry in found.values()
+        if entry.kind == "file" and (sizes is None or sizes.get(entry.path) == entry.size)
+        and all(above in found and found[above].kind == "dir" for above in folders_above(entry.path))
+    ]  # fmt: skip
+    digests = await hashes(runner, root, hashed)
+    links = [entry.path for entry in found.values() if entry.kind == "link"]
+    leads = (await _asked(runner, root, _LEADS, links)).stdout.split(b"\0")[:-1] if links else []
+    if len(leads) != len(links):
+        raise StorageError("links changed there meanwhile", hint="Call again.")
+    told = dict(zip(links, map(as_text, leads), strict=True))
+    return {
+        path: SyncEntry(path, one.kind, one.size, one.executable, digests.get(path), told.get(path))
+        for path, one in found.items()
+    }
+
+
+def _states(printed: bytes) -> list[SyncEntry]:
+    found = []
+    for row in printed.split(b"\0")[:-1]:
+        mode, size, name = row.split(b" ", 2)
+        found.append(_entry(as_text(name), int(mode, 16), int(size)))
+    return found
+
+
+async def hashes(runner: Runner, root: str, names: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of files there, in one command; what cannot be read has none. Raises SlurmError."""
+    printed = (await _asked(runner, root, _HASH, names)).stdout if names else b""
+    rows = (row.split(b"  ", 1) for row in printed.split(b"\0")[:-1])
+    return {as_text(row[1]): row[0].decode("ascii") for row in rows}
+
+
+async def prefix_hash(side: SyncSide, name: str, size: int) -> str | None:
+    """The SHA-256 of the first bytes of a file there, for one that grows while it is read."""
+    done = await side.runner.run([*_PREFIX, str(size), side.path(name)], timeout=_MINUTES)
+    words = done.stdout.split()
+    return words[0].decode("ascii") if done.exit_code == 0 and words else None
+
+
+async def remote_names(runner: Runner, root: str, patterns: Sequence[str]) -> list[str]:
+    """Files there that the patterns name, sorted; no link is followed. StorageError for too many."""
+    tops = [f"./{start}" for start in starts(patterns)]
+    argv = ["find", "-P", *tops, "-name", ".git", "-prune", "-o", "-type", "f", "-printf", "%p\\0"]
+    done = await runner.run(argv, cwd=root, timeout=_MINUTES)
+    _whole(done)
+    names = {posixpath.normpath(as_text(name)) for name in done.stdout.split(b"\0")[:-1]}
+    _bounded(names)
+    return sorted(name for name in names if matches(patterns, name))
+
+
+async def _asked(runner: Runner, root: str, argv: Sequence[str], names: Sequence[str]) -> Completed:
+    done = await runner.run(argv, stdin=b"".join(as_bytes(name) + b"\0" for name in names), cwd=root, timeout=_MINUTES)
+    _whole(done)
+    return done
+
+
+def _whole(done: Completed) -> None:
+    """Names that are not there make these programs end with a number; only what was cut off is no answer."""
+    if done.timed_out or done.truncated or done.exit_code in {125, 126, 127}:
+        words = done.stderr.decode("utf-8", "replace").strip()[-200:]
+        raise StorageError(f"{done.argv[0]} gave no whole answer there: {words}", hint="Call again, or name fewer.")
