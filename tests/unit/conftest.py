@@ -9,12 +9,15 @@ from tests.unit.transport.sshserver import Node, running
 from tests.watchdog import SECONDS
 
 from slurm_agent_tools.scripts import reader
+from slurm_agent_tools.settings import workstation_place
 
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home: Path = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv(workstation_place.VARIABLE, raising=False)
+    monkeypatch.setattr(workstation_place, "MACHINES", home / "no-workstation-of-the-machine")
 
 
 @pytest.fixture

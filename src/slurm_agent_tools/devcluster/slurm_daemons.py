@@ -117,8 +117,12 @@ def _conf(cluster: Cluster) -> list[str]:
 
 def _munged(cluster: Cluster) -> list[str]:
     place = cluster.folder / "munge"
+    # munged wants its socket's folders open to all. Those of an ordinary user are often closed, and nobody else has to
+    # reach it; the key and its folder are closed by us.
+    force = [] if is_root() else ["--force"]
     return [
-        "munged", "--foreground", f"--key-file={place}/munge.key", f"--socket={cluster.folder}/run/munge/munge.sock",
+        "munged", "--foreground", *force, f"--key-file={place}/munge.key",
+        f"--socket={cluster.folder}/run/munge/munge.sock",
         f"--pid-file={place}/munged.pid", f"--log-file={place}/munged.log", f"--seed-file={place}/munged.seed",
         "--num-threads=4",
     ]  # fmt: skip

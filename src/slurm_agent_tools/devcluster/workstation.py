@@ -194,6 +194,15 @@ def running(folder: Path) -> bool | None:
     return False if os.access("/proc/1/stat", os.R_OK) else None
 
 
+def asleep(slurm: SlurmSettings) -> str | None:
+    """What to do where the workstation with this configuration is not up."""
+    return f"The workstation is not up. Run: {UP}" if running(_folder(slurm)) is False else None
+
+
+def _folder(slurm: SlurmSettings) -> Path:
+    return (slurm.conf or Path()).parent.parent
+
+
 def _place(folder: Path | None) -> Path:
     return definition.checked(folder or workstation_place.folder())
 
@@ -218,7 +227,7 @@ class WorkstationTransport(LocalTransport):
 
     def __init__(self, settings: Settings, slurm: SlurmSettings) -> None:
         super().__init__(settings, slurm)
-        self._folder = (slurm.conf or Path()).parent.parent
+        self._folder = _folder(slurm)
         self.runner = _Awake(self.runner, self._folder)
 
     def notes(self) -> tuple[str, ...]:

@@ -240,6 +240,7 @@ def _cluster(answers: Answers) -> ClusterSection:
 
 def _alerts(context: ClusterContext, answers: Answers) -> list[Alert]:
     found = [Alert(severity="medium", code="policy-note", message=note) for note in context.policy.notes]
+    found += [Alert(severity="medium", code="not-held", message=note) for note in context.notes()]
     if context.store.note is not None:
         found.append(Alert(severity="medium", code="ledger-moved", message=context.store.note))
     if answers.queue.error is not None:

@@ -17,6 +17,7 @@ from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Blocker, Decision, RuleDecision
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.policy.evaluate import format_refusal
@@ -131,7 +132,12 @@ class _End:
 async def _with_alerts(
     context: ClusterContext, caller: Caller, answer: SubmitReply, seen: tuple[Job, ...] | None = None
 ) -> SubmitReply:
-    """The answer with what drifted: of jobs that were `seen` what is known of it, else by a look at all of them."""
+    """The answer with what the cluster does not hold, and what drifted.
+
+    Of jobs that were `seen` what is known of it, else by a look at all of them.
+    """
+    held = [Alert(severity="medium", code="not-held", message=note) for note in context.notes()]
+    answer = answer.model_copy(update={"alerts": [*answer.alerts, *held]}) if held else answer
     if seen == ():
         return answer
     from slurm_agent_tools.services.drift import DriftWatch  # noqa: PLC0415 - only other jobs can have drifted

@@ -80,7 +80,9 @@ class LocalRunner:
             if found is not None:
                 return found
         raise SlurmMissing(
-            f"{name} is not installed here", hint="Work on a machine with Slurm's commands, or set slurm.bin_dir."
+            f"{name} is not installed here",
+            hint="Work on a machine with Slurm's commands, set slurm.bin_dir, or make this one a cluster of its own: "
+            "slurm-agent-tools workstation up",
         )
 
 

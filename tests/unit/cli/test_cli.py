@@ -340,7 +340,7 @@ def served(tmp_path: Path, settings: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "slurm_agent_tools", "serve"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SLURM_CONF": "/etc/slurm/slurm.conf"},
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import serve_command
 from slurm_agent_tools.server.http import app
-from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.settings import Settings, workstation_place
 
 
 @pytest.fixture
@@ -44,10 +44,34 @@ def test_on_a_terminal_it_says_what_it_waits_for(served, monkeypatch, capsys):
     assert told.out == ""
 
 
-def test_to_a_client_it_says_nothing_of_its_own(served, monkeypatch, capsys):
+def test_to_a_client_it_says_nothing_of_its_own_where_slurm_is_known(served, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    monkeypatch.setenv("SLURM_CONF", "/srv/slurm.conf")
     assert main.main(["serve"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_where_no_slurm_is_known_it_says_how_to_get_one(served, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert main.main(["serve"]) == 0
+    assert "slurm-agent-tools workstation up" in capsys.readouterr().err
+    monkeypatch.setattr("shutil.which", lambda _: "/opt/slurm/bin/sbatch")  # it knows its own configuration
+    assert main.main(["serve"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_workstation_that_is_not_up_is_told_by_serve(served, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setattr(workstation_place, "_OTHERS", ())
+    monkeypatch.setenv(workstation_place.VARIABLE, str(tmp_path))
+    (tmp_path / "cluster.json").write_text('{"base_port": 16000, "user": "ada"}')
+    assert main.main(["serve"]) == 0
+    assert capsys.readouterr().err == "The workstation is not up. Run: slurm-agent-tools workstation up\n"
+    assert served[0][1].cluster == "workstation"
 
 
 @pytest.mark.parametrize(

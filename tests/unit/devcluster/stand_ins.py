@@ -20,6 +20,8 @@ echo "$name $*" >> "$said/calls"
 _DAEMON = 'if [ -f "$said/ends.$name" ]; then cat "$said/ends.$name"; exit 1; fi\nexec sleep 600\n'
 
 _SLURMD = (
+    'if [ "$1" = -C ]; then echo "NodeName=desk CPUs=8 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=2'
+    ' RealMemory=32000"; echo UpTime=1-00:00:00; exit 0; fi\n'
     'if [ "$1" = -V ]; then echo "slurm 24.11.5"; exit 0; fi\n'
     'ends="$said/ends.${3#??}"\n'  # a node's name without the letters of its cluster
     'if [ -f "$ends" ]; then cat "$ends"; exit 1; fi\necho "$3 idle" >> "$said/nodes"\nexec sleep 600\n'

@@ -14,6 +14,7 @@ from slurm_agent_tools.settings.setting_sources import PREFIX, user_file
 from slurm_agent_tools.slurm.commands import sacct
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Completed, Transport
+from slurm_agent_tools.transport.local import LocalTransport
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 _CLOCK = 30.0  # seconds; times in answers and the ages of caches are off by as much
@@ -36,6 +37,8 @@ async def check_steps(place: Transport) -> AsyncIterator[CheckStep]:
         ("accounting", partial(_accounting, place)), ("project", partial(_root, place)),
         ("clock", partial(_clock, place)),
     ]  # fmt: skip
+    if isinstance(place, LocalTransport) and place.notes():
+        looks.append(("walls", partial(_walls, place)))
     if isinstance(place, SshTransport):
         looks = [("name", partial(_name_and_port, place)), ("login", partial(_key_and_login, place)), *looks]
     for name, look in looks:
@@ -111,7 +114,8 @@ async def _key_and_login(place: SshTransport) -> list[CheckStep]:
 async def _commands(place: Transport) -> list[CheckStep]:
     done = await place.runner.run(["sinfo", "--version"])
     here = f"Set {PREFIX}SLURM__BIN_DIR or ...CONF, or bin_dir or conf below [slurm] in {user_file()};"
-    here += " for a cluster behind a login node, write [clusters.NAME] there."
+    here += " for a cluster behind a login node, write [clusters.NAME] there;"
+    here += " to make this machine a cluster of its own, run: slurm-agent-tools workstation up"
     there = f"Set bin_dir or conf in {user_file()}, below [clusters.NAME.slurm]."
     todo = "" if done.exit_code == 0 else there if isinstance(place, SshTransport) else here
     return [CheckStep("slurm", ok=not todo, seen=_said(done), todo=todo)]
@@ -132,6 +136,11 @@ async def _accounting(place: Transport) -> list[CheckStep]:
             CheckStep("accounting", ok=True, seen="switched off on this cluster: only the controller tells of jobs")
         ]
     return [CheckStep("accounting", ok=False, seen=_said(done), todo="Ask the site whether slurmdbd is up and in use.")]
+
+
+async def _walls(place: LocalTransport) -> list[CheckStep]:
+    """What does not hold on this cluster: nothing that a person has to mend."""
+    return [CheckStep("walls", ok=True, seen=note) for note in place.notes()]
 
 
 async def _root(place: Transport) -> list[CheckStep]:

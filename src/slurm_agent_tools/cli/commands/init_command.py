@@ -41,6 +41,7 @@ _FILES = {
 _NEXT = (
     "Open this folder in VS Code or start `claude` here: the server is found by its client file.",
     "slurm-agent-tools doctor                     # the settings, and whether Slurm answers",
+    "slurm-agent-tools workstation up             # where there is no Slurm: this machine as a cluster of its own",
     "slurm-agent-tools policy show                # what an agent may do here",
     "slurm-agent-tools policy check YOUR_SCRIPT   # what the policy says of a script",
 )

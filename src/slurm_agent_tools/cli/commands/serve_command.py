@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 
 import anyio
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.server.mcp_server import serve
-from slurm_agent_tools.settings import HttpSettings, Settings, load
+from slurm_agent_tools.settings import HttpSettings, Settings, load, workstation_place
 
 _OPTIONS = {
     "listen": "--listen",
@@ -54,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         option = _OPTIONS[next(iter(given))]
         raise InputError("arguments", option, "is only for --http", hint=f"Write: serve --http {option} ...")
     settings = load()
+    if (missing := _no_slurm(settings)) is not None:
+        sys.stderr.write(missing + "\n")
     if not args.http:
         if sys.stdin.isatty():
             from slurm_agent_tools.api import printing  # noqa: PLC0415 - a client's server prints nothing
@@ -65,6 +68,19 @@ def run(args: argparse.Namespace) -> int:
 
     anyio.run(app.serve, _with(settings, given))
     return 0
+
+
+def _no_slurm(settings: Settings) -> str | None:
+    """What to do where calls would find no Slurm; None where there is one, as far as can be told without asking it."""
+    name = workstation_place.NAME
+    if settings.cluster == name and settings.clusters[name].host is None:
+        from slurm_agent_tools.devcluster import workstation  # noqa: PLC0415 - most machines are none
+
+        return workstation.asleep(settings.clusters[name].slurm)
+    named = settings.clusters or settings.slurm.conf or settings.slurm.bin_dir
+    if named or workstation_place.other_slurm() or (shutil.which("sbatch") or "/usr/bin/sbatch") != "/usr/bin/sbatch":
+        return None
+    return "No Slurm is known here. To make this machine a cluster of its own: slurm-agent-tools workstation up"
 
 
 def _with(settings: Settings, given: dict[str, object]) -> Settings:
