@@ -137,6 +137,8 @@ REFUSED = [
     (SUB, "bash -oO pipefail extglob -c 'sbatch next.sh'"),
     (SUB, "bash -norc -c 'sbatch next.sh'"),
     (SUB, "bash -rcfile rc --posix -c 'sbatch next.sh'"),
+    (SUB, "kubectl -n team apply -f next.yaml"),
+    (SUB, "sky jobs launch next.yaml"),
     (SUB, "su ada -c 'sbatch next.sh'"),
     (SUB, "flock lock -c 'sbatch next.sh'"),
     (SUB, "echo 'sbatch next.sh' | at now"),
