@@ -47,6 +47,7 @@ BEHAVIOURS = {
     "results-never-overwrite": "Two results saved in one second both survive, each written whole.",
     "generated-scripts-pass": "generate_script writes scripts that the guard allows, with a reason for every number.",
     "exports-are-valid": "generate_script writes PBS, Kubernetes and SkyPilot files that their own judges and ours take.",
+    "launch-needs-a-person": "A SkyPilot task is started once, after a yes to exactly it, its price per hour and its end.",
     "exports-are-judged": "What the policy refuses for Slurm it refuses in every format, and nothing is written then.",
     "waits-are-measured": "An expected wait rests on jobs of this shape that really waited here, and says on how many.",
     "sizes-come-from-runs": "What a job's runs used is set against its request, and into generated scripts.",

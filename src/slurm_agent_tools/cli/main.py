@@ -30,6 +30,7 @@ Around them:
   token             make, list and revoke tokens for the server over HTTP
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
+  launch            start a SkyPilot task, after a person agreed to its price and its end
   report            what a finished job used and cost, and what to ask for next time
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
@@ -47,6 +48,7 @@ _MODULES = {
     "token": "slurm_agent_tools.cli.commands.token_command",
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
+    "launch": "slurm_agent_tools.cli.commands.launch_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "workstation": "slurm_agent_tools.cli.commands.workstation_command",
     "devcluster": "slurm_agent_tools.cli.commands.devcluster_command",

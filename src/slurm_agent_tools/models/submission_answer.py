@@ -58,6 +58,20 @@ class GenerateReply(Reply, Blocked):
     reasons: list[str] = Field(default_factory=list)
 
 
+class LaunchReply(Reply, Blocked):
+    """Answer of launch. Prices in US dollars, of all machines; `output` is the end of what sky said."""
+
+    written_by_others: ClassVar = ("output", "decision.rules")
+
+    status: Literal["launched", "blocked", "dry_run", "unconfirmed"]
+    name: str
+    price_per_hour: float
+    price_at_most: float
+    autostop_minutes: int
+    approval_id: str | None = None
+    output: str | None = None
+
+
 class CancelReply(Reply, Blocked):
     """Answer of cancel_job."""
 

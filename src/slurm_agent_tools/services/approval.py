@@ -77,7 +77,7 @@ async def granted(context: ClusterContext, request: SubmissionRequest, given: Gr
     if given is not None:
         return given if given.sha256 == wanted else None
     for item in await context.db(context.store.approvals.open, context.owner, wanted):
-        shown = await _counts(context, item) if _shows(context, request, item) else None
+        shown = await counts(context, item) if _shows(context, request, item) else None
         if shown is not None:
             return Grant(wanted, shown, item)
     return None
@@ -95,7 +95,8 @@ def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) 
     return soon and ours and plan_text.reasons_fit(item.plan[len(first) : -len(last)], rules)
 
 
-async def _counts(context: ClusterContext, item: Approval) -> Consent | None:
+async def counts(context: ClusterContext, item: Approval) -> Consent | None:
+    """Whose yes it is, where it was given by a way that the policy counts; a signature is verified here and now."""
     if item.granted is None or item.channel not in {*context.policy.policy.approval_channels} - {"elicitation"}:
         return None
     channel: Channel = "signed" if item.channel == "signed" else "terminal"

@@ -83,6 +83,11 @@ class Approvals:
         row, still = to_row(now, {"updated", *changes}), ("plan", approval.plan)
         return self._db.alter("approvals", "id", approval.id, row, still)
 
+    def use(self, approval_id: str) -> bool:
+        """Use a yes up, which is no submission's; False where that was done before."""
+        with self._db.change() as db:
+            return use(db, approval_id, self._clock.now())
+
     def give_back(self, approval_id: str) -> None:
         """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
         now = self._clock.now().timestamp()

@@ -29,7 +29,8 @@ def tricks() -> list[tuple[Path, str]]:
             first, *lines = text.splitlines()
             body = "\n".join(line for line in lines if not line.startswith("#SBATCH")).strip()
             plain = all(sign.isprintable() or sign in "\n\t" for sign in body)
-            shell = re.search(r"bash|/sh", first) and body != "./a"
+            by_option = re.search(r"^#SBATCH.*(export|reque|afternotok)", text, re.MULTILINE) or body == "./a"
+            shell = re.search(r"bash|/sh", first) and not by_option
             if shell and plain and set(case.expect.rules or ()) <= OF_TEXT:
                 found.append((FOLDER / str(case.script), body))
     return found

@@ -15,7 +15,7 @@ from slurm_agent_tools.api import printing
 from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.decision import Channel
-from slurm_agent_tools.services import approval
+from slurm_agent_tools.services import approval, launching
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import plan_text, safe_open, sanitize
@@ -59,7 +59,7 @@ async def run(args: argparse.Namespace) -> int:
             return DONE
         if args.sign or args.signature:
             return await _signed(context, item, args)
-        return await _asked(context, item, decline=args.decline)
+        return await asked(context, item, decline=args.decline)
     finally:
         await registry.close()
 
@@ -91,13 +91,18 @@ async def _open(context: ClusterContext, name: str) -> Approval:
 
 async def _check(context: ClusterContext, item: Approval) -> None:
     """Raises InputError where the question is not about what would run now."""
-    found = await approval.outdated(context, item)
+    launch = launching.task_of(item) is not None
+    found = await (launching if launch else approval).outdated(context, item)
     if found:
-        hint = "Nothing was changed. Let submit_job be called again: it asks about what would run."
+        hint = f"Nothing was changed. Let {_used_by(item)} be called again: it asks about what would run."
         raise InputError("id", item.id, f"is not what would run now: {'; '.join(found)}", hint=hint)
 
 
-async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> int:
+def _used_by(item: Approval) -> str:
+    return "submit_job" if launching.task_of(item) is None else "launch"
+
+
+async def asked(context: ClusterContext, item: Approval, *, decline: bool) -> int:
     """Yes or no from the person at the terminal of this process, and from nowhere else."""
     _allowed(context, "terminal")
     word = "no" if decline else "yes"
@@ -117,7 +122,7 @@ async def _asked(context: ClusterContext, item: Approval, *, decline: bool) -> i
             context, item, granted=now, granted_by=f"typed as {context.owner.user} at {name}", channel="terminal"
         )
     await _log(context, item, "declined" if decline else "approved", "terminal", context.owner.user)
-    printing.lines(["Declined." if decline else "Approved. The next identical submit_job uses it, once."])
+    printing.lines(["Declined." if decline else f"Approved. The next identical {_used_by(item)} uses it, once."])
     return DONE
 
 
@@ -168,7 +173,9 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
     await _grant(context, item, granted=now, granted_by=by, channel="signed", signature=signed)
     await _log(context, item, "approved", "signed", by)
-    printing.lines([f"Approved with the signature of {ascii(by)[1:-1]}. The next identical submit_job uses it, once."])
+    printing.lines(
+        [f"Approved with the signature of {ascii(by)[1:-1]}. The next identical {_used_by(item)} uses it, once."]
+    )
     return DONE
 
 
