@@ -5,7 +5,7 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup install demo check test test-slurm test-launchers coverage bench soak faults lint audit format pins readme clean
+.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot coverage bench soak faults lint audit format pins readme clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
@@ -14,6 +14,7 @@ help:
 	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
+	@echo 'make test-skypilot     SkyPilot reads the task files that are written for it (installs 460 MB)'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about two hours)'
@@ -72,6 +73,10 @@ test-slurm: setup
 # What starts distributed jobs, for real; it has an environment of its own in /var/tmp.
 test-launchers: setup
 	$(BIN)/python -m pytest tests/launchers $(ARGS)
+
+# SkyPilot's own reading of its files; it has an environment of its own in /var/tmp.
+test-skypilot: setup
+	$(BIN)/python -m pytest tests/skypilot $(ARGS)
 
 # Lines that tests without a Slurm run, by module and by room.
 coverage: setup
