@@ -21,7 +21,7 @@ from slurm_agent_tools.devcluster import packages
 
 ROOT = Path(__file__).parents[2]
 NEWCOMER = "newcomer"
-NEEDS = ("cluster", "accounting", "login", "traces")  # those of `make test`
+NEEDS = ("cluster", "accounting", "login", "traces", "pbs")  # those of `make test`
 VENV = f"python{sysconfig.get_python_version()}-venv"
 NAMED = list(dict.fromkeys(need.package for need in packages.needs() if need.kind in NEEDS))
 # Beside those that set-up names: packages that come with them and hold what the cluster starts.
