@@ -255,3 +255,33 @@ def test_a_record_of_nonsense_is_no_record(tmp_path):
     (tmp_path / "run/memory.json").write_text("[]")
 
     assert cgroups.recorded(Cluster(tmp_path, 21000, "ada")) is None
+
+
+def test_the_walls_of_version_1_are_those_whose_hierarchies_can_be_written(machine):
+    version_1(machine, names=(*V1, "devices"))
+    assert cgroups.walls(Way.V1, machine) == ("memory",)
+    for name, wall in (("cpuset", "cores"), ("devices", "devices")):
+        (machine.groups / name / "cgroup.procs").touch()
+        assert wall in cgroups.walls(Way.V1, machine)
+    assert cgroups.walls(Way.V1, machine) == cgroups.WALLS
+
+
+def test_version_2_holds_devices_by_itself_and_cores_with_their_controller(machine):
+    version_2(machine, "memory pids")
+    assert cgroups.walls(Way.V2_BY_SYSTEMD, machine) == ("memory", "devices")
+    version_2(machine)
+    assert cgroups.walls(Way.V2_ALONE, machine) == ("memory", "cores", "devices")
+    assert cgroups.walls(Way.POLLING, machine) == ()
+
+
+def test_cgroup_conf_holds_the_walls_that_are_wanted():
+    whole = cgroups.conf(Way.V1, (22, 5), cgroups.WALLS)
+    assert {"ConstrainRAMSpace=yes", "ConstrainCores=yes", "ConstrainDevices=yes"} <= set(whole.splitlines())
+    assert "ConstrainDevices=no" in cgroups.conf(Way.V1, (22, 5), ("memory", "cores"))
+
+
+def test_walls_are_kept_with_what_was_chosen(tmp_path):
+    cluster = Cluster(tmp_path, 16000, "ada")
+    (tmp_path / "run").mkdir()
+    cgroups.record(cluster, MemoryLimits("cgroup/v1", "it is there", ("memory", "devices")))
+    assert cgroups.recorded(cluster) == MemoryLimits("cgroup/v1", "it is there", ("memory", "devices"))

@@ -7,6 +7,7 @@ import pytest
 from slurm_agent_tools.devcluster import config_files
 from slurm_agent_tools.devcluster.config_files import Choices
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.devcluster.machine_facts import MachineGpu, MachineNode
 
 CLUSTER = Cluster(Path("/srv/try"), 21000, "ada")
 
@@ -132,3 +133,76 @@ def test_another_slurm_without_plugins_is_an_error_that_says_what_to_do(tmp_path
 
     with pytest.raises(DevclusterError, match="no plugins"):
         config_files.slurm_conf(other, Choices(cgroup=False, accounting=True))
+
+
+# --- a workstation -----------------------------------------------------------------------------------------------
+
+GPUS = tuple(MachineGpu(kind, f"/dev/nvidia{number}", kind) for number, kind in enumerate(("a100", "rtx_4090", "a100")))
+NODE = MachineNode(16, 1, 8, 2, 57600, 6400, (14, 15), GPUS)
+
+
+def desk(machine: MachineNode = NODE, port: int = 16000) -> Cluster:
+    return Cluster(Path("/srv/try"), port, "ada", machine=machine)
+
+
+def lines_of(cluster: Cluster) -> list[str]:
+    return config_files.slurm_conf(cluster, Choices(cgroup=True, accounting=True)).splitlines()
+
+
+def test_a_workstation_claims_what_the_machine_has_and_nothing_is_overridden():
+    lines = lines_of(desk())
+    (node,) = [line for line in lines if line.startswith("NodeName")]
+    words = dict(word.split("=", 1) for word in node.split())
+    assert {name: words[name] for name in ("NodeName", "Port", "CPUs", "CpuSpecList", "RealMemory", "Gres")} == {
+        "NodeName": "workstation", "Port": "16101", "CPUs": "16", "CpuSpecList": "14,15", "RealMemory": "57600",
+        "Gres": "gpu:a100:2,gpu:rtx_4090:1",
+    }  # fmt: skip
+    assert (words["SocketsPerBoard"], words["CoresPerSocket"], words["ThreadsPerCore"]) == ("1", "8", "2")
+    assert not [line for line in lines if "config_overrides" in line]
+    assert {"ClusterName=workstation", "DisableRootJobs=YES", "EnforcePartLimits=ALL", "KillWait=30"} <= set(lines)
+    assert "AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:rtx_4090" in lines
+    assert not [line for line in lines if line.startswith(("AccountingStorageEnforce", "Preempt"))]
+
+
+def test_a_machine_without_gpus_and_without_anything_kept_says_neither():
+    (node,) = [line for line in lines_of(desk(MachineNode(4, 1, 4, 1, 8000))) if line.startswith("NodeName")]
+    assert "Gres" not in node
+    assert "CpuSpecList" not in node
+
+
+def test_a_workstation_has_a_partition_for_work_and_one_for_a_short_try():
+    parts = [line for line in lines_of(desk()) if line.startswith("PartitionName")]
+    assert [line.split()[0] for line in parts] == ["PartitionName=main", "PartitionName=testing"]
+    assert ["Default=YES" in line for line in parts] == [True, False]
+    assert all(f"DefMemPerCPU={57600 // 14}" in line for line in parts)
+    assert "MaxTime=00:30:00" in parts[1]
+    assert not [line for line in parts if "OverSubscribe" in line]
+
+
+@pytest.mark.parametrize(("cores", "gpus", "share"), [(2, 4, 2), (2, 3, 2), (3, 3, None), (4, 3, None), (1, 4, 4)])
+def test_jobs_share_cores_where_there_are_fewer_than_gpus(cores, gpus, share):
+    listed = tuple(MachineGpu("a100", f"/dev/nvidia{number}", "a") for number in range(gpus))
+    text = "\n".join(lines_of(desk(MachineNode(cores, 1, cores, 1, 8000, gpus=listed))))
+    assert ("OverSubscribe=FORCE:" in text) == (share is not None)
+    assert share is None or text.count(f"OverSubscribe=FORCE:{share}") == 2
+
+
+def test_its_gpus_are_named_by_their_files_one_line_a_type():
+    assert config_files.gres_files(NODE) == (
+        "Name=gpu Type=a100 File=/dev/nvidia0,/dev/nvidia2\nName=gpu Type=rtx_4090 File=/dev/nvidia1\n"
+    )
+
+
+def test_two_workstations_on_one_machine_have_different_nodes():
+    assert list(desk().nodes) == ["workstation"]
+    assert len({*desk(port=15000).nodes, *desk(port=14000).nodes, *desk().nodes}) == 3
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_the_accounting_of_a_workstation_knows_its_person_and_no_qualities(monkeypatch, root):
+    monkeypatch.setattr(config_files, "is_root", lambda: root)
+    text = config_files.associations(["ada"], "workstation")
+    assert "Cluster - 'workstation'" in text
+    assert "User - 'ada':DefaultAccount='workstation'" in text
+    assert text.count("AdminLevel") == root
+    assert "lab" not in text

@@ -6,6 +6,7 @@ import pytest
 
 from slurm_agent_tools.devcluster import definition
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.devcluster.machine_facts import MachineGpu, MachineNode
 from slurm_agent_tools.errors import InputError, StorageError
 
 
@@ -127,3 +128,19 @@ def test_a_record_from_before_other_versions_is_read(tmp_path):
     (tmp_path / "cluster.json").write_text('{"folder": "/x", "base_port": 21000, "user": "ada"}')
 
     assert definition.recorded(tmp_path) == Cluster(tmp_path, 21000, "ada")
+
+
+def test_a_saved_workstation_is_found_again_with_all_that_the_machine_has(tmp_path):
+    gpus = (MachineGpu("a100", "/dev/nvidia0", "NVIDIA A100", 2**30, "GPU-1"), MachineGpu("t4", "/dev/nvidia1", "T4"))
+    machine = MachineNode(16, 1, 8, 2, 57600, 6400, (14, 15), gpus, ("something could not be read",))
+    made = Cluster(tmp_path, 16000, "ada", machine=machine)
+    definition.save(made)
+    assert definition.recorded(tmp_path) == made
+    assert (made.name, Cluster(tmp_path, 17000, "ada").name) == ("workstation", "devcluster")
+
+
+def test_workstations_and_devclusters_take_different_ports():
+    with definition.ports(None, None, definition.OF_WORKSTATIONS) as base:
+        assert base in definition.OF_WORKSTATIONS
+    with definition.ports(None, None) as other:
+        assert other not in definition.OF_WORKSTATIONS

@@ -110,10 +110,10 @@ def _command(*words: str) -> list[str]:
 
 
 def _line(*words: str) -> str:
-    return " ".join(_word(word) for word in _command(*words))
+    return " ".join(_word(word).replace("$", "$$") for word in _command(*words))
 
 
 def _word(word: str) -> str:
-    """One word as systemd reads it (systemd.syntax(7), systemd.unit(5)): % is doubled, $ too."""
-    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    """One word as systemd reads it (systemd.syntax(7), systemd.unit(5)): % is doubled; in a command $ is too."""
+    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{plain}"' if any(letter in word for letter in " \t'\"\\") else plain
