@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Section = Literal["jobs", "gpu", "queue", "partitions", "nodes", "results", "errors", "disk", "policy"]
 
+Stage = Literal["smoke", "pilot", "production"]
+
 JobIdText = Annotated[str, Field(description="123, 123_4 or 123+1")]
 
 
@@ -46,6 +48,7 @@ class SubmitJob(ToolArguments):
     time_budget: str | None = Field(None, description="When the result is needed, from now: 90min, 2h or as time_limit")
     justification: str | None = Field(None, max_length=5000, description="Why the request is above what is free")
     run_id: str | None = Field(None, description="Your own id, kept with the job: letters, digits, ._:@/+-")
+    stage: Stage | None = Field(None, description="smoke: a short trial first, which opens the larger ones")
     idempotency_key: str | None = Field(None, description="Repeat a call with the same key: never a second job")
     dry_run: bool = Field(False, description="Check only; submit nothing")
 

@@ -88,8 +88,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ScriptReading:
-    """What a job script asks and does; `files` are the project files read on the way, path -> sha256.
+    """What a job script asks and does.
 
+    `files`: the project files that it runs, path -> sha256; `settings`: those that its programs are given.
     `layout`: where its commands stand, for a shell script in which something was found. `leads`: for chdir, output,
     error and input, where a link in the project or into it leads, relative to the project or absolute.
     """
@@ -102,6 +103,7 @@ class ScriptReading:
     files: Mapping[str, str] = field(default_factory=dict)
     layout: ScriptLayout | None = None
     leads: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

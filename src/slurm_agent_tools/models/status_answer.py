@@ -126,6 +126,22 @@ class ClusterSection(Shape):
     accounting: bool | None = None
 
 
+class StageShown(Shape):
+    """The last run of a stage."""
+
+    job_id: str
+    state: Literal["passed", "failed", "active", "unknown", "cancelled"]
+    why: str | None = Field(default=None, exclude_if=unknown)
+
+
+class LadderShown(Shape):
+    """What was tried of one configuration, by stage."""
+
+    configuration: str
+    script: str
+    stages: dict[str, StageShown]
+
+
 class StatusReply(Reply):
     """Answer of get_status; a section that was not asked for is None, one that failed holds an error.
 
@@ -153,6 +169,7 @@ class StatusReply(Reply):
     errors: list[BriefShown] | SectionError | None = None
     disk: DiskSection | SectionError | None = None
     policy: PolicySection | SectionError | None = None
+    ladders: list[LadderShown] = Field(default_factory=list)
     alerts: list[Alert] = Field(default_factory=list)
     slurm_calls: dict[str, int] | None = None
     age_seconds: dict[str, float] = Field(default_factory=dict)

@@ -39,6 +39,7 @@ SETTABLE: dict[str, tuple[Level, ...]] = {
     "duplicate": ORDER,
     "direct-submission": ("approve", "deny"),
     "interactive": ("approve", "deny"),
+    "smoke-first": ORDER,
     "partition": ("deny",),
     "dependency": ("deny",),
     "script-exists": ("deny",),
@@ -188,11 +189,8 @@ class TimeBands(Bands):
 
 
 BANDS: dict[str, type[Bands]] = {
-    "memory_per_gpu": MemoryBands,
-    "memory_without_gpus": MemoryBands,
-    "gpus": CountBands,
-    "time_limit": TimeBands,
-}
+    "memory_per_gpu": MemoryBands, "memory_without_gpus": MemoryBands, "gpus": CountBands, "time_limit": TimeBands,
+}  # fmt: skip
 """The limits that are bands, by their field's name."""
 
 
@@ -212,6 +210,14 @@ class Limits(Part):
     cpu_hours_per_job: Hours | None = Field(None, description="CPUs x hours x array tasks; beyond needs a person")
     gpu_hours_per_day: Hours | None = Field(None, description="GPU hours submitted in 24 hours; beyond needs a person")
     cpu_hours_per_day: Hours | None = Field(None, description="CPU hours submitted in 24 hours; beyond needs a person")
+
+
+class SmokeFirst(Part):
+    """From which size on a configuration is tried by a short run first, and how long that may take."""
+
+    gpu_hours: Hours | None = Field(description="GPUs x hours x array tasks; more is tried by a smoke run first")
+    cpu_hours: Hours | None = Field(description="CPUs x hours x array tasks; more is tried by a smoke run first")
+    smoke_time_limit: Seconds = Field(description="Longest time limit of a smoke run")
 
 
 class Defaults(Part):
@@ -325,6 +331,7 @@ class Policy(Part):
         (), description="Requests that a rule does not stop until a date"
     )
     site_rules: Annotated[tuple[SiteRule, ...], Tighter.UNITED] = Field((), description="A site's own rules, in CEL")
+    smoke_first: SmokeFirst = Field(description="Which jobs a smoke run has to pass before")
     defaults: Defaults
     priority: Priorities
     status_max_age_seconds: Some = Field(description="How old the caller's last get_status may be at submission")

@@ -33,6 +33,7 @@ from slurm_agent_tools.scripts.directive_lines import pins_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.models.arguments import Stage
     from slurm_agent_tools.policy.site_rules import Expression
 
 
@@ -48,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     queued_jobs.DUPLICATE,
     script_commands.DIRECT_SUBMISSION,
     script_commands.INTERACTIVE,
+    queued_jobs.SMOKE_FIRST,
     directives.PARTITION,
     earlier_jobs.DEPENDENCY,
     files.SCRIPT_EXISTS,
@@ -94,6 +96,7 @@ class EvaluationContext:
     path_exists: bool = False
     adds: bool = False
     size: int | None = None
+    stage: Stage | None = None
 
 
 def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decision:
@@ -133,6 +136,7 @@ def prepare(script: ScriptReading | None, context: EvaluationContext) -> tuple[P
         request_sha256=context.request_sha256, justification=context.justification, live=context.live,
         partitions=context.partitions, path=context.path, path_exists=context.path_exists, adds=context.adds,
         size=context.size, problem=context.problem, user=context.user, today=context.today,
+        stage=context.stage,
     )  # fmt: skip
     return plan, pinned
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.job import Job
@@ -18,6 +19,10 @@ from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptR
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.scripts import effective_request
 from slurm_agent_tools.units import format_duration, format_memory, human_memory, parse_array
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.backends.stages import Ladder
+    from slurm_agent_tools.models.arguments import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,9 @@ class LiveFacts:
     submissions_today: int = 0  # of this user on this cluster in the last 24 hours, from the ledger
     gpu_hours_today: float = 0.0  # asked for by those that go on, used by those that are over
     cpu_hours_today: float = 0.0
+    gpu_hours_of_work: float = 0.0  # of the same script with the same arguments in the last 24 hours, smoke runs aside
+    cpu_hours_of_work: float = 0.0
+    ladder: Ladder | None = None  # None: not asked, which only a job that smoke-first asks about is worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ class PlannedRequest:
     problem: str | None = None  # why the script could not be read at all (rule script-exists)
     user: str | None = None
     today: date | None = None  # for exceptions that end; None: none counts
+    stage: Stage | None = None
 
 
 # --- How many of a caller's jobs count against the limit of concurrent jobs -------------------------------------------

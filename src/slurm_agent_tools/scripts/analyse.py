@@ -98,6 +98,7 @@ def analyse(
         request=request,
         findings=tuple(dict.fromkeys(state.findings)),
         files=state.files,
+        settings=state.settings,
     )
 
 
@@ -363,8 +364,8 @@ def _open(state: ReadingState, file: RunFile, path: str, data: bytes, source: Te
     state.opened.add((path, file.how, file.args))
     content = data.decode("utf-8", "surrogateescape")
     language = reading_state.file_kind(file, content)
-    if file.how not in {"config", "settings"}:
-        state.files[path] = hashlib.sha256(data).hexdigest()
+    kept = state.settings if file.how in {"config", "settings"} else state.files
+    kept[path] = hashlib.sha256(data).hexdigest()
     if language == "nothing":
         if file.how in {"python", "shell", "source"}:
             state.find("opaque-code", f"it runs {path}, which is no text", source.evidence(file.line), "approve")

@@ -138,6 +138,7 @@ class ReadingState:
     text: str = ""  # of the script itself
     findings: list[Finding] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     written: dict[str, tuple[InnerText | None, TextToRead]] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)

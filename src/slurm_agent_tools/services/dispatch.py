@@ -58,7 +58,10 @@ async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitRep
         job_name=request.name, slots=request.resources.array_concurrency or 1, decision_id=request.verdict.id,
         run_id=request.arguments.run_id, requested=request.resources, files=request.reading.files,
         approval_id=None if request.verdict.approval is None else request.verdict.approval.id,
-        estimated_start=None if request.advised is None else request.advised.estimated_start,
+        estimated_start=None if request.advised is None else request.advised.estimated_start, work=request.work,
+        stage=None if request.ladder is None else request.arguments.stage or "production",
+        configuration=None if request.ladder is None else request.ladder.configuration,
+        parts=None if request.ladder is None else request.ladder.parts,
     )  # fmt: skip
     await _log_folders(context, request)
     if not await context.db(context.store.add, context.owner, submission, Decided(request.verdict, request.advised)):

@@ -209,6 +209,10 @@ async def _complete(
         run_seconds=view.job.elapsed_seconds,
         **({"category": run.category or view.job.state} | _end(run, view) | read),
     )
+    if run.stage is not None and run.passed is None:
+        from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are stages
+
+        await stage_facts.settle(context, context.there.files, run, view)
 
 
 def _analysed(context: ClusterContext, view: JobView, diagnosis: Diagnosis) -> dict[str, object]:

@@ -16,7 +16,14 @@ from slurm_agent_tools.models.arguments import GetStatus, Section
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.models.shapes import Alert, ResultBrief, SectionError
-from slurm_agent_tools.models.status_answer import ClusterSection, DiskSection, PolicySection, SlurmSection, StatusReply
+from slurm_agent_tools.models.status_answer import (
+    ClusterSection,
+    DiskSection,
+    LadderShown,
+    PolicySection,
+    SlurmSection,
+    StatusReply,
+)
 from slurm_agent_tools.policy.loading import LoadedPolicy
 from slurm_agent_tools.services import jobs, my_jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
@@ -157,6 +164,7 @@ async def get_status(context: ClusterContext, ask: GetStatus, caller: Caller) ->
         summary=_summary(answers, broken),
         as_of=context.clock.now(),
         cluster=_cluster(answers),
+        ladders=await _ladders(context, answers, every=ask.detail == "full") if "jobs" in wanted else [],
         alerts=[*drifted, *answers.broken_off, *_alerts(context, answers)],
         slurm_calls=dict(context.slurm.calls) if ask.detailed else None,
         age_seconds=_ages(context, wanted),
@@ -169,6 +177,15 @@ async def _mark_shown(context: ClusterContext, section: SlurmSection | SectionEr
     if isinstance(section, SlurmSection):
         shown = {parse_job_id(job.job_id).base for job in (*section.jobs, *section.finished_recently)}
         await jobs.mark_shown(context, shown & managed)
+
+
+async def _ladders(context: ClusterContext, answers: Answers, *, every: bool) -> list[LadderShown]:
+    """The stages of each configuration that was tried; none where the queue could not be read."""
+    if answers.queue.error is not None or not await context.db(context.store.staged, context.owner, limit=1):
+        return []
+    from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are stages
+
+    return await stage_facts.shown(context, context.slurm.mine(answers.queue.value()).going().bases, every=every)
 
 
 async def _drifted(context: ClusterContext, caller: Caller, answers: Answers, *, fresh: bool) -> list[Alert]:

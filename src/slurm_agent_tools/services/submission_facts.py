@@ -93,8 +93,10 @@ async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submi
     return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 
-async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: ScriptReading) -> LiveFacts:
-    """Everything that the policy wants to know, with this script's request counted in."""
+async def live_facts(
+    context: ClusterContext, snapshot: Snapshot, reading: ScriptReading, *, work: str | None = None
+) -> LiveFacts:
+    """Everything that the policy wants to know, with this script's request counted in. `work`: see Submission."""
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
     reserved = reserved_slots(snapshot.unsettled)
@@ -121,6 +123,8 @@ async def live_facts(context: ClusterContext, snapshot: Snapshot, reading: Scrip
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
         cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),
+        gpu_hours_of_work=sum(_hours(item, "gpus") for item in today if item.work == work and item.stage != "smoke"),
+        cpu_hours_of_work=sum(_hours(item, "cpus") for item in today if item.work == work and item.stage != "smoke"),
     )
 
 

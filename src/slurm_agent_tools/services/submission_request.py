@@ -7,7 +7,8 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
@@ -23,6 +24,9 @@ from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.project_paths import read
 from slurm_agent_tools.units import format_duration, parse_array, parse_span, parse_time_limit
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.backends.stages import Ladder
 
 _MOST_ARGS = 128 * 2**10
 """Characters of all arguments of a script: a person reads each of them, and the system takes no longer word."""
@@ -45,6 +49,8 @@ class SubmissionRequest:
     decision: Decision | None = None
     advised: Advised | None = None  # what is known of its wait, size and time
     away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
+    work: str = ""  # hash of the script's bytes and its arguments
+    ladder: Ladder | None = None  # its configuration, where the policy asked for what was tried of it
 
     @property
     def name(self) -> str:
@@ -55,7 +61,8 @@ class SubmissionRequest:
     def request_sha256(self) -> str:
         """The same script with the same arguments and options has the same hash."""
         priority = [self.arguments.priority] if self.arguments.priority in {"low", "high"} else []
-        parts = [self.reading.sha256, *self.options, *priority, "--", *(self.arguments.args or ())]
+        stage = [] if self.arguments.stage is None else [f"stage={self.arguments.stage}"]
+        parts = [self.reading.sha256, *self.options, *priority, *stage, "--", *(self.arguments.args or ())]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     def as_decided(self, decision: Decision, advised: Advised | None = None) -> SubmissionRequest:
@@ -92,10 +99,12 @@ async def open_request(context: ClusterContext, arguments: SubmitJob, caller: Ca
         if arguments.idempotency_key
         else new_id()
     )
+    work = [reading.sha256, *(arguments.args or ())]
     return SubmissionRequest(
         arguments, caller, reading, data,
         options=tuple(f"--{name}={value}" for name, value in options.items()),
         key=key, key_given=arguments.idempotency_key is not None, effective=reading.request, away=away,
+        work=hashlib.sha256("\0".join(work).encode("utf-8", "surrogateescape")).hexdigest(),
     )  # fmt: skip
 
 
@@ -141,8 +150,28 @@ async def judge(
     """Pins, numbers and verdict; the decision is in the log before anything else happens."""
     evaluation = context_of(context, request, live=known, partitions=partitions, grant=grant, decision_id=new_id())
     judged = request.as_decided(evaluate(request.reading, evaluation))
+    (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
+    if known is not None and known.ladder is None and tried.outcome == "deny":
+        known = replace(known, ladder=await _ladder(context, judged, known))
+        judged = replace(
+            judged.as_decided(evaluate(request.reading, replace(evaluation, live=known))), ladder=known.ladder
+        )
     await log_decision(context, judged, "decided")
     return judged
+
+
+async def _ladder(context: ClusterContext, request: SubmissionRequest, known: LiveFacts) -> Ladder:
+    """What was tried of this request's configuration. Raises StorageError."""
+    from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are that large or name a stage
+    from slurm_agent_tools.services import dispatch, jobs  # noqa: PLC0415 - as above
+
+    limit, longest = request.resources.time_limit_seconds or 1, context.policy.policy.smoke_first.smoke_time_limit
+    asked = stage_facts.StageQuestion(
+        request.reading, request.effective, request.resources, request.arguments.args or (),
+        dispatch.job_environment(context), context.there.files, context.elsewhere is not None,
+        frozenset(job.job_id.base for job in known.active), known.partitions, max(1, min(limit, longest)),
+    )  # fmt: skip
+    return await stage_facts.ladder(context, asked, partial(jobs.settle_all, context))
 
 
 def context_of(context: ClusterContext, request: SubmissionRequest, **facts: Any) -> EvaluationContext:
@@ -150,7 +179,7 @@ def context_of(context: ClusterContext, request: SubmissionRequest, **facts: Any
     return EvaluationContext(
         policy=context.policy, project=context.project, user=context.owner.user, today=context.clock.now().date(),
         justification=request.arguments.justification, priority=request.arguments.priority,
-        request_sha256=request.request_sha256, **facts,
+        request_sha256=request.request_sha256, stage=request.arguments.stage, **facts,
     )  # fmt: skip
 
 
@@ -171,6 +200,7 @@ async def log_decision(context: ClusterContext, request: SubmissionRequest, even
         job_name=request.name,
         run_id=request.arguments.run_id,
         justification=request.arguments.justification or request.effective.justification,
+        stage=request.arguments.stage,
         dry_run=request.arguments.dry_run,
         **more,
     )

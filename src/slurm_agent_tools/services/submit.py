@@ -212,7 +212,7 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
 
         await recovery.settle(context, keep=request.key)
     snapshot = await take_snapshot(context, request.reading.request, fresh=True)
-    known = await live_facts(context, snapshot, request.reading)
+    known = await live_facts(context, snapshot, request.reading, work=request.work)
     request = await judge(context, request, known)
     differs = [] if context.elsewhere is None else await _compared(context, request)
     if differs:
@@ -271,7 +271,7 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         if request.away is not None:
             raise request.away
         snapshot = await take_snapshot(context, request.reading.request, fresh=False)
-        known = await live_facts(context, snapshot, request.reading)
+        known = await live_facts(context, snapshot, request.reading, work=request.work)
         request = await judge(context, request, known)
         if context.elsewhere is not None and (differs := await _compared(context, request)):
             request = await _differs(context, request, differs)

@@ -8,6 +8,7 @@ import posixpath
 import sys
 from collections.abc import Mapping, Sequence
 
+from slurm_agent_tools.backends import input_files
 from slurm_agent_tools.configs import config_checks, experiment_config, schema_check
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.decision import DecisionShown, decision_shown
@@ -51,7 +52,13 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     if data.startswith(b"#!") or real.endswith((".sh", ".sbatch", ".slurm")):
         _, data = await project_paths.read_script(project_files, "config_path", ask.config_path, limit=_CONFIG_LIMIT)
         decision = decision_shown(await judge_script(context, data, shown))
-        return _validated(context, ask, _against(decision), [], {"kind": "batch script"}, decision)
+        warnings, listed = await input_files.manifest(
+            context.there.files, context.there.root, (await project_paths.read(context, data, shown))[0],
+            far=context.elsewhere is not None, brief=ask.detail == "brief",
+        )  # fmt: skip
+        failed, ran = await _dry_run(context, shown)
+        summary = {"kind": "batch script", **listed, **ran}
+        return _validated(context, ask, [*_against(decision), *failed], warnings, summary, decision)
     schema = await _schema(project_files)
     if shown == schema_check.FILE:
         await complaints_of_schema(b"{}", ".json", data)
@@ -62,6 +69,8 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     if schema is not None:
         errors = [*await complaints_of_schema(data, posixpath.splitext(real)[1], schema), *errors]
         summary["schema"] = schema_check.FILE
+    failed, ran = await _dry_run(context, shown)
+    errors, summary = [*errors, *failed], {**summary, **ran}
     section = config_checks.slurm_section(config)
     if section is None:
         return _validated(context, ask, errors, warnings, summary, None)
@@ -69,6 +78,13 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
     judged = judged.model_copy(update={"rules": config_checks.in_section_terms(config, judged.rules)})
     errors += [config_checks.rule_complaint(config, rule) for rule in refused(judged)]
     return _validated(context, ask, errors, warnings, summary, judged)
+
+
+async def _dry_run(context: ClusterContext, shown: str) -> tuple[list[Complaint], dict[str, object]]:
+    """What the project's own check says, where the settings name one."""
+    argv = [word.replace("{path}", shown) for word in context.settings.dry_run]
+    env = {name: os.environ[name] for name in context.policy.policy.pass_environment if name in os.environ}
+    return await input_files.dry_run(argv, env, context.here.root) if argv else ([], {})
 
 
 async def _schema(project_files: ProjectFiles) -> bytes | None:

@@ -24,7 +24,7 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
-_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory", "toolsets")
+_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory", "toolsets", "dry_run")
 """May be given whole, as JSON."""
 
 Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
@@ -237,6 +237,9 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field("warning", description="On standard error")
     approval_timeout: float = Field(
         240.0, gt=0, le=3600, description="Seconds that a person at an MCP client may take to answer a question"
+    )
+    dry_run: tuple[str, ...] = Field(
+        (), description="The project's own check: an argument list that validate_config runs; {path} is the file"
     )
     mail_user: str | None = Field(None, description="Address for --mail-user in generated scripts")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings)

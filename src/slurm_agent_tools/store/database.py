@@ -14,7 +14,16 @@ from pathlib import Path
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.text import log_events, safe_open
 
-VERSION = 2
+VERSION = 3
+
+_BEFORE_STAGES = 2
+
+_STAGES = (
+    ("work", "TEXT"), ("stage", "TEXT"), ("configuration", "TEXT"), ("parts", "TEXT"), ("passed", "INTEGER"),
+    ("stage_note", "TEXT"),
+)  # fmt: skip
+
+_STAGE_INDEX = "CREATE INDEX submissions_stage ON submissions (configuration) WHERE stage IS NOT NULL"
 
 TABLES = (
     """
@@ -33,13 +42,15 @@ TABLES = (
         seen TEXT, partition TEXT, started REAL, ended REAL, outcome TEXT, failed INTEGER,
         exit_code INTEGER, signal INTEGER, codes TEXT, run_seconds INTEGER, tasks INTEGER, usage TEXT,
         analysed REAL, category TEXT, diagnosis TEXT, cancellation TEXT,
-        told TEXT
+        told TEXT,
+        work TEXT, stage TEXT, configuration TEXT, parts TEXT, passed INTEGER, stage_note TEXT
     ) STRICT
     """,
     "CREATE INDEX submissions_owner ON submissions (user, project, cluster, created)",
     "CREATE INDEX submissions_key ON submissions (idempotency_key)",
     "CREATE INDEX submissions_job ON submissions (job_id)",
     "CREATE INDEX submissions_request ON submissions (request_sha256)",
+    _STAGE_INDEX,
     # What a repeated call is answered with; nobody else reads it.
     "CREATE TABLE decided (token TEXT PRIMARY KEY, decision TEXT NOT NULL, advised TEXT) STRICT",
     """
@@ -209,6 +220,11 @@ class Database:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
                 )
+            elif version == _BEFORE_STAGES:
+                for name, kind in _STAGES:
+                    db.execute(f"ALTER TABLE submissions ADD COLUMN {name} {kind}")
+                db.execute(_STAGE_INDEX)
+                db.execute(f"PRAGMA user_version = {VERSION:d}")
             elif version < VERSION:
                 raise StorageError(
                     f"the ledger {self.path} was written before the first release",

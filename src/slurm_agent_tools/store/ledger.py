@@ -326,6 +326,20 @@ class Store:
         )
         return [from_row(Submission, row) for row in rows]
 
+    def staged(
+        self, owner: Owner, *, configuration: str | None = None, script_path: str | None = None, limit: int = 500
+    ) -> list[Submission]:
+        """The stages of this caller that were tried, newest first; of a configuration or a script where one is named.
+
+        Those that Slurm refused, never had, or dropped before they ran, are left out.
+        """
+        rest = (
+            "AND stage IS NOT NULL AND phase NOT IN ('refused', 'lost', 'cancelled')"
+            " AND ((? IS NULL AND ? IS NULL) OR configuration = ? OR script_path = ?)"
+            " ORDER BY created DESC, rowid DESC LIMIT ?"
+        )
+        return self._owned(owner, rest, configuration, script_path, configuration, script_path, limit)
+
     def _owned(self, owner: Owner, rest: str, *values: object) -> list[Submission]:
         rows = self._db.rows(
             f"SELECT * FROM submissions WHERE user = ? AND project = ? AND cluster = ? {rest}",  # noqa: S608 - constants

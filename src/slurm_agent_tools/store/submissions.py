@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
+from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.models.decision import Advised, Decision
 from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.models.request import Resources
@@ -124,6 +125,12 @@ class Submission:
     usage: Usage | None = None  # once it ended
     diagnosis: FoundCause | None = None  # what analyze_log found last
     cancellation: Mapping[str, str] | None = None  # what cancel_job ended, by its id, and why
+    work: str | None = None  # hash of the script's bytes and its arguments
+    stage: Stage | None = None  # of a configuration that is tried before it is run at length
+    configuration: str | None = None  # hash of `parts`
+    parts: Mapping[str, str] | None = None  # what the configuration is made of, as it was checked
+    passed: bool | None = None  # of a stage, by Slurm's record of its end; None: not known
+    stage_note: str | None = None  # why it did not pass
 
 
 @dataclass(frozen=True, slots=True)

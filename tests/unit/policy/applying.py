@@ -7,7 +7,9 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
+from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.policy.plan import LiveFacts
 
 SCRIPT = "the script"
@@ -33,6 +35,7 @@ WAY = re.compile(r"Or [^`]*:$")
 FILLED = {
     "<why this job needs it>": "the 30B model needs it, measured",
     "<what changed outside the script: the code, a package, the data, a node>": "the data was mended by hand",
+    "<why no smoke run is needed>": "the other cluster ran it to its end",
     "<why the same work twice>": "measures the noise between runs",
     "<id of a job that get_status shows>": "11",
 }
@@ -55,6 +58,7 @@ class Request:
     name: str | None = None
     save_at_most: str | None = None
     approved: bool = False
+    stage: Stage | None = None
 
     @property
     def text(self) -> str:
@@ -151,6 +155,8 @@ def _argument(name: str, value: str, request: Request) -> None:
         request.justification = value
     elif name == "output_dir":
         request.output_dir = value
+    elif name == "stage":
+        request.stage = {one: one for one in get_args(Stage)}[value]
     elif name == "name":
         request.name = value
     else:
@@ -184,7 +190,13 @@ def _act(step: re.Match[str], request: Request) -> None:
 
 def _ended(live: LiveFacts | None, job_id: str) -> LiveFacts:
     assert live is not None
-    assert job_id in {str(job.job_id.whole) for job in live.active} | {run.job_id for run in live.history}
+    ladder = live.ladder
+    tried = () if ladder is None else ladder.runs
+    known = {str(job.job_id.whole) for job in live.active} | {run.job_id for run in (*live.history, *tried)}
+    assert job_id in known
+    if ladder is not None:
+        ended = (replace(run, state="passed" if run.job_id == job_id else run.state) for run in tried)
+        live = replace(live, ladder=replace(ladder, runs=tuple(ended)))
     history = tuple(replace(run, active=run.active and run.job_id != job_id) for run in live.history)
     fewer = None if live.slots_after is None else live.slots_after - 1
     pending = None if live.pending_after is None else live.pending_after - 1
@@ -196,7 +208,8 @@ def _ended(live: LiveFacts | None, job_id: str) -> LiveFacts:
 
 def _analysed(live: LiveFacts | None, job_id: str) -> LiveFacts:
     assert live is not None
-    assert job_id in {run.job_id for run in live.history}
+    tried = () if live.ladder is None else live.ladder.runs
+    assert job_id in {run.job_id for run in (*live.history, *tried)}
     history = tuple(replace(run, analysed=run.analysed or run.job_id == job_id) for run in live.history)
     return replace(live, history=history)
 
@@ -204,8 +217,9 @@ def _analysed(live: LiveFacts | None, job_id: str) -> LiveFacts:
 def _looked(live: LiveFacts | None) -> LiveFacts:
     """Time passes until get_status shows what one waits for: room, a count, a partition that is up."""
     assert live is not None
+    ladder = None if live.ladder is None else replace(live.ladder, problem=None)
     return replace(
-        live, status_read=live.now, active_jobs=0, slots_after=None, active=(), submissions_today=0,
+        live, ladder=ladder, status_read=live.now, active_jobs=0, slots_after=None, active=(), submissions_today=0,
         pending_after=1, gpu_hours_today=0.0, cpu_hours_today=0.0,
         partitions={name: replace(p, state="UP") for name, p in live.partitions.items()},
     )  # fmt: skip

@@ -28,7 +28,7 @@ def plain(memory: int = 16, *, now: LiveFacts | None = None, **facts) -> Planned
         gpus=1,
         memory_per_node=memory * GIB,
         time_limit=HOUR,
-        resources=Resources(gpus=1, memory_per_gpu_bytes=memory * GIB, time_limit_seconds=HOUR),
+        resources=Resources(gpus=1, cpus=4, memory_per_gpu_bytes=memory * GIB, time_limit_seconds=HOUR),
         live=now,
         request_sha256=SHA,
         **facts,
@@ -87,7 +87,7 @@ def test_without_live_facts_the_rules_that_need_them_do_not_count():
     decision = decide(plain(), LOADED, decision_id="d1")
     silent = {result.id for result in decision.rules if result.outcome == "not_evaluated"}
 
-    assert silent == {"concurrent-jobs", "duplicate", "partition", "status-first"}
+    assert silent == {"concurrent-jobs", "duplicate", "partition", "smoke-first", "status-first"}
     assert decision.verdict == "allow"
 
 
@@ -99,6 +99,7 @@ def test_in_a_submission_a_rule_that_lacks_a_fact_denies():
         "concurrent-jobs",
         "duplicate",
         "partition",
+        "smoke-first",
         "status-first",
     }
 

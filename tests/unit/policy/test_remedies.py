@@ -76,7 +76,7 @@ async def request_of(example: Example) -> Request:
     plan = await read_example(example, LOADED)
     reading, live = plan.reading, plan.live
     files = {} if reading is None else {reading.path: reading.text}
-    return Request(files, FILE, justification=plan.justification, live=live)
+    return Request(files, FILE, justification=plan.justification, live=live, stage=plan.stage)
 
 
 async def judged(request: Request, example: Example, rule: Rule) -> Decision:
@@ -87,7 +87,7 @@ async def judged(request: Request, example: Example, rule: Rule) -> Decision:
     partitions = request.live.partitions if request.live is not None else None
     if request.script in request.files:
         plan = await _read(plan, request, loaded, partitions)
-    plan = replace(_written(plan, request), live=request.live, justification=request.justification)
+    plan = replace(_written(plan, request), live=request.live, justification=request.justification, stage=request.stage)
     grant = YES if request.approved else None
     return decide(plan, loaded, decision_id="d1", grant=grant)
 

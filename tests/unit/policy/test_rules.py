@@ -16,7 +16,7 @@ LOADED = load(shipped())
 CASES = [(rule, example) for rule in RULES for example in (*rule.passing, *rule.failing)]
 CONTRACT = (
     "memory-per-gpu gpus time-limit concurrent-jobs budget cuda-visible-devices device-index auto-retry duplicate "
-    "direct-submission interactive partition dependency script-exists status-first path directives opaque-code"
+    "direct-submission interactive smoke-first partition dependency script-exists status-first path directives opaque-code"
 )
 
 

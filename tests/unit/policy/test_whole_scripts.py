@@ -56,7 +56,12 @@ async def of_example(example: Example, text: str) -> Decision:
     loaded: LoadedPolicy = replace(LOADED, policy=example.under(LOADED.policy))
     plan = await read_example(example, LOADED)
     return await judged(
-        text, loaded, request_sha256=plan.request_sha256 or "new", justification=plan.justification, live=plan.live
+        text,
+        loaded,
+        request_sha256=plan.request_sha256 or "new",
+        justification=plan.justification,
+        live=plan.live,
+        stage=plan.stage,
     )
 
 

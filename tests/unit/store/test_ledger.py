@@ -135,6 +135,24 @@ def test_a_ledger_of_another_version_is_refused(store, version, told):
         Store(store.folder)
 
 
+def test_a_ledger_from_before_the_stages_is_brought_up_to_date_with_its_records(store):
+    store.add(ALICE, submission("t1", job_id=7))
+    with sqlite3.connect(store.path) as db:
+        db.execute("DROP INDEX submissions_stage")
+        for column in ("work", "stage", "configuration", "parts", "passed", "stage_note"):
+            db.execute(f"ALTER TABLE submissions DROP COLUMN {column}")
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+
+    now = Store(store.folder)
+    now.add(ALICE, submission("t2", job_id=8, stage="smoke", configuration="c", parts={"a": "b"}, passed=False))
+
+    assert [run.job_id for run in now.accepted(ALICE)] == [8, 7]
+    (staged,) = now.staged(ALICE, configuration="c")
+    assert (staged.token, staged.stage, staged.passed, staged.parts) == ("t2", "smoke", False, {"a": "b"})
+    assert Store(store.folder).staged(ALICE, configuration="other") == []
+
+
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError) as caught:

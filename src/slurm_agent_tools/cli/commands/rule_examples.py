@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
 
+from slurm_agent_tools.backends.stages import Ladder, StageRun, StageState
+from slurm_agent_tools.models.arguments import Stage
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Resources
@@ -100,7 +102,17 @@ def _facts(told: Mapping[str, Any], sha256: str) -> LiveFacts:
     facts["partitions"] = {name: PARTITIONS[name] for name in facts["partitions"]}
     facts["active"] = _running(facts.get("active", ()))
     facts["history"] = tuple(_past(sha256, **run) for run in facts.get("history", ()))
+    facts["ladder"] = _ladder(**facts["ladder"]) if "ladder" in facts else None
     return LiveFacts(**facts)
+
+
+def _ladder(runs: Sequence[tuple[Stage, StageState]] = (), **told: Any) -> Ladder:
+    """Stages of this very configuration, newest first, each with what came of it."""
+    tried = [
+        StageRun(str(60 - index), stage, "c" * 64, NOW - timedelta(hours=1 + index), state, "it ended FAILED")
+        for index, (stage, state) in enumerate(runs)
+    ]
+    return Ladder("c" * 64, {}, tuple(tried), **told)
 
 
 def _running(numbers: Iterable[int]) -> tuple[Job, ...]:

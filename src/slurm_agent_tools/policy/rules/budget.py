@@ -108,7 +108,7 @@ def _switched_off(plan: PlannedRequest) -> Judgement:
 
 def _hours(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
     """GPU and CPU hours of this job alone, and together with those of the last 24 hours."""
-    limits, fits = policy.limits, _fits(plan, policy)
+    limits = policy.limits
     for unit, count, of_job, of_day in (
         ("GPU", plan.resources.gpus, limits.gpu_hours_per_job, limits.gpu_hours_per_day),
         ("CPU", plan.resources.cpus, limits.cpu_hours_per_job, limits.cpu_hours_per_day),
@@ -120,9 +120,10 @@ def _hours(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
             yield _uncountable(plan, policy, unit, of_job or of_day)
             continue
         if of_job is not None:
-            yield _within(plan, unit, hours, 0.0, of_job, "this job", fits)
+            yield _within(plan, unit, hours, 0.0, of_job, "this job", _fits(plan, policy))
         if of_day is not None and plan.live is not None:
-            yield _within(plan, unit, hours, _today(plan.live, unit), of_day, "the last 24 hours with this job", fits)
+            span, before = "the last 24 hours with this job", _today(plan.live, unit)
+            yield _within(plan, unit, hours, before, of_day, span, _fits(plan, policy))
 
 
 def _today(facts: LiveFacts, unit: str) -> float:

@@ -1,8 +1,8 @@
-"""concurrent-jobs, duplicate, status-first: what of this user's runs or waits already."""
+"""concurrent-jobs, duplicate, smoke-first, status-first: what of this user's runs, waits, or was tried already."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from math import inf
@@ -121,7 +121,9 @@ CONCURRENT_JOBS = Rule(
     judge=_judge_slots,
     passing=(
         Example("a fourth job", ("#SBATCH --gpus=1",), "pass", facts={"active_jobs": 3}),
-        Example("an array that runs four tasks at once", ("#SBATCH --array=0-99%4",), "pass", facts={}),
+        Example(
+            "an array that runs four tasks at once", ("#SBATCH --array=0-99%4", "#SBATCH --time=4"), "pass", facts={}
+        ),
         Example(
             "a job that follows one of four",
             ("#SBATCH --dependency=afterok:11",),
@@ -187,6 +189,108 @@ DUPLICATE = Rule(
         ),
     ),
     failing=(Example("twice", ("python train.py",), "justify", facts=_ACTIVE, call={"request_sha256": _SHA}),),
+    live=True,
+)
+
+
+# --- smoke-first: a configuration is tried by a short run before it is run at length ----------------------------------
+
+
+def _judge_stage(plan: PlannedRequest, policy: Policy) -> Judgement:
+    """A job that is small and names no stage passes without a look at what was tried before."""
+    least, asked, facts = policy.smoke_first, plan.resources, facts_of(plan)
+    endless = asked.time_limit_seconds in {None, UNLIMITED}
+    hours = inf if endless else (asked.array_tasks or 1) * (asked.time_limit_seconds or 0) / 3600
+    large = [
+        (inf if count is None else count and count * hours + before, most, unit)
+        for unit, most, count, before in (
+            ("GPU", least.gpu_hours, asked.gpus, facts.gpu_hours_of_work),
+            ("CPU", least.cpu_hours, asked.cpus, facts.cpu_hours_of_work),
+        )
+        if most is not None and (count is None or (count and count * hours + before > most))
+    ]
+    if plan.stage is None and not large:
+        return passed("Small enough to need no smoke run.")
+    if facts.ladder is None:
+        return not_evaluated("Needs what the ledger knows of this configuration.")
+    from slurm_agent_tools.policy.rules import stage_ladder  # noqa: PLC0415 - few jobs are that large or name a stage
+
+    return stage_ladder.judge_ladder(plan, policy, facts.ladder, large)
+
+
+_SHORT = ("#SBATCH --gpus=1", "#SBATCH --time=00:20:00", "python train.py")
+
+_LONG = ("#SBATCH --gpus=4", "#SBATCH --time=12:00:00", "python train.py")
+
+
+def _tried(*stages: tuple[str, str], **told: object) -> Mapping[str, object]:
+    """This very configuration was tried: each stage, newest first, with what came of it."""
+    return {"ladder": {"runs": stages, "smoke_partition": "gpu", **told}}
+
+
+SMOKE_FIRST = Rule(
+    id="smoke-first",
+    what=(
+        "A job above a size needs a smoke run of the same configuration that passed, or a written reason; a stage that "
+        "failed closes every larger one until it has passed again. A smoke run is short, and one at a time."
+    ),
+    why="A mistake that a short run shows costs minutes; found in a long one it costs the hours of all its nodes.",
+    levels=("warn", "justify", "deny"),
+    tools=SUBMIT,
+    judge=_judge_stage,
+    passing=(
+        Example("8 GPU hours", ("#SBATCH --gpus=4", "python train.py"), "pass", facts={}),
+        Example("48 GPU hours behind a smoke run that passed", _LONG, "pass", facts=_tried(("smoke", "passed"))),
+        Example("a smoke run of 20 minutes", _SHORT, "pass", facts=_tried(), call={"stage": "smoke"}),
+        Example(
+            "a pilot behind a smoke run", _LONG, "pass", facts=_tried(("smoke", "passed")), call={"stage": "pilot"}
+        ),
+        Example(
+            "48 GPU hours with a reason",
+            _LONG,
+            "pass",
+            facts=_tried(),
+            call={"justification": "the same code ran to its end on the other cluster"},
+        ),
+    ),
+    failing=(
+        Example("48 GPU hours, never tried", _LONG, "justify", facts=_tried()),
+        Example("a large pilot, never tried", _LONG, "justify", facts=_tried(), call={"stage": "pilot"}),
+        Example("behind a smoke run that failed", _LONG, "deny", facts=_tried(("smoke", "failed"))),
+        Example("behind a pilot that failed", _LONG, "deny", facts=_tried(("pilot", "failed"), ("smoke", "passed"))),
+        Example("behind a smoke run that goes on", _LONG, "deny", facts=_tried(("smoke", "active"))),
+        Example("behind a smoke run whose end nobody saw", _LONG, "deny", facts=_tried(("smoke", "unknown"))),
+        Example(
+            "a second smoke run at once", _SHORT, "deny", facts=_tried(("smoke", "active")), call={"stage": "smoke"}
+        ),
+        Example("a smoke run of 12 hours", _LONG, "deny", facts=_tried(), call={"stage": "smoke"}),
+        Example(
+            "a smoke run of a whole array",
+            ("#SBATCH --array=0-99%4", *_SHORT),
+            "deny",
+            facts=_tried(),
+            call={"stage": "smoke"},
+        ),
+        Example(
+            "a smoke run away from the partition for tests",
+            _SHORT,
+            "warn",
+            facts=_tried(smoke_partition="cpu"),
+            call={"stage": "smoke"},
+        ),
+        Example(
+            "a declaration that calls its nodes a length",
+            ("#SBATCH --gpus=4", "#SBATCH --time=12:00:00", "#SMOKE length: --nodes", "python train.py"),
+            "deny",
+            facts=_tried(problem="`--nodes` is no name of a length"),
+        ),
+        Example(
+            "a file that it reads cannot be read",
+            _LONG,
+            "deny",
+            facts=_tried(("smoke", "passed"), problem="data.csv cannot be read"),
+        ),
+    ),
     live=True,
 )
 

@@ -1,0 +1,266 @@
+"""The files of the project that a job reads, as far as texts name them: for a configuration, and as a manifest.
+
+Found are the files that the script's reading followed, modules that those import, and every word of the script, of its
+arguments and of those files that is the name of a file. What the script writes is not among them: a redirection's
+target, the value of an option for output, and what `#SMOKE writes:` declares. Folders that are named are not walked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.backends import stages
+from slurm_agent_tools.errors import AgentToolsError, StorageError
+from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.submission_answer import Complaint
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.base import Files
+
+WRITES = "what it writes"
+"""The part of a configuration that names what its script declares to write."""
+
+_HASHED = 32 * 2**20
+"""Bytes of a file that is told by its contents; a larger one by its size and its time."""
+
+_HASHED_THERE = 2**20
+
+_READ_ALL = 512 * 2**20
+
+_MOST_NAMES, _MOST_NAMES_THERE = 4000, 400
+
+_MOST_TEXTS = 1500
+
+_WORD = re.compile(r"[\w.~/@%+-]{1,255}", re.ASCII)
+
+_QUOTED = re.compile(r"[\"']([^\"'\s\\]{1,255})[\"']")
+
+_IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([\w, \t]+)|import[ \t]+([\w., \t]+))")
+
+_TARGET = re.compile(
+    r"(?:&>>?|>>?\|?)[ \t]*[\"']?([\w./@%+-]+)|\btee\b(?:[ \t]+-\w+)*[ \t]+([\w./@%+-]+)"
+    r"|(?<![\w-])-{1,2}(?:o|out|output|log|save|result|dump|export)[\w-]*[= \t]+([\w./@%+-]+)"
+)
+
+_SETTINGS = (".yaml", ".yml", ".toml", ".json", ".ini", ".cfg", ".conf", ".in", ".inp", ".mdp", ".namelist", ".nml")
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that the job reads. `size` in bytes; `identity`: its hash, or its size and time where it is large."""
+
+    size: int
+    identity: str
+
+
+async def read_inputs(
+    files: Files, root: str, reading: ScriptReading, args: Sequence[str], *, far: bool
+) -> dict[str, InputFile]:
+    """What the job reads, by its path in the project `root`. `far`: over a connection, where less is looked at.
+
+    Raises StorageError and ValueError for what cannot be told.
+    """
+    return await _Search(files, root, reading, args, far=far).all()
+
+
+_NEEDED = re.compile(
+    r"(?<![\w-])--?(?:config|conf|data|dataset|input|train|val|valid|test|weights|resume|params|init)[\w-]*[= \t]+"
+    r"[\"']?([\w./@%+-]*\w\.[A-Za-z]\w{0,7})(?![\w.*$/{])|(?<![<\w])<[ \t]*([\w./@%+-]+)(?![\w.*$/{(])"
+    r"|(?m:^[ \t]*(?:srun[ \t]+)?(?:python3?|bash|sh|Rscript|julia)[ \t]+([\w./@%+-]+\.[A-Za-z]{1,2})(?![\w.*$/{]))"
+)
+
+
+async def missing_inputs(files: Files, root: str, reading: ScriptReading) -> list[str]:
+    """Files that the script gives to a program as its input, and that are in none of the folders where it may run.
+
+    A file that the script itself writes is none of them, and in a script that changes its folder nothing can be told.
+    """
+    text = "\n".join(line for line in reading.text.split("\n") if not line.lstrip().startswith("#"))
+    if re.search(r"(?<![\w-])(?:cd|pushd)[ \t]", text):
+        return []
+    written = {word for match in _TARGET.finditer(text) for word in match.groups() if word}
+    named = {word for match in _NEEDED.finditer(text) for word in match.groups() if word and word[0] != "-"}
+    folders = [posixpath.join(root, reading.request.chdir or ""), root]
+    gone = []
+    for word in sorted(named - written):
+        places = {posixpath.normpath(posixpath.join(folder, word)) for folder in folders}
+        if not any([await files.stat(await files.real_path(place)) is not None for place in places]):
+            gone.append(word)
+    return gone
+
+
+class _Search:
+    """One search through the project where the job runs."""
+
+    def __init__(
+        self,
+        files: Files,
+        root: str,
+        reading: ScriptReading,
+        args: Sequence[str],
+        *,
+        far: bool,
+    ) -> None:
+        self.files, self.root, self.reading, self.args, self.far = files, root, reading, args, far
+        said = stages.declared(reading.text)
+        self.writes, self.lengths = said.writes, said.lengths
+        self.work = posixpath.normpath(posixpath.join(self.root, reading.request.chdir or ""))
+        self.home = posixpath.dirname(posixpath.join(self.root, reading.path))
+        self.found: dict[str, InputFile] = {}
+        self.asked: set[str] = set()
+        self.todo: deque[tuple[str, str]] = deque()  # path in the project, text
+        self.bytes = 0
+
+    async def all(self) -> dict[str, InputFile]:
+        """Search until nothing is left."""
+        text = self.reading.text
+        written = {word for match in _TARGET.finditer(text) for word in match.groups() if word} | set(self.writes)
+        self.asked |= {self._place(word, folder) for word in written for folder in (self.work, self.root)}
+        self.asked.add(posixpath.join(self.root, self.reading.path))
+        for path in (*self.reading.files, *self.reading.settings):
+            await self._look(posixpath.join(self.root, path), needed=True)
+        words = [*_named(text), *(part for word in self.args for part in _named(word))]
+        await self._try(words, (self.work, self.root, self.home))
+        while self.todo:
+            path, content = self.todo.popleft()
+            folder = posixpath.dirname(posixpath.join(self.root, path))
+            if path.endswith(".py"):
+                await self._try(_QUOTED.findall(content), (self.work, self.root, folder))
+                await self._try(_modules(content), (folder, self.root, self.work, self.home))
+            else:
+                await self._try(_named(content), (self.work, self.root, folder))
+        if self.writes:
+            self.found[WRITES] = InputFile(0, " ".join(sorted(self.writes)))
+        return self.found
+
+    def _place(self, word: str, folder: str) -> str:
+        return posixpath.normpath(posixpath.join(folder, word))
+
+    async def _try(self, words: Iterable[str], folders: Sequence[str]) -> None:
+        """Look for files of these names, in each of these folders."""
+        for word in dict.fromkeys(words):
+            for folder in dict.fromkeys(folders):
+                await self._look(self._place(word, folder))
+
+    async def _look(self, path: str, *, needed: bool = False) -> None:
+        """Take the file in, where there is one; where it was followed before, it has to be there."""
+        if path in self.asked or not path.startswith(self.root.rstrip("/") + "/"):
+            return
+        self.asked.add(path)
+        most = _MOST_NAMES_THERE if self.far else _MOST_NAMES
+        if len(self.asked) > most or len(self.found) > _MOST_TEXTS:
+            raise ValueError(f"it names more than {most} words that may be files")
+        real = await self.files.real_path(path)
+        stat = await self.files.stat(real)
+        if stat is None or stat.kind != "file":
+            if needed:
+                raise StorageError(f"{path} cannot be read", hint="Call again.")
+            return
+        name = posixpath.relpath(path, self.root)
+        most_bytes = _HASHED_THERE if self.far else _HASHED
+        self.bytes += min(stat.size, most_bytes)
+        moved = "" if real == path else f" {real}"
+        if stat.size > most_bytes or self.bytes > _READ_ALL:
+            self.found[name] = InputFile(stat.size, f"{stat.size} bytes of {stat.modified.isoformat()}{moved}")
+            return
+        data = await self.files.read(real, size=most_bytes + 1)
+        if data is None or len(data) != stat.size:
+            raise StorageError(f"{name} changed, or went away, while it was read", hint="Call again.")
+        self.found[name] = InputFile(stat.size, f"{self._hash(name, data)}{moved}")
+        if b"\0" not in data and len(data) <= 2**20:
+            self.todo.append((name, data.decode("utf-8", "surrogateescape")))
+
+    def _hash(self, name: str, data: bytes) -> str:
+        """Of settings and input without the numbers that are declared as its length."""
+        if self.lengths and name.endswith(_SETTINGS):
+            text = data.decode("utf-8", "surrogateescape")
+            data = stages.without_lengths(text, self.lengths, apart=True).encode("utf-8", "surrogateescape")
+        return hashlib.sha256(data).hexdigest()
+
+
+def _named(text: str) -> Iterator[str]:
+    """Words of a text that look like files."""
+    for word in _WORD.findall(text):
+        word = word.strip("-.,~") if not word.startswith(("./", "../")) else word  # noqa: PLW2901 - signs around it
+        if ("/" in word or "." in word) and not word.startswith("//"):
+            yield word
+
+
+def _modules(text: str) -> Iterator[str]:
+    """The files that the modules of import statements may be."""
+    for base, names, plain in _IMPORT.findall(text):
+        folder = base.lstrip(".")
+        above = "../" * (len(base) - len(folder) - 1)
+        stems = [folder, *(f"{folder}.{one}" if folder else one for one in re.findall(r"\w+", names))] if base else []
+        stems += re.findall(r"[\w.]+", plain)
+        for stem in filter(None, stems):
+            path = above + stem.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__init__.py")
+
+
+# --- Stage 0: the manifest of a script, and the project's own check ---------------------------------------------------
+
+_LISTED = 20
+
+_SECONDS = 120.0
+
+_OUTPUT = 2**16
+
+_LINES = 5
+
+
+async def manifest(
+    files: Files, root: str, reading: ScriptReading, *, far: bool, brief: bool
+) -> tuple[list[Complaint], dict[str, object]]:
+    """What is missing, and every file of the project that the script reads, where the job will run.
+
+    `brief`: the first files alone, each with the beginning of its hash.
+    """
+    said = stages.declared(reading.text).problem
+    warnings = (
+        [] if said is None else [Complaint(path="#SMOKE", message=said, remedy=f"Write it like `{stages.FORM}`.")]
+    )
+    try:
+        found = await read_inputs(files, root, reading, (), far=far)
+        gone = await missing_inputs(files, root, reading)
+    except (AgentToolsError, ValueError) as error:
+        told = error.message if isinstance(error, AgentToolsError) else str(error)
+        message = f"the files that the script reads could not be listed: {told}"
+        return [*warnings, Complaint(path="files", message=message, remedy="Call again.")], {}
+    warnings += [
+        Complaint(
+            path=path, message="is not there where the job will run", remedy="Correct the path, or bring it there."
+        )
+        for path in gone
+    ]
+    found.pop(WRITES, None)
+    names = sorted(found)
+    shown = names[:_LISTED] if brief else names
+    listed = {
+        name: {"size": found[name].size, "sha256": found[name].identity[: 12 if brief else None]} for name in shown
+    }
+    rest = {"files_not_shown": len(names) - len(shown)} if len(shown) < len(names) else {}
+    return warnings, {"files": listed, **rest}
+
+
+async def dry_run(
+    argv: Sequence[str], env: Mapping[str, str], folder: str
+) -> tuple[list[Complaint], dict[str, object]]:
+    """What the project's own check says, run in `folder`: an error unless it ends with exit code 0."""
+    what, remedy = f"the project's own check `{argv[0]}`", "Mend what it says, then call validate_config again."
+    try:
+        done = await process.run(argv, env=env, cwd=folder, timeout=_SECONDS, max_output=_OUTPUT)
+    except OSError as error:
+        message, remedy = f"{what} cannot be run: {error.strerror}", "Correct the setting dry_run."
+        return [Complaint(path="dry_run", message=message, remedy=remedy)], {"dry_run": "failed"}
+    if done.exit_code == 0:
+        return [], {"dry_run": f"passed in {done.seconds:.1f} s"}
+    text = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
+    told = sanitize.shown("; ".join(text[-_LINES:]))
+    how = f"takes longer than {_SECONDS:.0f} s" if done.exit_code is None else f"ended with exit code {done.exit_code}"
+    return [Complaint(path="dry_run", message=f"{what} {how}: {told}", remedy=remedy)], {"dry_run": "failed"}

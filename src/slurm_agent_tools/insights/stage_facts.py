@@ -1,0 +1,159 @@
+"""The stages of a configuration: what it is now, what was tried of it, and what came of that by Slurm's record."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from slurm_agent_tools.backends import input_files, stages
+from slurm_agent_tools.backends.stages import Ladder, StageRun, StageState
+from slurm_agent_tools.errors import AgentToolsError, SlurmError
+from slurm_agent_tools.insights.accounting_history import JobSources
+from slurm_agent_tools.models.job import JobView
+from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
+from slurm_agent_tools.models.status_answer import LadderShown, StageShown
+from slurm_agent_tools.scripts.geometry import geometry
+from slurm_agent_tools.store.submissions import OPEN_PHASES, Submission
+from slurm_agent_tools.transport.base import Files
+
+_NOT_ENDED = "its end is not known"
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StageQuestion:
+    """A request whose configuration is asked about. `files`: of the place where its jobs run, `far` over a connection.
+
+    `args` are the script's, `variables` those that pass to the job, `active` the jobs that are not over, `seconds` the
+    longest smoke run.
+    """
+
+    reading: ScriptReading
+    request: JobRequest
+    resources: Resources
+    args: Sequence[str]
+    variables: Mapping[str, str]
+    files: Files
+    far: bool
+    active: frozenset[int]
+    partitions: Mapping[str, Partition]
+    seconds: int
+
+
+async def ladder(
+    sources: JobSources, asked: StageQuestion, settle_all: Callable[[Sequence[Submission]], Awaitable[object]]
+) -> Ladder:
+    """What is known of this request's configuration. What cannot be told is its `problem`, never an empty answer.
+
+    `settle_all` asks Slurm how jobs ended. Raises StorageError where the ledger cannot be read.
+    """
+    try:
+        parts = await _parts(sources, asked)
+    except (AgentToolsError, ValueError) as error:
+        return Ladder(problem=error.message if isinstance(error, AgentToolsError) else str(error))
+    found = stages.configuration(parts)
+    named = partial(sources.store.staged, sources.owner, configuration=found, script_path=asked.reading.path)
+    runs = await sources.db(named)
+    ended = [run for run in runs if run.phase == "released" and run.passed is None and run.job_id not in asked.active]
+    if ended:
+        with contextlib.suppress(SlurmError):  # what is not known then is not known to have passed
+            await settle_all(ended)
+        runs = await sources.db(named)
+    return Ladder(
+        configuration=found,
+        parts=parts,
+        runs=tuple(stage_run(run, asked.active) for run in runs),
+        smoke_partition=stages.cheapest(asked.partitions, asked.resources, asked.seconds),
+        lengths=stages.declared(asked.reading.text).lengths,
+    )
+
+
+async def _parts(sources: JobSources, asked: StageQuestion) -> dict[str, str]:
+    """The parts of the configuration. Raises ValueError and AgentToolsError for what cannot be told."""
+    shape, root = geometry(asked.request, None), sources.environment.root
+    files = await input_files.read_inputs(asked.files, root, asked.reading, asked.args, far=asked.far)
+    return stages.parts_of(
+        asked.reading.text,
+        asked.request,
+        asked.args,
+        layout={"nodes": shape.nodes, "tasks": shape.tasks, "cpus": shape.cpus, "gpus": shape.gpus},
+        files={name: found.identity for name, found in files.items()},
+        environment=asked.variables,
+    )
+
+
+def stage_run(run: Submission, active: frozenset[int]) -> StageRun:
+    """One stage as the ledger knows it."""
+    state, why = _state(run, active)
+    return StageRun(
+        job_id=str(run.job_id) if run.job_id is not None else run.idempotency_key,
+        stage=run.stage or "production",
+        configuration=run.configuration or "",
+        submitted=run.created,
+        state=state,
+        why=why,
+        parts=run.parts,
+    )
+
+
+def _state(run: Submission, active: frozenset[int]) -> tuple[StageState, str]:
+    if run.phase in OPEN_PHASES or run.job_id in active:
+        return "active", ""
+    drifted = [] if run.drift is None else [one.what for one in run.drift.told if one.kind == "file"]
+    if drifted:
+        return "failed", f"{drifted[0]} while it waited"
+    if run.passed is True:
+        return "passed", ""
+    if run.passed is False:
+        return ("cancelled" if run.outcome == "CANCELLED" else "failed"), run.stage_note or ""
+    return "unknown", run.stage_note or _NOT_ENDED
+
+
+async def settle(sources: JobSources, files: Files, run: Submission, view: JobView) -> None:
+    """Write down whether a stage passed, by Slurm's record of its end and by the files that its script declares."""
+    absent = sources.slurm.accounting.absent
+    passed, why = stages.end_of(replace(view, missing=None) if absent else view)
+    if passed and not absent and not all(part.steps for part in (view.tasks or (view.job,))):
+        passed, why = None, "the accounting does not tell its steps yet"
+    if passed:
+        why = await _unwritten(files, sources.environment.root, run, view)
+        passed = why is None
+    await sources.db(sources.store.update, run, passed=passed, stage_note=why)
+
+
+async def _unwritten(files: Files, root: str, run: Submission, view: JobView) -> str | None:
+    """Which file that the run had to write is not there, or is older than it."""
+    try:
+        for path in (run.parts or {}).get(input_files.WRITES, "").split():
+            found = await files.stat(await files.real_path(posixpath.join(root, path)))
+            begun = view.job.started or run.created
+            if found is None or not found.size or found.modified < begun.replace(microsecond=0):
+                return f"it did not write {path}, which its script declares"
+    except AgentToolsError as error:
+        return f"what it wrote cannot be read: {error.message}"
+    return None
+
+
+# --- The ladder of each configuration, for get_status -----------------------------------------------------------------
+
+
+async def shown(sources: JobSources, active: frozenset[int], *, every: bool) -> list[LadderShown]:
+    """The stages of each configuration, the one that was tried last first; of many the newest ones."""
+    runs = await sources.db(sources.store.staged, sources.owner)
+    ladders: dict[str, LadderShown] = {}
+    for run in runs:
+        one = stage_run(run, active)
+        if one.configuration not in ladders:
+            ladders[one.configuration] = LadderShown(
+                configuration=one.configuration[:12], script=run.script_path, stages={}
+            )
+        told = ladders[one.configuration].stages
+        if one.stage not in told and one.state != "cancelled":
+            told[one.stage] = StageShown(job_id=one.job_id, state=one.state, why=one.why or None)
+    found = [one for one in ladders.values() if one.stages]
+    return found if every else found[:_SHOWN]
