@@ -34,7 +34,7 @@ class SyncRules:
     def leave_alone(self, path: str) -> bool:
         """Whether a name is no part of it: git's own, files that are not whole yet, what the rules leave out."""
         parts = path.split("/")
-        return ".git" in parts or parts[-1].endswith(PART) or matches(self.left, path)
+        return ".git" in parts or any(part.endswith(PART) for part in parts) or matches(self.left, path)
 
 
 def read_rules(text: str) -> SyncRules:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from slurm_agent_tools.backends.sync_plan import LOOKED_AT, PART, KeptFile, SyncEntry, secret_content
 from slurm_agent_tools.backends.sync_sides import SyncSide, hashes, local_state, prefix_hash
-from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.errors import SlurmError, SlurmMissing, StorageError
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport import process
+from slurm_agent_tools.transport.base import StreamingRunner
+from slurm_agent_tools.transport.login_shell import as_bytes, as_text
 
 _PIECE = 8 * 2**20
 """Bytes: a file up to this size is held in memory and written whole, a larger one grows as a part."""
@@ -43,17 +49,115 @@ async def copy(
     Nothing stands under its name before it is whole. What breaks off ends with `stopped`; the next call goes on.
     """
     outcome = SyncOutcome()
+    files = [one for one in entries if one.kind == "file"]
     try:
         for entry in (one for one in entries if one.kind == "link"):
             await target.files.link_over(target.path(entry.path), entry.leads or "")
             outcome.done.append(entry.path)
-        for batch in _batches([one for one in entries if one.kind == "file" and one.size <= _PIECE]):
+        if out and _worth_rsync(files) and await _by_rsync(source, target, files, outcome, told):
+            return outcome
+        for batch in _batches([one for one in files if one.size <= _PIECE]):
             await _small(source, target, batch, outcome, told, out=out)
-        for entry in (one for one in entries if one.kind == "file" and one.size > _PIECE):
+        for entry in (one for one in files if one.size > _PIECE):
             await _large(source, target, entry, outcome, told, out=out)
     except (StorageError, SlurmError) as error:
         outcome.stopped = f"{error.message} {error.hint}".strip()
     return outcome
+
+
+# --- By rsync, over the connection that is open: one login, and what the SSH configuration says holds for it ----
+
+
+_RSYNC_FILES = 20
+"""So many files, or a large one, are worth its start."""
+
+_RSYNC = (
+    "-s", "-I", "-p", "-t", "--chmod=Fu+rw,Fgo=", "--files-from=-", "--from0", "--no-implied-dirs",
+    f"--partial-dir={PART}", "--timeout=60",
+)  # fmt: skip
+
+_TOO_OLD = frozenset({1, 2, 4})  # rsync(1): an option or a protocol that one of both does not know
+
+_DAY = 86_400.0
+
+
+def _worth_rsync(files: Sequence[SyncEntry]) -> bool:
+    return len(files) >= _RSYNC_FILES or any(entry.size > _PIECE for entry in files)
+
+
+class _Counted:
+    """A channel that tells how much went out."""
+
+    def __init__(self, pipes: process.ShellPipes, told: Told) -> None:
+        self._pipes, self._told, self._size = pipes, told, 0
+        self.write, self.end = pipes.write, pipes.end
+
+    async def read(self) -> bytes:
+        """See Channel."""
+        data = await self._pipes.read()
+        self._size += len(data)
+        await self._told(self._size, "rsync")
+        return data
+
+
+async def _by_rsync(
+    source: SyncSide, target: SyncSide, files: Sequence[SyncEntry], outcome: SyncOutcome, told: Told
+) -> bool:
+    """Send files with rsync, which sends of a changed one only what changed. False where one side has none it can use.
+
+    Only out: who pulls with rsync trusts the other side with the names under which it writes here.
+    """
+    program = process.program("rsync", Path(source.root))
+    if program is None or not isinstance(target.runner, StreamingRunner) or os.name != "posix":
+        return False
+    for folder in sorted({posixpath.dirname(entry.path) for entry in files}):
+        await target.files.make_folder(posixpath.normpath(target.path(folder)))
+    words = await _run_rsync(program, source, target, target.runner, files, told)
+    if words is None:
+        return False
+    arrived = await hashes(target.runner, target.root, [entry.path for entry in files])
+    for entry in files:
+        if arrived.get(entry.path) == entry.sha256:
+            await _noted(entry.path, entry.size, outcome, told)
+        elif not words:
+            outcome.failed.append(KeptFile(entry.path, "it changed while it was read"))
+    outcome.stopped = words or None
+    return True
+
+
+async def _run_rsync(
+    program: str, source: SyncSide, target: SyncSide, runner: StreamingRunner, files: Sequence[SyncEntry], told: Told
+) -> str | None:
+    """Why rsync broke off, empty where it did not; None where it was never begun."""
+    names = b"".join(as_bytes(entry.path) + b"\0" for entry in files)
+    pipes = process.ShellPipes()
+    env = {"PATH": process.search_path(os.environ.get("PATH", os.defpath), Path(source.root)), "LC_ALL": "C.UTF-8"}
+    argv = [program, "-e", process.REMOTE_SHELL, *_RSYNC, "--", "./", f"there:{target.root}/"]
+    failures: list[Exception] = []
+
+    async def there() -> None:
+        try:
+            words = await pipes.words()
+            await runner.joined(["rsync", *words[2:]], _Counted(pipes, told), cwd=target.root)
+        except (SlurmError, StorageError) as error:
+            failures.append(error)
+            pipes.end()
+        while True:  # it ends when it has said all; nobody hears it any more
+            await pipes.read()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(there)
+            done = await process.run(argv, stdin=names, env=env | pipes.environment, cwd=source.root, timeout=_DAY)
+            group.cancel_scope.cancel()
+    finally:
+        pipes.close()
+    if done.exit_code in _TOO_OLD or any(isinstance(error, SlurmMissing) for error in failures):
+        return None
+    if failures:
+        raise failures[0]
+    said = sanitize.line(as_text(done.stderr).strip())[-300:]
+    return "" if done.exit_code == 0 else f"rsync ended with {done.exit_code}: {said}"
 
 
 async def secrets(source: SyncSide, entries: Sequence[SyncEntry]) -> list[KeptFile]:

@@ -204,7 +204,7 @@ async def _copied(call: _Sync, plan: SyncPlan, *, out: bool) -> SyncOutcome:
 
     async def told(size: int, name: str) -> None:
         if call.progress is not None:
-            await call.progress(size, plan.size, name)
+            await call.progress(min(size, plan.size), plan.size, name)
 
     return await sync_transfer.copy(source, target, plan.moves, told, out=out)
 

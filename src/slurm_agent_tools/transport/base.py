@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 # Looked for in slurm.bin_dir where that is set; every other command only on PATH.
 SLURM_COMMANDS = frozenset(
@@ -59,6 +59,31 @@ class Runner(Protocol):
         max_output: int = 64 * 2**20,
     ) -> Completed:
         """Run it. Raises SlurmMissing when there is no such program; a time limit is told in the result."""
+        ...
+
+
+class Channel(Protocol):
+    """The other end of a program that runs here: its output to read, its input to write, both bytes."""
+
+    async def read(self) -> bytes:
+        """What it wrote next."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Give it more."""
+        ...
+
+    def end(self) -> None:
+        """No more comes."""
+        ...
+
+
+@runtime_checkable
+class StreamingRunner(Protocol):
+    """Runs a command whose input and output are too large to be held."""
+
+    async def joined(self, argv: Sequence[str], channel: Channel, *, cwd: str) -> tuple[int | None, bytes]:
+        """Its exit code, None where it was cut off, and what it said on standard error. Raises as `Runner.run`."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The one file that starts local processes: Slurm's commands, shfmt, git, ssh-keygen, `ssh -G`, `ProxyCommand`.
+"""The one file that starts local processes: Slurm's commands, shfmt, git, rsync, ssh-keygen, `ssh -G`, `ProxyCommand`.
 
 Programs are looked for where the project chooses none.
 """
@@ -138,6 +138,75 @@ def connected(line: str, *, env: Mapping[str, str] | None = None) -> ConnectedPr
             ours.close()
             raise
     return ConnectedProcess(ours, process)
+
+
+# What rsync starts as its remote shell: it says what is to be run there, and passes everything between rsync and us. It
+# ends when the other side has ended, as ssh does; what is left of rsync's output then holds nobody up.
+_PASSING = (
+    'exec 3<"$SLURM_AGENT_IN" 4>"$SLURM_AGENT_OUT" 5<&0;'
+    ' printf "%s\\0" "$#" "$@" >&4;'
+    " cat <&5 >&4 2>/dev/null 3<&- 5<&- & exec cat <&3 4>&- 5<&-"
+)
+
+REMOTE_SHELL = f"sh -c '{_PASSING}' sh"
+"""For rsync's option -e, beside the environment of a `ShellPipes`. Nothing in it comes from outside."""
+
+
+class ShellPipes:
+    """Two named pipes in a private folder: the channel between us and what rsync starts as its remote shell. POSIX."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="slurm-agent-")
+        paths = [os.path.join(self._folder.name, name) for name in ("in", "out")]  # noqa: PTH118
+        for path in paths:
+            os.mkfifo(path, 0o600)
+        # Open at both ends: neither waits for the other, and only closing `in` ends it.
+        self._in, self._out = (os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths)
+        self.environment = {"SLURM_AGENT_IN": paths[0], "SLURM_AGENT_OUT": paths[1]}
+        self._rest = b""
+
+    async def words(self) -> list[str]:
+        """What is to be run there, as words; the first is the host. Asked once, before anything is read."""
+        begun = b""
+        while True:
+            begun += await self._next()
+            count, *words = begun.split(b"\0")
+            if words and len(words) > int(count):
+                self._rest = b"\0".join(words[int(count) :])
+                return [os.fsdecode(word) for word in words[: int(count)]]
+
+    async def read(self) -> bytes:
+        """See Channel."""
+        rest, self._rest = self._rest, b""
+        return rest or await self._next()
+
+    async def _next(self) -> bytes:
+        while True:
+            try:
+                return os.read(self._out, 2**16)
+            except BlockingIOError:
+                await anyio.wait_readable(self._out)
+
+    async def write(self, data: bytes) -> None:
+        """See Channel."""
+        left = memoryview(data)
+        while left and self._in >= 0:
+            try:
+                left = left[os.write(self._in, left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._in)
+
+    def end(self) -> None:
+        """See Channel."""
+        if self._in >= 0:
+            os.close(self._in)
+            self._in = -1
+
+    def close(self) -> None:
+        """Let go of both, and of their folder."""
+        self.end()
+        os.close(self._out)
+        self._folder.cleanup()
 
 
 @dataclass(slots=True)

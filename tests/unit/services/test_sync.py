@@ -10,14 +10,18 @@ import pytest
 from tests.unit.services.two_sides import Sides, two_sides
 from tests.unit.transport.sshserver import Node
 
+from slurm_agent_tools.backends import sync_transfer
 from slurm_agent_tools.errors import ConfigError, InputError
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + ("b3BlbnNzaC1rZXktdjEAAAA" * 3 + "\n") * 4
 HOSTILE = ["-rf", "two\nlines", "sp ace", "ünï", "$(touch x)", "'quo\"te", "a\\b", "--", "*", "deep/-n/\n"]
 
 
-@pytest.fixture
-async def sides(tmp_path: Path, node: Node) -> AsyncIterator[Sides]:
+@pytest.fixture(params=["rsync", "sftp"])
+async def sides(
+    tmp_path: Path, node: Node, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Sides]:
+    monkeypatch.setattr(sync_transfer, "_worth_rsync", lambda files: bool(files) and request.param == "rsync")
     async with two_sides(tmp_path, node) as made:
         yield made
 
@@ -26,7 +30,7 @@ async def sides(tmp_path: Path, node: Node) -> AsyncIterator[Sides]:
 
 
 @pytest.mark.proves("sync-moves-what-differs")
-async def test_tracked_files_go_there_and_then_only_what_changed(sides: Sides) -> None:
+async def test_tracked_files_go_there_and_then_only_what_changed(sides: Sides, request: pytest.FixtureRequest) -> None:
     names = [f"src/part{number % 3}/file{number}.py" for number in range(30)]
     for name in names:
         sides.write(name, name)
@@ -39,6 +43,7 @@ async def test_tracked_files_go_there_and_then_only_what_changed(sides: Sides) -
     assert os.access(sides.there / "run.sh", os.X_OK)
     assert not os.access(sides.there / names[0], os.X_OK)
     assert sides.told[-1][:2] == (first.bytes, first.bytes)
+    assert any(name == "rsync" for *_, name in sides.told) is (request.node.callspec.params["sides"] == "rsync")
 
     sides.write(names[7], "changed")
     assert (await sides.sync("status")).differs == [names[7]]

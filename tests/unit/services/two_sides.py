@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,9 @@ class Sides:
     here: Path
     there: Path
     box: TestedToolbox
+    node: Node
     told: list[tuple[float, float | None, str]]
+    on_progress: Callable[[float, float | None, str], Awaitable[None]] | None = None
 
     async def sync(self, direction: str, **more: Any) -> SyncReply:
         """Call the tool."""
@@ -36,6 +38,8 @@ class Sides:
 
     async def _note(self, done: float, total: float | None, message: str) -> None:
         self.told.append((done, total, message))
+        if self.on_progress is not None:
+            await self.on_progress(done, total, message)
 
     def write(self, name: str, text: str | bytes = "x\n", *, there: bool = False) -> Path:
         """Write a file on one side."""
@@ -78,10 +82,11 @@ async def two_sides(folder: Path, node: Node) -> AsyncIterator[Sides]:
     """A new project of git, and an empty folder of its own there."""
     there = folder / "there"
     there.mkdir()
+    node.streams = True
     settings = node.settings(remote_root=str(there))
     remote = SshTransport("far", settings)
     box = toolbox(folder, remote.runner)
-    sides = Sides(folder / "project", there, box, [])
+    sides = Sides(folder / "project", there, box, node, [])
     git(sides.here, "init", "-q")
     sides.change(
         settings=box.context.settings.model_copy(update={"clusters": {"far": settings}}), cluster="far",

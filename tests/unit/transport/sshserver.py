@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 
@@ -23,6 +24,7 @@ class Node:
     code: str = ""  # asked for after no key fits
     profile: str = ""  # run by every shell first
     sftp: bool | Callable[[asyncssh.SSHServerChannel[bytes]], asyncssh.SFTPServer] = True
+    streams: bool = False  # a command gets its input as it comes, as by a real sshd
     hangs_up: bool = False  # as soon as somebody is in
     port: int = 0
     logins: int = 0
@@ -82,6 +84,9 @@ async def _run(node: Node, process: asyncssh.SSHServerProcess[bytes]) -> None:
     try:
         command = process.command
         shell = ["sh", "-c", f"{node.profile}\n{command}"] if command else ["sh", "-c", f"{node.profile}\nexec sh"]
+        if node.streams:
+            await _stream(process, shell)
+            return
         with tempfile.TemporaryFile() as given:  # a pipe would break where a shell reads nothing
             given.write(await process.stdin.read())
             given.seek(0)
@@ -97,6 +102,29 @@ async def _run(node: Node, process: asyncssh.SSHServerProcess[bytes]) -> None:
                 await inner.wait()
     finally:
         node.now -= 1
+
+
+async def _stream(process: asyncssh.SSHServerProcess[bytes], shell: list[str]) -> None:
+    inner = await asyncio.create_subprocess_exec(*shell, stdin=-1, stdout=-1, stderr=-1)
+    assert inner.stdin is not None
+    given = asyncio.create_task(_pump(process.stdin, inner.stdin))
+    try:
+        await asyncio.gather(_pump(inner.stdout, process.stdout), _pump(inner.stderr, process.stderr))
+        process.exit(await inner.wait())
+    finally:
+        given.cancel()
+        if inner.returncode is None:
+            inner.kill()
+            await inner.wait()
+
+
+async def _pump(source: Any, target: Any) -> None:
+    with suppress(OSError, asyncssh.Error):  # one of both went away
+        while data := await source.read(2**16):
+            target.write(data)
+            await target.drain()
+        if isinstance(target, asyncio.StreamWriter):
+            target.close()
 
 
 @asynccontextmanager

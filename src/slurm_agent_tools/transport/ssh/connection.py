@@ -79,6 +79,20 @@ class SshConnection:
                 session.end()
 
     @asynccontextmanager
+    async def process(self, command: str) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
+        """A session whose input and output are streams, for what is too large to be held. Raises as `session`."""
+
+        async def open_one(connection: asyncssh.SSHClientConnection) -> asyncssh.SSHClientProcess[bytes]:
+            return await connection.create_process(command, encoding=None, request_pty=False)
+
+        async with self._using(), self._slots:
+            process = await self._admitted(open_one)
+            try:
+                yield process
+            finally:
+                process.close()
+
+    @asynccontextmanager
     async def files(self) -> AsyncIterator[asyncssh.SFTPClient]:
         """The one SFTP session of the connection. Raises as `session`, and StorageError where SFTP is off."""
         async with self._using():

@@ -5,6 +5,7 @@ Nothing here or below needs a POSIX system on this side. asyncssh is loaded by t
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import secrets
 import shlex
@@ -18,15 +19,19 @@ from slurm_agent_tools.errors import ConfigError, SlurmMissing, SlurmUnreachable
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.transport import login_shell
-from slurm_agent_tools.transport.base import SLURM_COMMANDS, Completed, LoginEnvironment, command_environment
+from slurm_agent_tools.transport.base import SLURM_COMMANDS, Channel, Completed, LoginEnvironment, command_environment
 from slurm_agent_tools.transport.ssh.connection import SshConnection
 from slurm_agent_tools.transport.ssh.sftp_files import SshFiles
 
 if TYPE_CHECKING:
+    import asyncssh
+
     from slurm_agent_tools.transport.ssh.session import ShellSession
 
 
 _LOGIN_SECONDS = 30.0  # a site's profile may load modules from a slow file system
+
+_STREAM_PIECE = 2**16
 
 _log = log_events.get_logger()
 
@@ -76,10 +81,70 @@ class SshRunner:
             _started(argv[0], code, out, bytes(err.data or err.noise), self._link.host)
         return Completed(tuple(argv), code, bytes(out.data), bytes(err.data), seconds, out.full or err.full)
 
+    async def joined(self, argv: Sequence[str], channel: Channel, *, cwd: str) -> tuple[int | None, bytes]:
+        """Run a command whose input and output are the channel's; its exit code and its last words.
+
+        None as exit code where the connection was lost. Raises as `run`.
+        """
+        mark = secrets.token_hex(12)
+        wanted = command_environment(await self._environ(), self._slurm.conf)
+        line = login_shell.line(self._program(argv[0]), argv, wanted, cwd, mark)
+        err = login_shell.FramedOutput(mark, 2**16)
+        async with self._link.process(login_shell.START) as process:
+            process.stdin.write(line)
+            out = await _begun(process.stdout, mark)
+            if out.word == "ok":
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_forward, channel, process.stdin)
+                    group.start_soon(_collect, process.stderr, err)
+                    await channel.write(bytes(out.data))
+                    while data := await _more(process.stdout):
+                        await channel.write(data)
+                    group.cancel_scope.cancel()
+            channel.end()
+            with anyio.move_on_after(1):
+                await process.wait_closed()
+            code = process.returncode
+        if code is not None:
+            _started(argv[0], code, out, bytes(err.data or err.noise), self._link.host)
+        return code, bytes(err.data)
+
     def _program(self, name: str) -> str:
         if self._slurm.bin_dir is not None and name in SLURM_COMMANDS:
             return (self._slurm.bin_dir / name).as_posix()
         return name
+
+
+async def _begun(stdout: asyncssh.SSHReader[bytes], mark: str) -> login_shell.FramedOutput:
+    """What a command has printed so far, once it has begun or its shell has ended."""
+    out = login_shell.FramedOutput(mark, 2**30)
+    while out.word is None and (data := await _more(stdout)):
+        out.feed(data)
+    return out
+
+
+async def _more(reader: asyncssh.SSHReader[bytes]) -> bytes:
+    """What came next; nothing at the end, also where the connection was lost: then there is no exit code."""
+    import asyncssh  # noqa: PLC0415 - loaded by now
+
+    try:
+        return await reader.read(_STREAM_PIECE)
+    except (OSError, asyncssh.Error):
+        return b""
+
+
+async def _forward(channel: Channel, stdin: asyncssh.SSHWriter[bytes]) -> None:
+    import asyncssh  # noqa: PLC0415
+
+    with contextlib.suppress(OSError, asyncssh.Error):  # it ended: its exit code tells the rest
+        while True:
+            stdin.write(await channel.read())
+            await stdin.drain()
+
+
+async def _collect(stderr: asyncssh.SSHReader[bytes], err: login_shell.FramedOutput) -> None:
+    while data := await _more(stderr):
+        err.feed(data)
 
 
 def _started(name: str, code: int, out: login_shell.FramedOutput, errors: bytes, host: str) -> None:
