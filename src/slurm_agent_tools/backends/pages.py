@@ -1,0 +1,293 @@
+"""Pages of facts: one YAML file for each place where jobs can run. Adding a backend is adding a file.
+
+A page is looked for in the user's folder, then the site's, then the project's: what an agent may write counts last.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from slurm_agent_tools.configs.experiment_config import Config, parse_config
+from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.text import safe_open
+from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
+
+Kind = Literal["slurm", "workstation", "pbs", "kubernetes", "skypilot"]
+
+Purpose = Literal["testing", "production", "long"]
+
+TEMPLATES = ("slurm", "workstation", "pbs", "kubernetes", "cloud")
+
+FOLDER = "backends"
+
+SITE = Path("/etc/slurm-agent-tools") / FOLDER
+
+LARGEST = 64 * 1024
+"""Bytes of one page."""
+
+_PAGES = 64
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
+
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def _with_unit(read: Callable[[str], int], example: str) -> BeforeValidator:
+    """YAML reads 24:00:00 as the number 86400: only text with its unit is taken."""
+
+    def check(value: object) -> int:
+        if not isinstance(value, str):
+            raise ValueError(f'write it in quotes and with its unit, for example "{example}"')  # noqa: TRY004
+        found = read(value)
+        if found == UNLIMITED:
+            raise ValueError("cannot be without a limit: leave the line out where there is none")
+        return found
+
+    return BeforeValidator(check)
+
+
+Seconds = Annotated[int, _with_unit(parse_span, "24h"), Field(gt=0)]
+
+Bytes = Annotated[int, _with_unit(parse_memory, "80G"), Field(gt=0)]
+
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+
+Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class _Page(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+class PageGpus(_Page):
+    """GPUs of one node. Memory of one GPU, bytes."""
+
+    type: Text
+    per_node: Count
+    memory: Bytes | None = None
+
+
+class PageQueue(_Page):
+    """A partition or queue, or a size of machine. Memory of one node, bytes; times in seconds."""
+
+    name: Text
+    purpose: Purpose
+    time_limit: Seconds | None = None
+    nodes: Count | None = None
+    cpus_per_node: Count | None = None
+    memory_per_node: Bytes | None = None
+    gpus: PageGpus | None = None
+    max_jobs: Count | None = None
+    """Jobs of one user that may run at once."""
+    gpu_hour: Amount | None = None
+    """Price of a GPU hour here, where it is not that of the page."""
+
+
+class Price(_Page):
+    """What an hour costs, or how many hours are free with an allocation. `priced_on`: when somebody looked."""
+
+    currency: Annotated[str, Field(strict=True, min_length=1, max_length=8)] | None = None
+    gpu_hour: Amount | None = None
+    cpu_hour: Amount | None = None
+    priced_on: date | None = None
+    allocation_hours: Amount | None = None
+    """Hours of the allocation that are left, of GPUs where the job has any, else of CPUs."""
+    allocation_ends: date | None = None
+
+    @model_validator(mode="after")
+    def _in_a_currency(self) -> Price:
+        if (self.gpu_hour or self.cpu_hour) and self.currency is None:
+            raise ValueError("currency is needed beside a price")
+        return self
+
+
+class BackendPage(_Page):
+    """All that is written of one backend."""
+
+    kind: Kind
+    title: Text | None = None
+    cluster: Text | None = None
+    """The name of a cluster in the settings, for kind slurm; default: the page's own name."""
+    reach: Text | None = None
+    who: Text | None = None
+    users: tuple[Text, ...] = ()
+    """Who may use it, by user name; empty: whoever reaches it."""
+    queues: tuple[PageQueue, ...] = Field(min_length=1, alias="partitions")
+    price: Price = Price()
+    can_be_ended: bool = Field(False, strict=True)
+    """Whether jobs can be ended without warning, as on spot machines."""
+    usual_wait: Annotated[int, _with_unit(parse_span, "5m"), Field(ge=0)] | None = None
+    files: Text | None = None
+    kueue_queue: Text | None = None
+    notes: tuple[Text, ...] = ()
+
+    @field_validator("queues")
+    @classmethod
+    def _each_once(cls, value: tuple[PageQueue, ...]) -> tuple[PageQueue, ...]:
+        names = [one.name for one in value]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(f"names {', '.join(sorted(twice))} more than once")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page and where it was found; `hidden`: files of the same name that do not count."""
+
+    name: str
+    path: str
+    page: BackendPage
+    hidden: tuple[str, ...] = ()
+
+
+def folders(project: Path) -> tuple[Path, ...]:
+    """Where pages lie, the one that counts first first."""
+    return (Path.home() / ".config" / "slurm-agent-tools" / FOLDER, SITE, project / FOLDER)
+
+
+def found_pages(project: Path) -> list[FoundPage]:
+    """Every page that counts, by its name. Raises ConfigError: a page that cannot be used is never skipped."""
+    chosen: dict[str, Path] = {}
+    hidden: dict[str, list[str]] = {}
+    for path in page_files(project):
+        if path.stem in chosen:
+            hidden.setdefault(path.stem, []).append(str(path))
+        else:
+            chosen[path.stem] = path
+    return [
+        FoundPage(name, str(path), read_page(path, project), tuple(hidden.get(name, ())))
+        for name, path in sorted(chosen.items())
+    ]
+
+
+def page_files(project: Path) -> Iterator[Path]:
+    """All files of pages, of every folder. Raises ConfigError for too many of them and for a name that is none."""
+    for folder in folders(project):
+        try:
+            paths = sorted(islice(folder.glob("*.yaml"), _PAGES + 1))
+        except OSError as error:
+            raise ConfigError("backends", str(folder), f"cannot be read: {error.strerror}") from error
+        if len(paths) > _PAGES:
+            hint = "Keep what is used, and put the rest elsewhere."
+            raise ConfigError("backends", str(folder), f"holds more than {_PAGES} pages", hint=hint)
+        for path in paths:
+            checked_name(path.stem)
+            yield path
+
+
+def checked_name(name: str) -> str:
+    """A backend's name. Raises ConfigError."""
+    if NAME.fullmatch(name) is None:
+        hint = "Name it like lab-cluster: small letters, digits and dashes, at most 63."
+        raise ConfigError("backends", name, "is no name of a backend", hint=hint)
+    return name
+
+
+def read_page(path: Path, project: Path) -> BackendPage:
+    """The page in a file. Raises ConfigError with the file, the line, the field and the value."""
+    problems = list(problems_of(data := _bytes(path, project), str(path)))
+    if problems:
+        raise problems[0]
+    return _validated(_parsed(data, str(path)).value)
+
+
+def checked_file(path: Path, project: Path) -> list[ConfigError]:
+    """All that is wrong with the page in a file; empty where nothing is. Raises ConfigError where it cannot be read."""
+    return list(problems_of(_bytes(path, project), str(path)))
+
+
+def problems_of(data: bytes, path: str) -> Iterator[ConfigError]:
+    """All that is wrong with a page's text, each with its line."""
+    try:
+        config = _parsed(data, path)
+    except ConfigError as error:
+        yield error
+        return
+    try:
+        _validated(config.value)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        places = [_place(one["loc"]) for one in found]
+        for one, place in zip(found, places, strict=True):
+            if one["type"] == "too_short" and any(other.startswith(f"{place}[") for other in places):
+                continue  # pydantic counts only what is right
+            hint = f"Correct {path}{_line(config.lines, place)}. {_KNOWN}"
+            missing = one["type"] == "missing" or not place
+            yield ConfigError(place or "the page", None if missing else one["input"], _problem(one), hint=hint)
+
+
+def _problem(one: ErrorDetails) -> str:
+    said = {"extra_forbidden": "belongs to no page", "missing": "is required", "model_type": "is not a mapping"}
+    return said.get(one["type"]) or one["msg"].removeprefix("Value error, ")
+
+
+_KNOWN = "`slurm-agent-tools backends new --help` names the templates that show every field."
+
+
+def _validated(value: object) -> BackendPage:
+    return BackendPage.model_validate(value, by_alias=True)
+
+
+def _place(parts: Iterable[str | int]) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def _line(lines: Mapping[str, int], place: str) -> str:
+    """In which line it stands; of what is missing, the line of what should hold it."""
+    while place:
+        if place in lines:
+            return f" in line {lines[place]}"
+        place = place[: max(place.rfind("."), place.rfind("["), 0)]
+    return ""
+
+
+def _parsed(data: bytes, path: str) -> Config:
+    try:
+        return parse_config(data, ".yaml", path)
+    except InputError as error:
+        raise ConfigError("backends", None, f"cannot be read: {error.message}", hint=f"Correct {path}.") from error
+
+
+def _bytes(path: Path, project: Path) -> bytes:
+    """What lies in the project is read from there; what people say must not be for others to write."""
+    inside = path.is_relative_to(project)
+    try:
+        if not inside:
+            for one in (path, path.parent):
+                of_people(one.stat(), one)
+        return safe_open.read(path, LARGEST, within=project if inside else None)
+    except OSError as error:
+        hint = "Mend or remove it."
+        raise ConfigError("backends", str(path), f"cannot be read: {error.strerror}", hint=hint) from error
+
+
+def of_people(found: os.stat_result, path: Path) -> None:
+    """Raises ConfigError for a file or folder that others could change."""
+    mine = not hasattr(os, "geteuid") or found.st_uid in {0, os.geteuid()}
+    if not mine or (os.name == "posix" and found.st_mode & _OTHERS):
+        raise ConfigError("backends", str(path), "could be changed by others", hint=f"Run: chmod go-w {path}")
+
+
+def template(name: str) -> str:
+    """The text of a packaged template. Raises InputError."""
+    if name not in TEMPLATES:
+        raise InputError("from", name, "is not a template", hint=f"Templates: {', '.join(TEMPLATES)}.")
+    return (resources.files("slurm_agent_tools") / "assets" / FOLDER / f"{name}.yaml").read_text(encoding="utf-8")

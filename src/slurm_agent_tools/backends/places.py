@@ -1,0 +1,223 @@
+"""A job that wants a place, and a place where it could run: what does not fit, what it costs, when it would be done.
+
+Pure records and figures. Times are seconds, memory is bytes, hours are of GPUs where the job has any, else of CPUs.
+None is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+
+from slurm_agent_tools.backends.pages import Kind, Purpose
+from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
+
+HOUR = 3600
+
+SMOKE_SECONDS = 1800
+"""The longest that a smoke run takes."""
+
+SHORTEST_SMOKE = 600
+
+_LONG_WAIT = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds, with how many jobs they rest on and where they come from."""
+
+    median: int
+    p95: int | None = None
+    basis: int = 0
+    source: str = ""
+
+    @property
+    def most(self) -> int:
+        """For limits and budgets: what 95 % do not pass, where that is known."""
+        return self.median if self.p95 is None else max(self.p95, self.median)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What is to run: `jobs` of it, each with these totals over its `nodes`. `new`: never tried; None: not known."""
+
+    run: Figures | None
+    gpus: int = 0
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    nodes: int | None = None
+    jobs: int = 1
+    restartable: bool | None = None
+    urgent: bool = False
+    new: bool | None = None
+    budget: float | None = None
+
+    def smoke(self) -> Need:
+        """Its smoke run: one job of at most half an hour."""
+        source = f"a smoke run ends after {format_duration(SMOKE_SECONDS)} at the latest"
+        return replace(self, run=Figures(SMOKE_SECONDS, source=source), jobs=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One partition of one backend, as it is now.
+
+    `problem`: why it cannot be used at all, as a cluster that does not answer; empty: it can. `usual`: of the cluster
+    that a call means which names none. `facts`: sentences on where its facts come from, and what contradicts.
+    """
+
+    backend: str
+    partition: str
+    purpose: Purpose
+    kind: Kind = "slurm"
+    cluster: str | None = None
+    usual: bool = False
+    problem: str = ""
+    time_limit: int | None = None
+    nodes: int | None = None
+    cpus_per_node: int | None = None
+    memory_per_node: int | None = None
+    gpus_per_node: int | None = 0
+    max_jobs: int | None = None
+    free_gpus: int | None = None
+    free_cpus: int | None = None
+    wait: Figures | None = None
+    currency: str | None = None
+    gpu_hour: float | None = None
+    cpu_hour: float | None = None
+    priced_on: date | None = None
+    hours_left: float | None = None
+    can_be_ended: bool = False
+    facts: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether it is this machine."""
+        return self.kind == "workstation"
+
+    @property
+    def name(self) -> str:
+        """As people say it."""
+        return f"{self.backend}/{self.partition}"
+
+    @property
+    def costs_money(self) -> bool:
+        """Whether its hours have a price above nothing."""
+        return bool(self.gpu_hour or self.cpu_hour)
+
+
+def misfit(place: Place, need: Need) -> str | None:
+    """Why the job cannot run there whatever its length: as a part of a sentence. What is not known is no reason."""
+    nodes = need.nodes or 1
+    if place.gpus_per_node is not None and need.gpus:
+        if not place.gpus_per_node:
+            return "it has no GPU"
+        nodes = need.nodes or math.ceil(need.gpus / place.gpus_per_node)
+        if math.ceil(need.gpus / nodes) > place.gpus_per_node:
+            return f"a node has {place.gpus_per_node} GPUs, and {math.ceil(need.gpus / nodes)} are needed on one"
+    if place.nodes is not None and nodes > place.nodes:
+        return f"it has {_count(place.nodes, 'node')}, and {nodes} are needed"
+    cpus, memory = _share(need.cpus, nodes), _share(need.memory_bytes, nodes)
+    if cpus is not None and place.cpus_per_node is not None and cpus > place.cpus_per_node:
+        return f"a node has {place.cpus_per_node} CPUs, and {cpus} are needed on one"
+    if memory is not None and place.memory_per_node is not None and memory > place.memory_per_node:
+        has = human_memory(place.memory_per_node)
+        return f"a node has {has} of memory, and {human_memory(memory)} are needed on one"
+    return None
+
+
+def unsafe(place: Place, need: Need) -> str | None:
+    """Why a job that cannot go on where it was ended should not run there."""
+    run = need.run.median if need.run is not None else 0
+    if place.can_be_ended and need.restartable is False and run >= HOUR:
+        return "its jobs can be ended without warning, and this one cannot restart"
+    return None
+
+
+def holds(place: Place, seconds: int) -> bool:
+    """Whether its time limit is as long as that."""
+    return place.time_limit is None or place.time_limit == UNLIMITED or place.time_limit >= seconds
+
+
+def links(place: Place, need: Need) -> int:
+    """In how many jobs, one behind the other, it would run there."""
+    if need.run is None or place.time_limit is None or place.time_limit == UNLIMITED:
+        return 1
+    return math.ceil(need.run.most / place.time_limit)
+
+
+def starts_now(place: Place, need: Need) -> bool | None:
+    """Whether what it asks for is free there now."""
+    if need.gpus:
+        return None if place.free_gpus is None else place.free_gpus >= need.gpus
+    return None if place.free_cpus is None else place.free_cpus >= (need.cpus or 1)
+
+
+def wait(place: Place, need: Need) -> int | None:
+    """How long it waits there, in the median; nothing where all is free now."""
+    if starts_now(place, need):
+        return 0
+    return place.wait.median if place.wait is not None else None
+
+
+def busy(place: Place, need: Need) -> bool | None:
+    """Whether the wait is long beside the run: half an hour at least, and a quarter of the run."""
+    seconds = wait(place, need)
+    if seconds is None:
+        return None
+    return seconds >= max(_LONG_WAIT, (need.run.median if need.run is not None else 0) / 4)
+
+
+def rounds(place: Place, need: Need) -> int:
+    """How many times as many as may run at once have to run, one behind the other."""
+    return math.ceil(need.jobs / place.max_jobs) if place.max_jobs else 1
+
+
+def gpu_hours(need: Need, *, most: bool = False) -> float:
+    """GPU hours of all its jobs."""
+    return need.gpus * _hours(need, most=most) * need.jobs
+
+
+def cpu_hours(need: Need, *, most: bool = False) -> float:
+    """CPU hours of all its jobs; of a job that names no CPUs, of one."""
+    return (need.cpus or 1) * _hours(need, most=most) * need.jobs
+
+
+def cost(place: Place, need: Need, *, most: bool = False) -> float | None:
+    """What all of it costs there, in the page's currency; None where no price is known. `most`: at its longest."""
+    if place.gpu_hour is None and place.cpu_hour is None:
+        return None
+    gpu = (place.gpu_hour or 0.0) * gpu_hours(need, most=most)
+    return gpu + (place.cpu_hour or 0.0) * cpu_hours(need, most=most)
+
+
+def over_budget(place: Place, need: Need) -> str | None:
+    """Which budget it would pass there, with its figures."""
+    money = cost(place, need, most=True)
+    if need.budget is not None and money is not None and money > need.budget:
+        return f"it costs up to {said(money, place)}, and the budget is {said(need.budget, place)}"
+    hours = gpu_hours(need, most=True) if need.gpus else cpu_hours(need, most=True)
+    if place.hours_left is not None and hours > place.hours_left:
+        unit = "GPU" if need.gpus else "CPU"
+        return f"it takes up to {hours:.1f} {unit} hours, and the allocation has {place.hours_left:.1f} left"
+    return None
+
+
+def said(money: float, place: Place) -> str:
+    """An amount in the page's currency."""
+    return f"{money:.2f} {place.currency or ''}".strip()
+
+
+def _hours(need: Need, *, most: bool) -> float:
+    if need.run is None:
+        return 0.0
+    return (need.run.most if most else need.run.median) / HOUR
+
+
+def _share(total: int | None, nodes: int) -> int | None:
+    return None if total is None else math.ceil(total / nodes)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
