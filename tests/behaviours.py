@@ -61,7 +61,7 @@ BEHAVIOURS = {
     "budget-is-compared": "A time budget is compared with wait and run; what is not known is no yes.",
     "priority-is-the-policys": "A priority is what the policy makes of it, and refused where it lists nothing.",
     "run-id-goes-through": "A caller's run id is in the ledger, the job's comment, the result and the history.",
-    "catalogue-is-small": "Names, descriptions and input schemas of the catalogue stay under 12 KB, all of it under 32.",
+    "catalogue-is-small": "Names, descriptions and input schemas: core under 12 KB, all under 18; all that is sent under 32 and 48.",
     "answers-are-brief": "Answers hold what decides or is new, and real ones keep to their bytes.",
     "alerts-are-raised-by-real-jobs": "Each alert is raised by a job that is in that state, with its escalation.",
     "alerts-are-log-notifications": "An alert is heard once for each call, at its level, by clients that want to.",

@@ -49,6 +49,7 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "validate_config": call(era, "validate_config", config_path=f"{era}.sh")["status"],
         "generate_script": call(era, "generate_script", name="g", command="true", gpus=0)["status"],
     }
+    said["choose_backend"] = call(era, "choose_backend", script=f"{era}.sh", expected="2h")["status"]
     sent = call(era, "submit_job", script=f"{era}.sh")
     job = sent["job_id"]
     said["submit_job"] = sent["status"]
@@ -72,5 +73,6 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "save_result": "saved",
         "compare_results": "ok",
         "cancel_job": "cancelled",
+        "choose_backend": "chosen",
     }
     assert set(said) == {tool.name for tool in TOOLS}

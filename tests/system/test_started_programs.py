@@ -176,6 +176,7 @@ async def test_a_session_of_all_tools_starts_programs_of_the_system_and_of_the_p
         assert (await call("analyze_log", job_id=failed["job_id"], mode="full"))["status"] == "ok"
         await call("wait_for_job", job_id=running["job_id"], timeout_seconds=5)
         await call("analyze_log", recent_errors=3)
+        assert (await call("choose_backend", script="train.sh", expected="2h"))["status"] == "chosen"
         cancelled = await call("cancel_job", job_id=running["job_id"], reason="enough")
         assert cancelled["status"] == "cancelled", cancelled
         saved = [
@@ -210,11 +211,11 @@ CLI = (
     ("get_status", "--detailed"), ("validate_config", "train.sh"), ("validate_config", "configs/train.json"),
     ("generate_script", "--name=made", "--command=true", "--gpus=0", "--partition=cpu"), ("submit_job", "train.sh", "--dry-run"),
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
-    ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"),
+    ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),
-    ("report", "1"), ("approve", "none"), ("init",),
+    ("report", "1"), ("approve", "none"), ("init",), ("backends", "list"), ("backends", "check"),
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ ONLY_FULL: Mapping[str, frozenset[str]] = {
         "ResultBrief": "timestamp",
         "WaitMeasured": "p95",
         "PartitionShown": "default_time",
+        "AlternativeShown": "expected",
     }.items()
 }
 """By the name of a shape: the fields that a brief answer leaves out."""
@@ -65,6 +66,8 @@ USUAL: Mapping[str, Any] = {
     "managed": True,
     "tasks_not_shown": 0,
     "not_shown": 0,
+    "alternatives_not_shown": 0,
+    "basis": 0,
     "default": False,
     "gpus_per_node": 0,
 }
@@ -87,6 +90,7 @@ _MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "SlurmSection": (("jobs", 6, "not_shown"), ("finished_recently", 3, "not_shown")),
     "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
     "SyncReply": (("differs", 20, "differs_not_shown"), ("kept", 10, "kept_not_shown")),
+    "ChooseReply": (("alternatives", 5, "alternatives_not_shown"),),
 }
 """By the name of a shape: lists of it, how many brief answers show, and where the others are counted."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.models.arguments import (
     AnalyzeLog,
     CancelJob,
+    ChooseBackend,
     CompareResults,
     GenerateScript,
     GetStatus,
@@ -98,6 +99,12 @@ TOOLS: tuple[Tool, ...] = (
         "Of a cluster over SSH: push sends changed files that git tracks, before submit_job; pull brings back logs,"
         " results and checkpoints; status names what differs.",
         SyncFiles, read_only=False, destructive=True, toolset="files",
+    ),
+    Tool(
+        "choose_backend", "Choose where to run",
+        "Which backend and partition a job should go to, with reasons and figures: this machine, a cluster, a cloud."
+        " 'ask_person': put question_for_person to a person. Changes nothing; a fallback is remembered.",
+        ChooseBackend, read_only=True, remembers=True, toolset="planning",
     ),
 )  # fmt: skip
 

@@ -59,6 +59,11 @@ class OpenedContexts:
                 context = self._contexts.get(name) or await self._open(name)
         return await (await self._with_site(name, context)).current()
 
+    async def home(self) -> ClusterContext:
+        """See ContextRegistry."""
+        self.settings = with_workstation(self.settings)
+        return await self.at(chosen_cluster(self.settings, None) or next(iter(self.settings.clusters)))
+
     async def close(self) -> None:
         """See ContextRegistry."""
         for name, context in self._contexts.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slurm_agent_tools.models import (
+    backend_answer,
     diagnosis_answer,
     report,
     result,
@@ -30,6 +31,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "compare_results": result.CompareReply,
     "cancel_job": submission_answer.CancelReply,
     "sync_files": sync_answer.SyncReply,
+    "choose_backend": backend_answer.ChooseReply,
 }
 
 _DEFS = "#/$defs/"

@@ -21,7 +21,15 @@ from slurm_agent_tools.transport.base import AskPerson, asker
 
 if TYPE_CHECKING:
     from slurm_agent_tools.insights.memory_sync import MemorySync
-    from slurm_agent_tools.models import diagnosis_answer, report, result, status_answer, submission_answer, sync_answer
+    from slurm_agent_tools.models import (
+        backend_answer,
+        diagnosis_answer,
+        report,
+        result,
+        status_answer,
+        submission_answer,
+        sync_answer,
+    )
     from slurm_agent_tools.services.approval import Consult
     from slurm_agent_tools.services.views import Body
 
@@ -39,8 +47,11 @@ class ToolCall:
     consult: Consult | None = None
 
 
-_REMEMBER = frozenset({"get_status", "wait_for_job", "analyze_log"})
+_REMEMBER = frozenset({"get_status", "wait_for_job", "analyze_log", "choose_backend"})
 """Tools that only read, and note down what was seen: a full disk of the ledger stops none of them."""
+
+_OF_ALL_CLUSTERS = frozenset({"choose_backend"})
+"""Tools that look at every cluster: a call need not name one of several."""
 
 _LOST = (
     "The ledger was deleted while this process ran, and a new one was begun: submissions, approvals and results from"
@@ -118,7 +129,9 @@ class Toolbox:
         """
         begin_request(name)
         asker.set(asked)
-        call = ToolCall(await self.registry.at(ask.cluster), caller or Caller(), progress, consult)
+        anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
+        context = await (self.registry.home() if anywhere else self.registry.at(ask.cluster))
+        call = ToolCall(context, caller or Caller(), progress, consult)
         _log.info("request", client=call.caller.client, face=call.caller.face)
         method: Callable[[arguments.ToolArguments, ToolCall], Awaitable[shapes.Reply]] = getattr(self, name)
         if name in _REMEMBER:
@@ -219,3 +232,9 @@ class Toolbox:
         from slurm_agent_tools.services import sync
 
         return await sync.sync_files(call.context, ask, call.caller, call.progress)
+
+    async def choose_backend(self, ask: arguments.ChooseBackend, call: ToolCall) -> backend_answer.ChooseReply:
+        """See services.choose_backend."""
+        from slurm_agent_tools.services import choose_backend
+
+        return await choose_backend.choose_backend(self.registry, call.context, ask, call.caller)

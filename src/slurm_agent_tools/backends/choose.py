@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from slurm_agent_tools.backends import places
-from slurm_agent_tools.backends.places import HOUR, SHORTEST_SMOKE, Need, Place
+from slurm_agent_tools.backends.places import HOUR, SHORTEST_SMOKE, BackendPlace, JobNeed
 from slurm_agent_tools.units import format_duration
 
 Question = Literal[1, 2, 3, 4, 5, 6, 7]
@@ -36,7 +36,7 @@ _TESTING_FIRST = {"testing": 0, "production": 1, "long": 2}
 class Alternative:
     """Another place, and why it is not the answer."""
 
-    place: Place
+    place: BackendPlace
     why_not: str
 
 
@@ -46,8 +46,8 @@ class Choice:
 
     status: Literal["chosen", "ask_person", "none_fits"]
     question: Question
-    need: Need
-    place: Place | None = None
+    need: JobNeed
+    place: BackendPlace | None = None
     stage: Stage = "production"
     reasons: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
@@ -60,14 +60,14 @@ class Choice:
 class _Found:
     """What one question finds among places: the best, or what to ask a person; and why others are not."""
 
-    place: Place | None = None
+    place: BackendPlace | None = None
     ask: str | None = None
     why: str = ""
     links: int = 1
     turned_down: tuple[Alternative, ...] = ()
 
 
-def choose(need: Need, known: Sequence[Place]) -> Choice:
+def choose(need: JobNeed, known: Sequence[BackendPlace]) -> Choice:
     """The answer of the first question that matches. `need.run` is known unless a smoke run is wanted."""
     question, because = which_question(need)
     stage: Stage = "smoke" if question == 2 and need.new else "production"
@@ -89,7 +89,7 @@ def choose(need: Need, known: Sequence[Place]) -> Choice:
     )
 
 
-def which_question(need: Need) -> tuple[Question, str]:
+def which_question(need: JobNeed) -> tuple[Question, str]:
     """The first that matches, and why."""
     seconds = need.run.median if need.run is not None else 0
     long = format_duration(seconds)
@@ -110,7 +110,7 @@ def which_question(need: Need) -> tuple[Question, str]:
     return next(((question, why) for matches, question, why in table if matches), beyond)
 
 
-def _answer(question: Question, need: Need, usable: Sequence[Place]) -> _Found:
+def _answer(question: Question, need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
     if question == 1:
         return _cheapest(need, usable, local_first=True)
     if question == 2:
@@ -129,12 +129,12 @@ def _answer(question: Question, need: Need, usable: Sequence[Place]) -> _Found:
 # --- questions 1 and 2: the cheapest ----------------------------------------------------------------------------------
 
 
-def _cheapest(need: Need, usable: Sequence[Place], *, local_first: bool = False) -> _Found:
+def _cheapest(need: JobNeed, usable: Sequence[BackendPlace], *, local_first: bool = False) -> _Found:
     """By price, then testing first, then what has no GPU that nobody needs, then what starts soonest."""
     smoke = need.run == need.smoke().run
     seconds = SHORTEST_SMOKE if smoke else need.run.most if need.run is not None else 0
 
-    def order(place: Place) -> tuple[object, ...]:
+    def order(place: BackendPlace) -> tuple[object, ...]:
         return (
             not place.local if local_first else False,
             places.cost(place, need) or 0.0,
@@ -147,7 +147,7 @@ def _cheapest(need: Need, usable: Sequence[Place], *, local_first: bool = False)
     return _Found(best, why="" if best is None else _cheap(best, need), turned_down=tuple(short))
 
 
-def _cheap(place: Place, need: Need) -> str:
+def _cheap(place: BackendPlace, need: JobNeed) -> str:
     money = places.cost(place, need)
     price = f"{places.said(money, place)} for it" if money else "nothing to pay"
     purpose = " for testing" if place.purpose == "testing" else ""
@@ -158,7 +158,7 @@ def _cheap(place: Place, need: Need) -> str:
 # --- questions 3 to 6: production, in one job or a chain, or rented ---------------------------------------------------
 
 
-def _on_a_cluster(need: Need, usable: Sequence[Place]) -> _Found:
+def _on_a_cluster(need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
     """In production where it fits into one job; else a chain, or the long partition where it cannot restart."""
     seconds = need.run.most if need.run is not None else 0
     production = [place for place in usable if place.purpose == "production"]
@@ -186,7 +186,7 @@ def _on_a_cluster(need: Need, usable: Sequence[Place]) -> _Found:
     return _Found(turned_down=tuple(short))
 
 
-def _can_it_restart(need: Need, production: Sequence[Place], long: Sequence[Place]) -> str:
+def _can_it_restart(need: JobNeed, production: Sequence[BackendPlace], long: Sequence[BackendPlace]) -> str:
     seconds = format_duration(need.run.most if need.run is not None else 0)
     chains = [f"as a chain of {places.links(place, need)} jobs on {place.name}" for place in production[:1]]
     whole = [f"as one job on {place.name}" for place in long[:1]]
@@ -195,14 +195,14 @@ def _can_it_restart(need: Need, production: Sequence[Place], long: Sequence[Plac
     return f"{asked} It would run {' or, where it cannot, '.join(ways)}."
 
 
-def _soonest(need: Need, usable: Sequence[Place]) -> _Found:
+def _soonest(need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
     """What would be done first; of rented places that hold it, the cheapest."""
     seconds = need.run.most if need.run is not None else 0
     fitting, short = _parted(
         [place for place in usable if place.purpose == "production"], lambda place: _too_short(place, seconds)
     )
 
-    def order(place: Place) -> tuple[object, ...]:
+    def order(place: BackendPlace) -> tuple[object, ...]:
         return (places.cost(place, need) or 0.0, *_sooner(place, need))
 
     best = min(fitting, key=order, default=None)
@@ -210,7 +210,7 @@ def _soonest(need: Need, usable: Sequence[Place]) -> _Found:
     return _Found(best, why=why, turned_down=tuple(short))
 
 
-def _or_rented(question: Question, need: Need, free: _Found, paid: _Found) -> _Found:
+def _or_rented(question: Question, need: JobNeed, free: _Found, paid: _Found) -> _Found:
     """Whether to pay for an earlier start. Question 4 and 6 ask it only where it is urgent."""
     if free.place is None or paid.place is None:
         return replace(free if paid.place is None else paid, turned_down=free.turned_down + paid.turned_down)
@@ -235,7 +235,7 @@ def _or_rented(question: Question, need: Need, free: _Found, paid: _Found) -> _F
 
 
 def _mind_budget(
-    question: Question, need: Need, found: _Found, usable: Sequence[Place], over: Sequence[Alternative]
+    question: Question, need: JobNeed, found: _Found, usable: Sequence[BackendPlace], over: Sequence[Alternative]
 ) -> _Found:
     """A person decides where only a passed budget, or money instead of an allocation, would let it run."""
     if not over or (found.place is not None and not found.place.costs_money and not _urgent_and_busy(need, found)):
@@ -250,7 +250,7 @@ def _mind_budget(
     return _Found(ask=f"{passed.place.name}: {passed.why_not}. Should it run there?{instead}")
 
 
-def _urgent_and_busy(need: Need, found: _Found) -> bool:
+def _urgent_and_busy(need: JobNeed, found: _Found) -> bool:
     return need.urgent and found.place is not None and places.busy(found.place, need) is True
 
 
@@ -280,14 +280,14 @@ def _missed(choice: Choice, wished: _Found, away: Sequence[Alternative]) -> Alte
     return by_place[place.name] if better else None
 
 
-def _class(place: Place) -> tuple[object, ...]:
+def _class(place: BackendPlace) -> tuple[object, ...]:
     return (not place.local, place.costs_money, _TESTING_FIRST[place.purpose])
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _sooner(place: Place, need: Need) -> tuple[object, ...]:
+def _sooner(place: BackendPlace, need: JobNeed) -> tuple[object, ...]:
     """What starts sooner first, then what holds no GPU for nothing; what is not known last."""
     seconds = places.wait(place, need)
     wasted = bool(place.gpus_per_node) and not need.gpus
@@ -297,7 +297,7 @@ def _sooner(place: Place, need: Need) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _state(place: Place, need: Need) -> str:
+def _state(place: BackendPlace, need: JobNeed) -> str:
     """What is free, and how long it waits, with the figures."""
     what, free = ("GPUs", place.free_gpus) if need.gpus else ("CPUs", place.free_cpus)
     wanted = need.gpus or need.cpus or 1
@@ -311,7 +311,7 @@ def _state(place: Place, need: Need) -> str:
     return ", ".join(said) or "its wait is not measured"
 
 
-def _why(found: _Found, need: Need) -> list[str]:
+def _why(found: _Found, need: JobNeed) -> list[str]:
     reasons = [f"{found.why}."] if found.why else []
     if need.run is not None:
         most = f", up to {format_duration(need.run.p95)} at 95 %" if need.run.p95 is not None else ""
@@ -329,14 +329,14 @@ def _why(found: _Found, need: Need) -> list[str]:
     return [*reasons, *found.place.facts]
 
 
-def _others(choice: Choice, known: Sequence[Place], told: Sequence[Alternative]) -> tuple[Alternative, ...]:
+def _others(choice: Choice, known: Sequence[BackendPlace], told: Sequence[Alternative]) -> tuple[Alternative, ...]:
     """Every other place, each once, with the first reason that is known against it."""
     reasons = {one.place.name: one.why_not for one in reversed(told)}
     others = [place for place in known if choice.place is None or place.name != choice.place.name]
     return tuple(Alternative(place, reasons.get(place.name) or _second_best(choice, place)) for place in others)
 
 
-def _second_best(choice: Choice, place: Place) -> str:
+def _second_best(choice: Choice, place: BackendPlace) -> str:
     need, chosen = choice.need, choice.place
     if chosen is None:
         return "a person decides" if choice.status == "ask_person" else "it was not compared"
@@ -352,13 +352,16 @@ def _second_best(choice: Choice, place: Place) -> str:
     return f"{chosen.name} comes before it: {_state(place, need)} here"
 
 
-def _too_short(place: Place, seconds: int) -> str | None:
+def _too_short(place: BackendPlace, seconds: int) -> str | None:
     if places.holds(place, seconds):
         return None
     return f"its time limit of {format_duration(place.time_limit or 0)} is less than {format_duration(seconds)}"
 
 
-def _parted(known: Sequence[Place], against: Callable[[Place], str | None]) -> tuple[list[Place], list[Alternative]]:
+_Against = Callable[[BackendPlace], str | None]
+
+
+def _parted(known: Sequence[BackendPlace], against: _Against) -> tuple[list[BackendPlace], list[Alternative]]:
     """Those that nothing speaks against, and the others with what does."""
     good, bad = [], []
     for place in known:

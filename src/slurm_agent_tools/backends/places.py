@@ -39,7 +39,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class JobNeed:
     """What is to run: `jobs` of it, each with these totals over its `nodes`. `new`: never tried; None: not known."""
 
     run: Figures | None
@@ -53,14 +53,14 @@ class Need:
     new: bool | None = None
     budget: float | None = None
 
-    def smoke(self) -> Need:
+    def smoke(self) -> JobNeed:
         """Its smoke run: one job of at most half an hour."""
         source = f"a smoke run ends after {format_duration(SMOKE_SECONDS)} at the latest"
         return replace(self, run=Figures(SMOKE_SECONDS, source=source), jobs=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BackendPlace:
     """One partition of one backend, as it is now.
 
     `problem`: why it cannot be used at all, as a cluster that does not answer; empty: it can. `usual`: of the cluster
@@ -98,8 +98,8 @@ class Place:
 
     @property
     def name(self) -> str:
-        """As people say it."""
-        return f"{self.backend}/{self.partition}"
+        """As people say it; a backend that nobody could ask has no partition."""
+        return f"{self.backend}/{self.partition}" if self.partition else self.backend
 
     @property
     def costs_money(self) -> bool:
@@ -107,7 +107,7 @@ class Place:
         return bool(self.gpu_hour or self.cpu_hour)
 
 
-def misfit(place: Place, need: Need) -> str | None:
+def misfit(place: BackendPlace, need: JobNeed) -> str | None:
     """Why the job cannot run there whatever its length: as a part of a sentence. What is not known is no reason."""
     nodes = need.nodes or 1
     if place.gpus_per_node is not None and need.gpus:
@@ -127,7 +127,7 @@ def misfit(place: Place, need: Need) -> str | None:
     return None
 
 
-def unsafe(place: Place, need: Need) -> str | None:
+def unsafe(place: BackendPlace, need: JobNeed) -> str | None:
     """Why a job that cannot go on where it was ended should not run there."""
     run = need.run.median if need.run is not None else 0
     if place.can_be_ended and need.restartable is False and run >= HOUR:
@@ -135,33 +135,33 @@ def unsafe(place: Place, need: Need) -> str | None:
     return None
 
 
-def holds(place: Place, seconds: int) -> bool:
+def holds(place: BackendPlace, seconds: int) -> bool:
     """Whether its time limit is as long as that."""
     return place.time_limit is None or place.time_limit == UNLIMITED or place.time_limit >= seconds
 
 
-def links(place: Place, need: Need) -> int:
+def links(place: BackendPlace, need: JobNeed) -> int:
     """In how many jobs, one behind the other, it would run there."""
     if need.run is None or place.time_limit is None or place.time_limit == UNLIMITED:
         return 1
     return math.ceil(need.run.most / place.time_limit)
 
 
-def starts_now(place: Place, need: Need) -> bool | None:
+def starts_now(place: BackendPlace, need: JobNeed) -> bool | None:
     """Whether what it asks for is free there now."""
     if need.gpus:
         return None if place.free_gpus is None else place.free_gpus >= need.gpus
     return None if place.free_cpus is None else place.free_cpus >= (need.cpus or 1)
 
 
-def wait(place: Place, need: Need) -> int | None:
+def wait(place: BackendPlace, need: JobNeed) -> int | None:
     """How long it waits there, in the median; nothing where all is free now."""
     if starts_now(place, need):
         return 0
     return place.wait.median if place.wait is not None else None
 
 
-def busy(place: Place, need: Need) -> bool | None:
+def busy(place: BackendPlace, need: JobNeed) -> bool | None:
     """Whether the wait is long beside the run: half an hour at least, and a quarter of the run."""
     seconds = wait(place, need)
     if seconds is None:
@@ -169,22 +169,22 @@ def busy(place: Place, need: Need) -> bool | None:
     return seconds >= max(_LONG_WAIT, (need.run.median if need.run is not None else 0) / 4)
 
 
-def rounds(place: Place, need: Need) -> int:
+def rounds(place: BackendPlace, need: JobNeed) -> int:
     """How many times as many as may run at once have to run, one behind the other."""
     return math.ceil(need.jobs / place.max_jobs) if place.max_jobs else 1
 
 
-def gpu_hours(need: Need, *, most: bool = False) -> float:
+def gpu_hours(need: JobNeed, *, most: bool = False) -> float:
     """GPU hours of all its jobs."""
     return need.gpus * _hours(need, most=most) * need.jobs
 
 
-def cpu_hours(need: Need, *, most: bool = False) -> float:
+def cpu_hours(need: JobNeed, *, most: bool = False) -> float:
     """CPU hours of all its jobs; of a job that names no CPUs, of one."""
     return (need.cpus or 1) * _hours(need, most=most) * need.jobs
 
 
-def cost(place: Place, need: Need, *, most: bool = False) -> float | None:
+def cost(place: BackendPlace, need: JobNeed, *, most: bool = False) -> float | None:
     """What all of it costs there, in the page's currency; None where no price is known. `most`: at its longest."""
     if place.gpu_hour is None and place.cpu_hour is None:
         return None
@@ -192,7 +192,7 @@ def cost(place: Place, need: Need, *, most: bool = False) -> float | None:
     return gpu + (place.cpu_hour or 0.0) * cpu_hours(need, most=most)
 
 
-def over_budget(place: Place, need: Need) -> str | None:
+def over_budget(place: BackendPlace, need: JobNeed) -> str | None:
     """Which budget it would pass there, with its figures."""
     money = cost(place, need, most=True)
     if need.budget is not None and money is not None and money > need.budget:
@@ -204,12 +204,12 @@ def over_budget(place: Place, need: Need) -> str | None:
     return None
 
 
-def said(money: float, place: Place) -> str:
+def said(money: float, place: BackendPlace) -> str:
     """An amount in the page's currency."""
     return f"{money:.2f} {place.currency or ''}".strip()
 
 
-def _hours(need: Need, *, most: bool) -> float:
+def _hours(need: JobNeed, *, most: bool) -> float:
     if need.run is None:
         return 0.0
     return (need.run.most if most else need.run.median) / HOUR

@@ -34,6 +34,7 @@ Around them:
   report            what a finished job used and cost, and what to ask for next time
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
+  backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
   devcluster        up, status, down, env: a private real Slurm for trying and testing
@@ -49,6 +50,7 @@ _MODULES = {
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
     "launch": "slurm_agent_tools.cli.commands.launch_command",
+    "backends": "slurm_agent_tools.cli.commands.backends_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "workstation": "slurm_agent_tools.cli.commands.workstation_command",
     "devcluster": "slurm_agent_tools.cli.commands.devcluster_command",

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.api.schemas import REPLIES, Schema, full_schema, input_schema
 from slurm_agent_tools.models import (
+    backend_answer,
     decision,
     diagnosis_answer,
     history_answer,
@@ -30,8 +31,8 @@ from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
-    diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer, submission_answer,
-    sync_answer,
+    backend_answer, diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer,
+    submission_answer, sync_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 
@@ -50,7 +51,8 @@ This page is generated (`slurm_agent_tools.server.reference_pages`); do not edit
 The answer is the same over MCP (`structuredContent`), from `python -m tools.agent_tools.NAME` and from
 `slurm-agent-tools NAME --json`. Sizes are bytes, durations seconds, times ISO 8601 with zone. A failure is
 `{"error": {"code", "message", "hint"}}` instead; the [exit codes](exit-codes.md) sort them. With the setting
-`tool_prefix` the MCP names begin with `slurm_agent_`.
+`tool_prefix` the MCP names begin with `slurm_agent_`. Each tool belongs to a toolset. The setting `toolsets` says which
+are published: by default all, and `core` always.
 
 With `detail="brief"`, the default, an answer holds what decides or is new: no nulls, no text twice, no figure beside
 its spelling, and of the policy's rules those that did not pass, the others counted as `rules_passed`. A field that is
@@ -164,7 +166,7 @@ def _tool(tool: Tool) -> str:
 
 
 def _hints(tool: Tool) -> str:
-    hints = ["Reads only." if tool.read_only else "Writes."]
+    hints = [f"Toolset {tool.toolset}.", "Reads only." if tool.read_only else "Writes."]
     hints += ["What was seen is kept in the ledger."] if tool.remembers else []
     hints += ["Cannot be undone."] if tool.destructive else []
     hints += [] if tool.idempotent else ["Not idempotent."]

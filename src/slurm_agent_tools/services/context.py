@@ -156,6 +156,10 @@ class ContextRegistry(Protocol):
         """The context of a cluster, None for the usual one, with the policy as it is now. Raises AgentToolsError."""
         ...
 
+    async def home(self) -> ClusterContext:
+        """The context of the usual cluster, or of the first where a call has to say which. Raises AgentToolsError."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections and files."""
         ...

@@ -48,7 +48,7 @@ class HistoryQuestion:
 
 async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> HistoryReply:
     """The answer; with `like` also what runs of that job or script advise. Raises InputError and StorageError."""
-    asked = await _asked(context, wanted.like) if wanted.like is not None else None
+    asked = await asked_of(context, "like", wanted.like) if wanted.like is not None else None
     known = await accounting_history(context, days=wanted.days, limit=_MOST)
     found = search(known.records, tags=wanted.tags, match_all=wanted.match_all, query=wanted.query, limit=_MOST)
     near: Sequence[tuple[float | None, JobRecord]]
@@ -73,24 +73,26 @@ async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> Hi
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class AskedJob:
+    """What a script asks for, with its name and its path in the project."""
+
     name: str
     path: str
     requested: Resources
 
 
-async def _asked(context: ClusterContext, script: str) -> _Asked:
-    """What a script asks for; without a cluster as far as it can be told."""
-    project_files = await project_paths.either(context, "like", script)
+async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
+    """What a script asks for; without a cluster as far as it can be told. Raises InputError."""
+    project_files = await project_paths.either(context, field, script)
     real, data = await project_paths.read_script(
-        project_files, "like", script, limit=context.policy.policy.sizes.script_bytes
+        project_files, field, script, limit=context.policy.policy.sizes.script_bytes
     )
     reading, _ = await read(context, data, project_paths.relative(project_files, real))
     partitions = None
     with contextlib.suppress(SlurmError):
         partitions = await context.slurm.partitions()
     name = reading.request.name or reading.path.rsplit("/", 1)[-1]
-    return _Asked(name, reading.path, resolve(reading.request, partitions))
+    return AskedJob(name, reading.path, resolve(reading.request, partitions))
 
 
 def remembered_for_server(record: JobRecord, likeness: float | None = None) -> MemoryServerJob:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from slurm_agent_tools.backends.choose import Choice, choose
-from slurm_agent_tools.backends.places import HOUR, Figures, Need, Place
+from slurm_agent_tools.backends.places import HOUR, BackendPlace, Figures, JobNeed
 
 MINUTE = 60
 GIB = 2**30
@@ -23,22 +23,22 @@ def runs(seconds: float, p95: float | None = None) -> Figures:
     return Figures(round(seconds), None if p95 is None else round(p95), 12, "12 runs of this script")
 
 
-TESTING = Place(
+TESTING = BackendPlace(
     "lab", "gputest", "testing", cluster="lab", usual=True, time_limit=HOUR, nodes=1, cpus_per_node=16,
     memory_per_node=128 * GIB, gpus_per_node=2, free_gpus=2, free_cpus=16, wait=waits(60),
 )  # fmt: skip
-GPU = Place(
+GPU = BackendPlace(
     "lab", "gpu", "production", cluster="lab", usual=True, time_limit=24 * HOUR, nodes=8, cpus_per_node=64,
     memory_per_node=512 * GIB, gpus_per_node=4, free_gpus=6, free_cpus=300, wait=waits(10 * MINUTE),
 )  # fmt: skip
 LONG = replace(GPU, partition="gpulong", purpose="long", time_limit=7 * 24 * HOUR, free_gpus=8, wait=waits(0))
 CPU = replace(GPU, partition="cpu", gpus_per_node=0, free_gpus=0, free_cpus=500)
-HERE = Place(
+HERE = BackendPlace(
     "workstation", "work", "production", kind="workstation", cluster="workstation", nodes=1, cpus_per_node=16,
     memory_per_node=64 * GIB, gpus_per_node=0, free_cpus=12, free_gpus=0,
 )  # fmt: skip
 HERE_GPU = replace(HERE, gpus_per_node=1, free_gpus=1)
-CLOUD = Place(
+CLOUD = BackendPlace(
     "rented", "a100", "production", kind="skypilot", cpus_per_node=12, memory_per_node=85 * GIB, gpus_per_node=1,
     currency="USD", gpu_hour=1.5, priced_on=date(2026, 11, 1), wait=Figures(300, source="as the page says"),
 )  # fmt: skip
@@ -51,20 +51,20 @@ CROWDED = (TESTING, BUSY, LONG, CPU)
 ALL = (HERE, *LAB, CLOUD)
 
 
-def away(*known: Place) -> tuple[Place, ...]:
+def away(*known: BackendPlace) -> tuple[BackendPlace, ...]:
     return tuple(replace(place, problem=AWAY) for place in known)
 
 
-def need(hours: float | None, gpus: int = 1, **more: Any) -> Need:
-    return Need(None if hours is None else runs(hours * HOUR), gpus=gpus, **more)
+def need(hours: float | None, gpus: int = 1, **more: Any) -> JobNeed:
+    return JobNeed(None if hours is None else runs(hours * HOUR), gpus=gpus, **more)
 
 
 class Case(NamedTuple):
     """`said`: words that the reasons, the question for the person, or for none_fits the alternatives hold."""
 
     about: str
-    need: Need
-    known: tuple[Place, ...]
+    need: JobNeed
+    known: tuple[BackendPlace, ...]
     question: int
     place: str | None
     status: str = "chosen"

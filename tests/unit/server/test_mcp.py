@@ -22,6 +22,7 @@ from slurm_agent_tools.api.catalogue import published
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import (
     arguments,
+    backend_answer,
     diagnosis_answer,
     report,
     result,
@@ -58,6 +59,10 @@ ANSWERS: dict[str, shapes.Reply] = {
     ),
     "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
     "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
+    "choose_backend": backend_answer.ChooseReply(
+        status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
+        next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
+    ),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -70,6 +75,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "compare_results": {"baseline": "a", "target": "b"},
     "cancel_job": {"job_id": "7", "reason": "diverged"},
     "sync_files": {"direction": "push"},
+    "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
 }
 
 
@@ -140,15 +146,15 @@ async def test_a_toolset_that_is_switched_off_is_neither_listed_nor_called(era: 
     async with connected(box, era, toolsets=("core", "fleet")) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         called = await client.call_tool("save_result", ARGUMENTS["save_result"])
-    assert listed == [tool.name for tool in catalogue.TOOLS if tool.toolset == "core"]
+    assert listed == [tool.name for tool in tools if tool.toolset in {"core", "fleet"}]
     assert "save_result" not in listed
     assert called.is_error
     assert "Unknown tool" in called.content[0].text
     assert box.asked == []
 
 
-async def listing() -> list[dict[str, Any]]:
-    async with connected(RecordingToolbox()) as client:
+async def listing(**settings: Any) -> list[dict[str, Any]]:
+    async with connected(RecordingToolbox(), **settings) as client:
         tools = (await client.list_tools()).tools
     return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
 
@@ -166,19 +172,20 @@ async def test_the_published_catalogue_is_the_one_that_was_reviewed() -> None:
 @pytest.mark.parametrize(("toolsets", "most"), [(("core",), 12_000), (TOOLSETS, 18_000)])
 async def test_names_titles_descriptions_and_input_schemas_stay_small(toolsets: tuple[str, ...], most: int) -> None:
     counted = ("name", "title", "description", "inputSchema")
-    named = [{key: tool[key] for key in counted} for tool in await of_toolsets(toolsets)]
+    named = [{key: tool[key] for key in counted} for tool in await listing(toolsets=toolsets)]
     assert len(json.dumps(named).encode()) < most
-
-
-async def of_toolsets(toolsets: tuple[str, ...]) -> list[dict[str, Any]]:
-    names = {tool.name for tool in published(toolsets)}
-    return [tool for tool in await listing() if tool["name"] in names]
 
 
 @pytest.mark.proves("catalogue-is-small")
 @pytest.mark.parametrize(("toolsets", "most"), [(("core",), 32_000), (TOOLSETS, 48_000)])
 async def test_all_that_is_sent_of_the_tools_stays_small(toolsets: tuple[str, ...], most: int) -> None:
-    assert len(json.dumps(await of_toolsets(toolsets)).encode()) < most
+    assert len(json.dumps(await listing(toolsets=toolsets)).encode()) < most
+
+
+async def test_the_core_are_the_nine_tools_that_every_client_gets() -> None:
+    assert [tool["name"] for tool in await listing(toolsets=("core",))] == [tool.name for tool in catalogue.TOOLS[:9]]
+    assert {tool.toolset for tool in catalogue.TOOLS[:9]} == {"core"}
+    assert "core" not in {tool.toolset for tool in catalogue.TOOLS[9:]}
 
 
 async def test_input_schemas_are_flat_closed_and_without_noise() -> None:

@@ -37,7 +37,9 @@ def test_the_committed_page_is_the_generated_one(name, page):
 
 
 def test_a_reading_tool_that_remembers_says_so_and_no_other():
-    assert {tool.name for tool in TOOLS if tool.remembers} == {"get_status", "wait_for_job", "analyze_log"}
+    assert {tool.name for tool in TOOLS if tool.remembers} == {
+        "get_status", "wait_for_job", "analyze_log", "choose_backend",
+    }  # fmt: skip
     for tool in TOOLS:
         assert ("remembered" in tool.description) is tool.remembers
         assert tool.read_only or not tool.remembers

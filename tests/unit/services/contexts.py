@@ -56,6 +56,9 @@ class OneDesk:
     async def at(self, cluster: str | None) -> ClusterContext:
         return await self.context.current()
 
+    async def home(self) -> ClusterContext:
+        return await self.context.current()
+
     async def close(self) -> None:
         self.context.store.close()
 

@@ -26,7 +26,7 @@ TOOLS = {tool.name: tool for tool in catalogue.TOOLS}
 NEEDED = {
     "submit_job": {"script": "a.sh"}, "wait_for_job": {"job_id": "1"}, "cancel_job": {"job_id": "1", "reason": "x"},
     "validate_config": {"config_path": "a.yaml"}, "save_result": {"name": "a", "status": "success"},
-    "compare_results": {"baseline": "a", "target": "b"}, "generate_script": {"name": "a", "command": "true"},
+    "compare_results": {"baseline": "a", "target": "b"}, "generate_script": {"name": "a", "command": "true"}, "choose_backend": {"script": "a.sh"},
 }  # fmt: skip
 
 

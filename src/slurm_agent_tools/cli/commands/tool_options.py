@@ -43,6 +43,7 @@ POSITIONAL: Mapping[str, tuple[str, ...]] = {
     "compare_results": ("baseline", "target"),
     "cancel_job": ("job_id",),
     "sync_files": ("direction",),
+    "choose_backend": ("script",),
 }
 
 

@@ -1,0 +1,260 @@
+"""Which backend and partition a job should go to: facts are gathered, seven questions answer, a fallback is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from slurm_agent_tools.backends import places
+from slurm_agent_tools.backends.choose import Choice, choose
+from slurm_agent_tools.backends.pages import Kind
+from slurm_agent_tools.backends.places import BackendPlace, Figures, JobNeed
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.insights.accounting_history import accounting_history
+from slurm_agent_tools.insights.sizing import percentile
+from slurm_agent_tools.models.arguments import ChooseBackend, SubmitJob
+from slurm_agent_tools.models.backend_answer import (
+    AlternativeShown,
+    ChooseReply,
+    CostShown,
+    ExpectedShown,
+    NextCall,
+    QuantilesShown,
+)
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.services import backend_facts
+from slurm_agent_tools.services.backend_facts import BackendFacts
+from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
+from slurm_agent_tools.services.search_history import asked_of
+from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
+
+_FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}
+
+
+async def choose_backend(
+    registry: ContextRegistry, context: ClusterContext, ask: ChooseBackend, caller: Caller
+) -> ChooseReply:
+    """The answer; `context` is the project's. Raises InputError and ConfigError."""
+    need = await _need(context, ask)
+    facts = await backend_facts.gather(registry, context, need, ask.cluster)
+    choice = choose(need, facts.places)
+    if choice.fallback is not None:
+        await _note(context, caller, ask, choice)
+    return _reply(context, ask, choice, facts)
+
+
+async def _note(context: ClusterContext, caller: Caller, ask: ChooseBackend, choice: Choice) -> None:
+    """Write the fallback down in the decision log, which `policy log` shows."""
+    chosen = choice.place.name if choice.place is not None else None
+    await context.log_decision(
+        caller, context.own_decision("allow"), "choose_backend", "fallback",
+        script=ask.script, chosen=chosen, note=choice.fallback,
+    )  # fmt: skip
+
+
+# --- what is to run ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one job asks for, and by what its earlier runs are found."""
+
+    resources: Resources
+    name: str | None = None
+    path: str | None = None
+
+
+async def _need(context: ClusterContext, ask: ChooseBackend) -> JobNeed:
+    asked = await _resources(context, ask)
+    run = await _run_time(context, ask, asked)
+    if run is None and not ask.new_configuration:
+        hint = 'No run of it is known, and it names no time limit. Give expected, such as "2h".'
+        raise InputError("expected", None, "is needed", hint=hint)
+    resources = asked.resources
+    tasks = resources.array_tasks if ask.jobs == 1 else None
+    return JobNeed(
+        run=run,
+        gpus=resources.gpus or 0,
+        cpus=resources.cpus,
+        memory_bytes=resources.memory_bytes,
+        nodes=resources.nodes,
+        jobs=tasks or ask.jobs,
+        restartable=ask.restartable,
+        urgent=ask.urgency == "urgent",
+        new=ask.new_configuration,
+        budget=ask.budget,
+    )
+
+
+async def _resources(context: ClusterContext, ask: ChooseBackend) -> _Asked:
+    if (ask.script is None) == (ask.resources is None):
+        hint = "Give the batch script, or resources such as {gpus: 1, memory: 16G} with expected."
+        raise InputError("script or resources", ask.script, "is needed, and only one of them", hint=hint)
+    if ask.script is not None:
+        found = await asked_of(context, "script", ask.script)
+        return _Asked(found.requested, found.name, found.path)
+    wanted = ask.resources
+    memory = None if wanted is None or wanted.memory is None else _read("resources.memory", wanted.memory, parse_memory)
+    return _Asked(
+        Resources()
+        if wanted is None
+        else Resources(gpus=wanted.gpus, cpus=wanted.cpus, nodes=wanted.nodes, memory_bytes=memory)
+    )
+
+
+async def _run_time(context: ClusterContext, ask: ChooseBackend, asked: _Asked) -> Figures | None:
+    """As the caller says, else as its runs took, else its time limit; None where nothing is known."""
+    if ask.expected is not None:
+        return Figures(_read("expected", ask.expected, parse_span), source="as the caller expects")
+    limit = asked.resources.time_limit_seconds
+    if asked.path is not None:
+        found = await _earlier(context, asked)
+        if found is not None:
+            return found
+    if limit is None or limit == UNLIMITED:
+        return None
+    return Figures(limit, source="its time limit, as no run of it is known; it may well be shorter")
+
+
+async def _earlier(context: ClusterContext, asked: _Asked) -> Figures | None:
+    known = await accounting_history(context, name=asked.name, script_path=asked.path)
+    took = [
+        (record.usage.elapsed_seconds, record.tasks)
+        for record in known.records
+        if record.state == "COMPLETED" and record.usage is not None and record.usage.elapsed_seconds
+    ]
+    if not took:
+        return None
+    runs = sum(weight for _, weight in took)
+    source = f"{runs} completed {'run' if runs == 1 else 'runs'} of this job, by name or script"
+    most = percentile(took)
+    return Figures(round(median(seconds for seconds, _ in took)), None if most is None else round(most), runs, source)
+
+
+def _read(field: str, text: str, parse: Callable[[str], int]) -> int:
+    try:
+        found = parse(text)
+    except ValueError as error:
+        raise InputError(field, text, str(error), hint='Write it as "2h", "90min" or "16G".') from error
+    if found == UNLIMITED:
+        raise InputError(field, text, "is no length of time", hint='Write it as "2h".')
+    return found
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _reply(context: ClusterContext, ask: ChooseBackend, choice: Choice, facts: BackendFacts) -> ChooseReply:
+    place = choice.place
+    return ChooseReply(
+        status=choice.status,
+        summary=_summary(choice),
+        as_of=context.clock.now(),
+        question=choice.question,
+        backend=None if place is None else place.backend,
+        partition=None if place is None else place.partition or None,
+        stage=None if place is None else choice.stage,
+        reasons=[*choice.reasons, *_beyond(context, choice)],
+        expected=None if place is None else _expected(place, choice.need),
+        alternatives=[
+            AlternativeShown(
+                backend=one.place.backend, partition=one.place.partition or None, why_not=one.why_not,
+                expected=_expected(one.place, choice.need),
+            )
+            for one in choice.alternatives
+        ],
+        question_for_person=choice.ask,
+        fallback=choice.fallback,
+        contradictions=list(facts.contradictions),
+        next=None if place is None else _next(context, ask, choice, place),
+    )  # fmt: skip
+
+
+def _summary(choice: Choice) -> str:
+    if choice.status == "ask_person":
+        return "A person decides where it runs: put question_for_person to one, and call again with the answer."
+    if choice.place is None:
+        return "No backend can run it as it is; each one says why not."
+    what = {"smoke": "A smoke run of it goes", "pilot": "It goes as a pilot"}.get(choice.stage, "It goes")
+    chain = f", as a chain of {choice.links} jobs" if choice.links > 1 else ""
+    return f"{what} to {choice.place.name}{chain} (question {choice.question})."
+
+
+def _beyond(context: ClusterContext, choice: Choice) -> list[str]:
+    """What the policy asks a person for, whichever place it is."""
+    limits = context.policy.policy.limits
+    pairs = (
+        ("GPU", places.gpu_hours(choice.need, most=True), limits.gpu_hours_per_job),
+        ("CPU", places.cpu_hours(choice.need, most=True), limits.cpu_hours_per_job),
+    )
+    return [
+        f"The policy lets {limit:g} {unit} hours through in one job; this is up to {hours:.1f}, so a person is asked."
+        for unit, hours, limit in pairs
+        if choice.place is not None and limit is not None and hours > limit
+    ]
+
+
+def _expected(place: BackendPlace, need: JobNeed) -> ExpectedShown:
+    free = places.starts_now(place, need)
+    waited = _quantiles(place.wait)
+    if free and waited is None:
+        waited = QuantilesShown(median=0, source="what it asks for is free now")
+    money = places.cost(place, need)
+    return ExpectedShown(
+        wait=waited,
+        run=_quantiles(need.run),
+        cost=CostShown(
+            amount=None if money is None else round(money, 2),
+            currency=place.currency,
+            gpu_hours=round(places.gpu_hours(need), 2) if need.gpus else None,
+            cpu_hours=round(places.cpu_hours(need), 2),
+            priced_on=place.priced_on,
+        ),
+    )
+
+
+def _quantiles(found: Figures | None) -> QuantilesShown | None:
+    if found is None:
+        return None
+    return QuantilesShown(median=found.median, p95=found.p95, basis=found.basis, source=found.source)
+
+
+def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: BackendPlace) -> NextCall:
+    """The call that brings it there."""
+    if place.kind in _FORMATS:
+        return _written(ask, choice, place, {"format": _FORMATS[place.kind], "partition": place.partition})
+    arguments: dict[str, object] = {"partition": place.partition}
+    if place.cluster != context.cluster:
+        arguments["cluster"] = place.cluster
+    if choice.need.jobs > 1:
+        at_once = f"%{place.max_jobs}" if place.max_jobs and place.max_jobs < choice.need.jobs else ""
+        arguments["array"] = f"0-{choice.need.jobs - 1}{at_once}"
+    if choice.stage == "smoke":
+        seconds = min(places.SMOKE_SECONDS, place.time_limit or places.SMOKE_SECONDS)
+        arguments |= {"time_limit": format_duration(seconds)}
+    if choice.stage != "production" and "stage" in SubmitJob.model_fields:
+        arguments["stage"] = choice.stage
+    if ask.script is None:
+        return _written(ask, choice, place, arguments)
+    then = None
+    if choice.links > 1:
+        then = f"Then {choice.links - 1} more, each with dependency afterany:JOB_ID of the one before."
+    return NextCall(tool="submit_job", arguments={"script": ask.script, **arguments}, then=then)
+
+
+_NO_SCRIPT = frozenset({"stage"})
+
+
+def _written(ask: ChooseBackend, choice: Choice, place: BackendPlace, arguments: Mapping[str, object]) -> NextCall:
+    """A script has to be written first: generate_script takes what the job needs."""
+    wanted = ask.resources
+    needs = {} if wanted is None else wanted.model_dump(exclude_none=True)
+    then = "Add name and command; then submit_job."
+    if place.kind in _FORMATS:
+        needs = {"gpus": choice.need.gpus, "cpus": choice.need.cpus} | needs
+        then = f"Add name and command; a person starts what it writes on {place.backend}."
+    told = {name: value for name, value in (needs | dict(arguments)).items() if value is not None}
+    return NextCall(
+        tool="generate_script", arguments={name: told[name] for name in told if name not in _NO_SCRIPT}, then=then
+    )
