@@ -20,6 +20,7 @@ from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, asker
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.api.views import Body
     from slurm_agent_tools.insights.memory_sync import MemorySync
     from slurm_agent_tools.models import (
         backend_answer,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         sync_answer,
     )
     from slurm_agent_tools.services.approval import Consult
-    from slurm_agent_tools.services.views import Body
 
 
 _log = get_logger()
@@ -152,8 +152,8 @@ class Toolbox:
         caller: Caller | None = None,
         asked: AskPerson | None = None,
     ) -> Body:
-        """What one resource holds, by its name in services.views; `cluster` among the arguments says of which."""
-        from slurm_agent_tools.services import views
+        """What one resource holds, by its name in api.views; `cluster` among the arguments says of which."""
+        from slurm_agent_tools.api import views
 
         begin_request(name)
         asker.set(asked)

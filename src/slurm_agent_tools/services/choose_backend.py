@@ -26,7 +26,7 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services import backend_facts
 from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
-from slurm_agent_tools.services.search_history import asked_of
+from slurm_agent_tools.services.project_paths import asked_of
 from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
 
 _FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, StorageError
-from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.request import Resources, ScriptReading
 from slurm_agent_tools.scripts.reader import read_script as reader_read_script
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.transport.base import NO_FILE, Stat
@@ -119,3 +121,29 @@ async def read(
         else:
             return found, away
     raise away or AssertionError  # files here do not speak to a cluster
+
+
+# --- What a script asks for, for a call that submits nothing ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """What a script asks for, with its name and its path in the project."""
+
+    name: str
+    path: str
+    requested: Resources
+
+
+async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
+    """What a script asks for; without a cluster as far as it can be told. Raises InputError."""
+    from slurm_agent_tools.scripts.effective_request import resolve as resolved  # noqa: PLC0415 - for these calls alone
+
+    project_files = await either(context, field, script)
+    real, data = await read_script(project_files, field, script, limit=context.policy.policy.sizes.script_bytes)
+    reading, _ = await read(context, data, relative(project_files, real))
+    partitions = None
+    with contextlib.suppress(SlurmError):
+        partitions = await context.slurm.partitions()
+    name = reading.request.name or reading.path.rsplit("/", 1)[-1]
+    return AskedJob(name, reading.path, resolved(reading.request, partitions))

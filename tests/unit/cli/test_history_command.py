@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.insights.records import run
 
+from slurm_agent_tools.api import search_history
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import history_command
-from slurm_agent_tools.services import search_history
 from slurm_agent_tools.store.ledger import Store
 
 

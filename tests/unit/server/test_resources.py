@@ -15,9 +15,9 @@ from mcp import Client, MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from tests.unit.offered import NOW, Scene, job, scenes
 
+from slurm_agent_tools.api import views
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.server import resources
-from slurm_agent_tools.services import views
 
 pytestmark = pytest.mark.proves("offers-only-read")
 
@@ -269,7 +269,7 @@ def test_a_server_that_starts_loads_nothing_of_what_is_read_later():
     late = {
         "insights.memory_server",
         "insights.job_search",
-        "services.views",
+        "api.views",
         "services.completing",
         "insights.memory_sync",
     }

@@ -11,13 +11,14 @@ import pytest
 from tests.unit.services.scenes import HEAD, Scene, failed, sent
 from tests.unit.services.test_facts_of_the_moment import ledger
 
+from slurm_agent_tools.api import search_history, views
+from slurm_agent_tools.api.search_history import HistoryQuestion
 from slurm_agent_tools.errors import InputError, UnknownJob
 from slurm_agent_tools.models.arguments import CompareResults, SaveResult, ValidateConfig
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.services import completing, project_paths, results, search_history, views
+from slurm_agent_tools.services import completing, project_paths, results
 from slurm_agent_tools.services.context import ProjectFiles
-from slurm_agent_tools.services.search_history import HistoryQuestion
 from slurm_agent_tools.transport.local import LocalFiles
 
 GIB = 2**30

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.services.fakes import fake_toolbox
 
-from slurm_agent_tools.services import views
+from slurm_agent_tools.api import views
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.fake.endings import Ending
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm

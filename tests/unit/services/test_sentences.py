@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.services.scenes import Scene
 
+from slurm_agent_tools.api.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import RunningShown
-from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.services.waiting import describe
 from slurm_agent_tools.units import JobId
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.unit.services.scenes import Scene, failed, sent
 
+from slurm_agent_tools.api import search_history
+from slurm_agent_tools.api.search_history import HistoryQuestion
 from slurm_agent_tools.errors import InputError, UnknownJob
 from slurm_agent_tools.models.arguments import CompareResults, GenerateScript, SaveResult
-from slurm_agent_tools.services import completion_report, search_history
-from slurm_agent_tools.services.search_history import HistoryQuestion
+from slurm_agent_tools.services import completion_report
 from slurm_agent_tools.slurm.fake.endings import StepEnding
 
 ALL = HistoryQuestion()

@@ -13,9 +13,10 @@ from typing import TextIO
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.cli.commands import launching
 from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.decision import Channel
-from slurm_agent_tools.services import approval, launching
+from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Approval
 from slurm_agent_tools.text import plan_text, safe_open, sanitize

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.api.context_registry import OpenedContexts
+from slurm_agent_tools.api.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.accounting_history import DAYS
 from slurm_agent_tools.models.history_answer import HistoryReply, PastJob
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.search_history import HistoryQuestion, search_history
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.units import format_duration, human_memory

@@ -8,9 +8,8 @@ import sys
 from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing, serialize
 from slurm_agent_tools.api.context_registry import OpenedContexts
-from slurm_agent_tools.cli.commands import approve_command
+from slurm_agent_tools.cli.commands import approve_command, launching
 from slurm_agent_tools.models.submission_answer import LaunchReply
-from slurm_agent_tools.services import launching
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.text import log_events
 

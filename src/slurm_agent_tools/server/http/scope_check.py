@@ -24,8 +24,8 @@ from slurm_agent_tools.settings import LOCAL
 from slurm_agent_tools.text import log_events
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.api.views import Body
     from slurm_agent_tools.insights.memory_sync import MemorySync
-    from slurm_agent_tools.services.views import Body
 
 
 READING = frozenset(tool.name for tool in TOOLS if tool.read_only)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
-from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.insights.job_search import search, similar, tags
 from slurm_agent_tools.insights.memory_server import memory
@@ -21,12 +19,9 @@ from slurm_agent_tools.models.history_answer import (
 )
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing
-from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.scripts.effective_request import resolve
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.project_paths import read
 
 _MOST = 10_000
 
@@ -48,7 +43,7 @@ class HistoryQuestion:
 
 async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> HistoryReply:
     """The answer; with `like` also what runs of that job or script advise. Raises InputError and StorageError."""
-    asked = await asked_of(context, "like", wanted.like) if wanted.like is not None else None
+    asked = await project_paths.asked_of(context, "like", wanted.like) if wanted.like is not None else None
     known = await accounting_history(context, days=wanted.days, limit=_MOST)
     found = search(known.records, tags=wanted.tags, match_all=wanted.match_all, query=wanted.query, limit=_MOST)
     near: Sequence[tuple[float | None, JobRecord]]
@@ -70,29 +65,6 @@ async def search_history(context: ClusterContext, wanted: HistoryQuestion) -> Hi
         advice=advice,
         note=known.silent,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class AskedJob:
-    """What a script asks for, with its name and its path in the project."""
-
-    name: str
-    path: str
-    requested: Resources
-
-
-async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
-    """What a script asks for; without a cluster as far as it can be told. Raises InputError."""
-    project_files = await project_paths.either(context, field, script)
-    real, data = await project_paths.read_script(
-        project_files, field, script, limit=context.policy.policy.sizes.script_bytes
-    )
-    reading, _ = await read(context, data, project_paths.relative(project_files, real))
-    partitions = None
-    with contextlib.suppress(SlurmError):
-        partitions = await context.slurm.partitions()
-    name = reading.request.name or reading.path.rsplit("/", 1)[-1]
-    return AskedJob(name, reading.path, resolve(reading.request, partitions))
 
 
 def remembered_for_server(record: JobRecord, likeness: float | None = None) -> MemoryServerJob:
