@@ -21,8 +21,9 @@ from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.configs.experiment_config import Config, parse_config
 from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.text import safe_open
-from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
+from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
 
 Kind = Literal["slurm", "workstation", "pbs", "kubernetes", "skypilot"]
 
@@ -291,3 +292,39 @@ def template(name: str) -> str:
     if name not in TEMPLATES:
         raise InputError("from", name, "is not a template", hint=f"Templates: {', '.join(TEMPLATES)}.")
     return (resources.files("slurm_agent_tools") / "assets" / FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+# --- what a live cluster says otherwise -------------------------------------------------------------------------------
+
+
+def contradictions(backend: str, partition: Partition, queue: PageQueue | None, nodes: Iterable[Node]) -> list[str]:
+    """What Slurm says otherwise than the page, which then does not count."""
+    if queue is None:
+        return []
+    limit = partition.max_time_seconds
+    pairs: list[tuple[str, int | None, int | None, Callable[[int | None], str]]] = [
+        ("time limit", queue.time_limit, limit, _duration),
+        ("nodes", queue.nodes, partition.nodes, str),
+        ("CPUs of a node", queue.cpus_per_node, partition.cpus_per_node, str),
+        ("GPUs of a node", queue.gpus.per_node if queue.gpus else None, partition.gpus_per_node, str),
+    ]
+    told = [
+        f"{backend}/{partition.name}: the page says {what} {shown(said)}, the cluster {shown(live)}, which counts."
+        for what, said, live, shown in pairs
+        if said is not None and said != live
+    ]
+    types = {kind.lower() for node in nodes if partition.name in node.partitions for kind in node.gpu_types}
+    if queue.gpus is not None and types and queue.gpus.type.lower() not in types:
+        said, has = queue.gpus.type, ", ".join(sorted(types))
+        told.append(f"{backend}/{partition.name}: the page says {said} GPUs, the cluster {has}, which counts.")
+    return told
+
+
+def _duration(seconds: int | None) -> str:
+    return "none" if seconds is None else format_duration(seconds)
+
+
+def unknown_partitions(backend: str, page: FoundPage | None, partitions: Mapping[str, Partition]) -> list[str]:
+    """Partitions of the page that the cluster does not have."""
+    named = [] if page is None else [one.name for one in page.page.queues if one.name not in partitions]
+    return [f"{backend}: the page names the partition {name}, which the cluster does not have." for name in named]

@@ -7,10 +7,13 @@ None is not known.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from slurm_agent_tools.backends.pages import Kind, Purpose
+from slurm_agent_tools.backends.pages import BackendPage, FoundPage, Kind, PageQueue, Purpose
+from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.units import UNLIMITED, format_duration, human_memory
 
 HOUR = 3600
@@ -21,6 +24,16 @@ SMOKE_SECONDS = 1800
 SHORTEST_SMOKE = 600
 
 _LONG_WAIT = 1800
+
+NOT_UP = "no Slurm runs on it: slurm-agent-tools workstation up --yes"
+
+WORKSTATION = "workstation"
+
+_TESTING = re.compile(r"test|debug|devel", re.IGNORECASE)
+
+_LONG_NAME = re.compile(r"long", re.IGNORECASE)
+
+_LONG_SECONDS = 48 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +234,113 @@ def _share(total: int | None, nodes: int) -> int | None:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+# --- a place by what its cluster says, and by its page ----------------------------------------------------------------
+
+
+def measured(common: BackendPlace, partition: Partition, nodes: Sequence[Node], need: JobNeed) -> BackendPlace:
+    """What Slurm says of one partition; `nodes`: those that run jobs or could."""
+    own = [node for node in nodes if partition.name in node.partitions]
+    problem = common.problem or ("" if partition.state == "UP" else f"the partition is {partition.state}")
+    share = _gpus_of_a_node(partition, need)
+    return replace(
+        common,
+        partition=partition.name,
+        problem=problem,
+        time_limit=partition.max_time_seconds,
+        nodes=partition.nodes,
+        cpus_per_node=partition.cpus_per_node or None,
+        memory_per_node=max(partition.memory_per_node, partition.memory_per_node_max) or None,
+        gpus_per_node=partition.gpus_per_node,
+        free_gpus=_free([(node.gpus, node.gpus_used) for node in own if node.gpus], share),
+        free_cpus=_free([(node.cpus, node.cpus_used) for node in own], math.ceil((need.cpus or 1) / (need.nodes or 1))),
+    )
+
+
+def _gpus_of_a_node(partition: Partition, need: JobNeed) -> int:
+    """GPUs of one node: what is free on a node in smaller parts is of no use."""
+    nodes = need.nodes or math.ceil(need.gpus / max(1, partition.gpus_per_node))
+    return max(1, math.ceil(need.gpus / max(1, nodes)))
+
+
+def _free(nodes: Sequence[tuple[int, int | None]], share: int) -> int | None:
+    """How many are free in parts of this size; None where it is not told of each node."""
+    if any(used is None for _, used in nodes):
+        return None
+    return sum((total - (used or 0)) // share * share for total, used in nodes)
+
+
+def with_purpose(
+    place: BackendPlace, partition: Partition, queue: PageQueue | None, page: FoundPage | None
+) -> BackendPlace:
+    """What it is for: as its page says, else by its name, else by its limit."""
+    if queue is not None:
+        return replace(place, purpose=queue.purpose)
+    if place.local:
+        return place
+    purpose, why = _guessed(partition)
+    said = "its page does not say" if page is not None else "no page says"
+    return replace(place, purpose=purpose, facts=(f"Taken for {purpose} by {why}: {said} what {place.name} is for.",))
+
+
+def _guessed(partition: Partition) -> tuple[Purpose, str]:
+    if _TESTING.search(partition.name):
+        return "testing", "its name"
+    if _LONG_NAME.search(partition.name):
+        return "long", "its name"
+    limit = partition.max_time_seconds
+    if limit is not None and limit != UNLIMITED and limit > _LONG_SECONDS:
+        return "long", f"its limit of {format_duration(limit)}"
+    return "production", "its limit"
+
+
+def of_price(common: BackendPlace, page: BackendPage, today: date, user: str | None) -> BackendPlace:
+    """Price, allocation, and who may use it. `user` None: not known there."""
+    price = page.price
+    ended = price.allocation_ends is not None and price.allocation_ends < today
+    problem = f"its allocation ended on {price.allocation_ends}" if ended else ""
+    if page.users and user is not None and user not in page.users:
+        problem = f"its page does not name {user or 'this user'} among those who may use it"
+    return replace(
+        common,
+        problem=common.problem or problem,
+        currency=price.currency,
+        gpu_hour=price.gpu_hour,
+        cpu_hour=price.cpu_hour,
+        priced_on=price.priced_on,
+        hours_left=price.allocation_hours,
+        can_be_ended=page.can_be_ended,
+    )
+
+
+def of_page(one: FoundPage, today: date) -> list[BackendPlace]:
+    """The places of a backend that is no Slurm, or one that the settings do not know."""
+    common = BackendPlace(one.name, "", "production", kind=one.page.kind)
+    if one.page.kind == "workstation":
+        common = replace(common, cluster=WORKSTATION, problem=NOT_UP)
+    elif one.page.kind == "slurm":
+        named = one.page.cluster or one.name
+        common = replace(common, problem=f"the settings have no cluster {named}: add [clusters.{named}]")
+    common = of_price(common, one.page, today, None)
+    return [as_written(common, one.page, queue) for queue in one.page.queues]
+
+
+def as_written(common: BackendPlace, page: BackendPage, queue: PageQueue) -> BackendPlace:
+    """A partition by its page alone."""
+    asked = page.kind in {"slurm", "workstation"}  # it would say itself what it has
+    wait = None if page.usual_wait is None else Figures(page.usual_wait, source="as its page says")
+    return replace(
+        common,
+        partition=queue.name,
+        purpose=queue.purpose,
+        time_limit=queue.time_limit,
+        nodes=queue.nodes,
+        cpus_per_node=queue.cpus_per_node,
+        memory_per_node=queue.memory_per_node,
+        gpus_per_node=queue.gpus.per_node if queue.gpus is not None else None if asked else 0,
+        max_jobs=queue.max_jobs,
+        gpu_hour=common.gpu_hour if queue.gpu_hour is None else queue.gpu_hour,
+        wait=wait,
+        facts=(f"What is known of {common.backend} stands on its page; nothing was measured there.",),
+    )

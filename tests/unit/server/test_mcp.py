@@ -18,7 +18,6 @@ from mcp.server import MCPServer
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, serialize
-from slurm_agent_tools.api.catalogue import published
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import (
     arguments,
