@@ -16,7 +16,7 @@ import anyio.to_thread
 from slurm_agent_tools.backends import pages, places
 from slurm_agent_tools.backends.pages import BackendPage, FoundPage, PageQueue
 from slurm_agent_tools.backends.places import NOT_UP, WORKSTATION, BackendPlace, Figures, JobNeed
-from slurm_agent_tools.errors import SlurmError, SlurmMissing
+from slurm_agent_tools.errors import AgentToolsError, SlurmError, SlurmMissing
 from slurm_agent_tools.insights import capacity, measured_waits, queue_history
 from slurm_agent_tools.models.job import PastWaits
 from slurm_agent_tools.models.request import Resources
@@ -41,19 +41,26 @@ def cluster_names(settings: Settings) -> list[str]:
 async def gather(registry: ContextRegistry, context: ClusterContext, need: JobNeed, only: str | None) -> BackendFacts:
     """Ask every cluster at once, or `only` one. A cluster that does not answer is a place that cannot be used.
 
-    Raises ConfigError for a page that cannot be used.
+    Raises ConfigError for a page, or a cluster's site policy, that cannot be used.
     """
     written = await anyio.to_thread.run_sync(pages.found_pages, Path(context.project))
     names = [only] if only is not None else cluster_names(context.settings)
     found: dict[str, BackendFacts] = {}
+    failed: dict[str, AgentToolsError] = {}
 
     async def ask(name: str) -> None:
         page = next((one for one in written if _cluster_of(one, names) == name), None)
-        found[name] = await _of_cluster(await registry.at(name), name, page, need)
+        try:
+            found[name] = await _of_cluster(await registry.at(name), name, page, need)
+        except AgentToolsError as error:  # told as it is, not as one of a group
+            failed[name] = error
 
     async with anyio.create_task_group() as group:
         for name in names:
             group.start_soon(ask, name)
+    for name in names:
+        if name in failed:
+            raise failed[name]
     others = [] if only is not None else [one for one in written if _cluster_of(one, names) not in names]
     known = [place for name in names for place in found[name].places]
     known += [place for one in others for place in places.of_page(one, context.clock.now().date())]
