@@ -166,6 +166,7 @@ def test_after_a_crash_of_every_daemon_nothing_is_forgotten_and_jobs_run_on(desk
     )
     anyio.run(anyio.sleep, 7)  # slurmctld writes its state every five seconds
     cluster = definition.recorded(desk.home)
+    lost = desk.submitted(desk.script("lost.sh", "#SBATCH --mem=50M --time=00:05:00 --begin=now+1hour", "echo lost"))
     for name in cluster.daemons:
         anyio.run(lifecycle.signal_daemon, cluster, name, signal.SIGKILL)
     _, reply = desk.cli("get_status", "--no-cache")
@@ -181,6 +182,7 @@ def test_after_a_crash_of_every_daemon_nothing_is_forgotten_and_jobs_run_on(desk
         env={"PATH": os.environ["PATH"], **cluster.environment()}, check=True,
     ).stdout.splitlines()  # fmt: skip
     assert {f"{job}|COMPLETED" for job in (before, runs, waits)} <= set(rows)
+    assert int(desk.submitted(desk.script("next.sh", "#SBATCH --mem=50M --time=00:05:00", "true"))) > int(lost)
 
 
 @pytest.mark.proves("workstation-forgets-nothing")

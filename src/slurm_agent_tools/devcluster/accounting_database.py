@@ -40,6 +40,14 @@ async def database(cluster: Cluster) -> None:
     await _done(cluster, ["mariadb", "--no-defaults", "-S", f"{place}/mysqld.sock", "-e", statements])
 
 
+async def last_job(cluster: Cluster) -> int:
+    """The highest number of a job that the accounting of a workstation knows; 0 where there was none."""
+    query = "SELECT COALESCE(MAX(id_job), 0) FROM slurm_acct_db.workstation_job_table"
+    argv = ["mariadb", "--no-defaults", "-S", f"{cluster.folder}/db/mysqld.sock", "-N", "-B", "-e", query]
+    text = await _done(cluster, argv)
+    return int(text) if text.strip().isdigit() else 0
+
+
 async def daemon(cluster: Cluster) -> None:
     """Start slurmdbd; a second time where it gave up on the database just made, as 26.05 now and then does."""
     for last in (cluster.release is None, True):
@@ -102,8 +110,9 @@ async def _manage(cluster: Cluster, words: list[str]) -> None:
         raise DevclusterError(f"sacctmgr {' '.join(words)} failed:\n{text.strip()}")
 
 
-async def _done(cluster: Cluster, argv: list[str], more: Mapping[str, str] | None = None) -> None:
+async def _done(cluster: Cluster, argv: list[str], more: Mapping[str, str] | None = None) -> str:
     ended = await slurm_daemons.call(cluster, argv, 120, more)
     if ended.exit_code != 0:
         tail = (ended.stdout + ended.stderr).decode(errors="replace").strip().splitlines()[-15:]
         raise DevclusterError("\n".join([f"{argv[0]} failed:", *tail]))
+    return ended.stdout.decode(errors="replace")

@@ -21,6 +21,8 @@ _OPEN = ("", "etc", "run", "run/munge", "log", "pids", "spool")
 
 DAEMONS = "daemons.conf"
 
+_LARGEST_LOG = 50 * 2**20  # bytes of a log that goes on at the next start
+
 _CLOSED = ("state", "munge")
 
 
@@ -50,6 +52,9 @@ def prepare(cluster: Cluster) -> None:
     give(cluster.folder / "munge", "munge")
     give(cluster.folder / "run/munge", "munge")
     _key(cluster.folder / "munge/munge.key")
+    for log in (cluster.folder / "log").glob("*.log"):
+        if log.stat().st_size > _LARGEST_LOG:  # nobody looks after the logs of a workstation
+            log.replace(log.with_suffix(".log.old"))
     for name in ("slurmctld.log", "slurmdbd.log"):
         log = cluster.folder / "log" / name
         log.touch()

@@ -43,7 +43,7 @@ async def check() -> None:
     if ended.exit_code != 0:
         name = socket.gethostname()
         raise DevclusterError(
-            f"the name of this machine, {name}, stands for {stands_for()}, and the devcluster listens on loopback only",
+            f"the name of this machine, {name}, stands for {stands_for()}, and a private Slurm is on loopback only",
             hint=f"put the line `127.0.0.1 {name}` at the top of /etc/hosts",
         )
 

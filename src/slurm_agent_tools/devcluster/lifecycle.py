@@ -9,6 +9,7 @@ import shutil
 import signal as signals
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -28,6 +29,10 @@ from slurm_agent_tools.devcluster import (
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, Status
 
 Say = Callable[[str], None]
+
+_LEAP = 1000
+"""After a crash the numbers of jobs begin so much higher: slurmctld writes its state every five seconds, and would give
+those of the jobs that it lost to others."""
 
 
 async def up(
@@ -210,6 +215,8 @@ async def bring(cluster: Cluster, *, accounting: bool, extra: str, say: Say) -> 
         await accounting_database.database(cluster)
         await accounting_database.daemon(cluster)
         await accounting_database.members(cluster)
+    if cluster.machine is not None and stamp(cluster).exists():  # nobody took it down
+        settings = replace(settings, extra=f"{extra}FirstJobId={await accounting_database.last_job(cluster) + _LEAP}\n")
     limits = await workers.up(cluster, settings, ways, say)
     cgroups.record(cluster, limits)
     await workers.partitions(cluster, "UP")  # `down` leaves them DOWN in the saved state

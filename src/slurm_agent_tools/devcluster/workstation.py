@@ -64,9 +64,11 @@ async def up(
         lifecycle.claim(where)
     with lifecycle.locked(where), folders.written_by_us():
         before = definition.recorded(where)
-        if before is not None and any(processes.running(before, name) for name in before.daemons):
+        if before is not None and processes.running(before, "slurmctld") is not None:
             await _mend(before, say)
             return before
+        if before is not None:
+            await lifecycle.stop_daemons(before)  # what is left of a crash; jobs go on
         wanted = wanted if before is None or slurm is not None else before.bin_dir
         if before is not None and before.machine is not None and processes.steps(before):
             machine = before.machine  # jobs of before run on in what they were given

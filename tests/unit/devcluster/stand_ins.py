@@ -1,7 +1,7 @@
 """Stand-ins for Slurm's programs: small scripts that run for real, note how they were called, and answer.
 
 Files of the folder `said` say what they answer beside that: `ends.NAME` (a daemon ends with these words), `jobs`
-(what squeue shows until scancel comes).
+(what squeue shows until scancel comes), `last` (the highest number of a job that the database knows).
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _SCANCEL = 'rm -f "$said/jobs"\n'
 
 _SACCTMGR = 'if [ -f "$said/refuses.$name" ]; then cat "$said/refuses.$name" >&2; exit 1; fi\n'
 
+_MARIADB = 'case "$*" in *MAX*) cat "$said/last" ;; esac\n'
+
 _SSHD = """\
 import socket, subprocess, sys
 port = next(int(line.split()[1]) for line in open(sys.argv[-1]) if line.startswith("Port "))
@@ -61,6 +63,7 @@ def make(bin_dir: Path, said: Path) -> None:
     bodies |= {"slurmd": _SLURMD, "sinfo": _SINFO, "squeue": _SQUEUE, "scancel": _SCANCEL, "sacctmgr": _SACCTMGR}
     for name, body in bodies.items():
         _write(bin_dir / name, _HEAD.replace("@SAID@", str(said)) + body)
+    _write(bin_dir / "mariadb", _HEAD.replace("@SAID@", str(said)) + _SACCTMGR + _MARIADB)
     _write(bin_dir / "sshd", f"#!{sys.executable}\n{_SSHD}")
 
 

@@ -21,6 +21,7 @@ from slurm_agent_tools.devcluster import (
     cgroups,
     config_files,
     definition,
+    folders,
     lifecycle,
     login_node,
     machine_facts,
@@ -140,20 +141,45 @@ async def test_daemons_that_died_are_started_again_and_the_others_stay(ground):
     cluster = await ground.up(gpus=GPUS)
     before = (await workstation.status(ground.folder)).status.daemons
     conf = cluster.conf.read_text()
-    for name in ("munged", "slurmctld"):
+    for name in ("munged", "slurmdbd"):
         await lifecycle.signal_daemon(cluster, name, signal.SIGKILL)
-    await eventually(lambda: processes.running(cluster, "slurmctld") is None)
+        await eventually(lambda name=name: processes.running(cluster, name) is None)
     assert await ground.up() == cluster
     after = (await workstation.status(ground.folder)).status
     assert after.up
-    changed = {name for name in before if before[name] != after.daemons[name]}
-    assert changed == {"munged", "slurmctld"}
+    assert {name for name in before if before[name] != after.daemons[name]} == {"munged", "slurmdbd"}
     assert cluster.conf.read_text() == conf
     assert ground.lines[-3:] == [
-        "starting munged, which did not run", "starting slurmctld, which did not run", f"up in {ground.folder}",
+        "starting munged, which did not run", "starting slurmdbd, which did not run", f"up in {ground.folder}",
     ]  # fmt: skip
     await ground.up()
     assert ground.lines[-1] == f"already up in {ground.folder}"
+
+
+async def test_after_a_crash_of_slurmctld_no_number_of_a_job_is_given_twice(ground):
+    cluster = await ground.up(gpus=GPUS)
+    assert "FirstJobId" not in cluster.conf.read_text()
+    before = (await workstation.status(ground.folder)).status.daemons
+    await lifecycle.signal_daemon(cluster, "slurmctld", signal.SIGKILL)
+    await eventually(lambda: processes.running(cluster, "slurmctld") is None)
+    (ground.said / "last").write_text("41\n")
+    again = await ground.up(gpus=GPUS)
+    assert "FirstJobId=1041\n" in again.conf.read_text()
+    after = (await workstation.status(ground.folder)).status
+    assert after.up
+    assert not set(before.values()) & set(after.daemons.values())
+    await ground.down()
+    assert "FirstJobId" not in (await ground.up(gpus=GPUS)).conf.read_text()
+
+
+async def test_a_log_that_grew_large_goes_on_in_a_new_file(ground, monkeypatch):
+    cluster = await ground.up()
+    await ground.down()
+    (cluster.folder / "log/slurmctld.log").write_text("much\n")
+    monkeypatch.setattr(folders, "_LARGEST_LOG", 4)
+    await ground.up()
+    assert (cluster.folder / "log/slurmctld.log").read_text() == ""
+    assert (cluster.folder / "log/slurmctld.log.old").read_text() == "much\n"
 
 
 async def test_while_jobs_of_before_run_the_machine_stays_what_it_was_for_them(ground):
