@@ -45,7 +45,7 @@ FAULTY = """#!/bin/bash
 #SBATCH --partition=gpu
 #SBATCH --gpus=8
 #SBATCH --mem=900G
-#SBATCH --time=04:00:00
+#SBATCH --time=01:00:00
 #SBATCH --output=logs/%x-%j.out
 export CUDA_VISIBLE_DEVICES=0,1
 until python train.py --config configs/base.yaml; do

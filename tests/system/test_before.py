@@ -21,6 +21,7 @@ HEAD = "#!/bin/bash\n#SBATCH --output=logs/slurm/%x-%j.out\n"
 WIDE = (
     "#SBATCH --partition=special --nodes=1 --ntasks=1 --cpus-per-task=96 --gpus=4 --mem-per-gpu=16G --time=03:00:00\n"
 )
+UNTRIED = "--justification=it ends at once, whatever its time limit"
 JOBS = 6
 
 
@@ -99,7 +100,7 @@ def ask(place: Place, script: str, *words: str) -> dict:
 def test_what_jobs_of_this_shape_waited_stands_beside_slurms_estimate(waits: Waits):
     place, seconds = waits.place, waits.seconds
     assert seconds[-1] >= 2, "these jobs did not wait for each other"
-    reply = ask(place, write(place, "wide.sh", WIDE + "true\n"), "--dry-run")
+    reply = ask(place, write(place, "wide.sh", WIDE + "true\n"), "--dry-run", UNTRIED)
 
     wait = reply["expected_wait"]
     assert wait["from_history_seconds"] == {
@@ -126,16 +127,16 @@ def test_of_a_shape_that_nobody_asked_for_nothing_is_told(waits: Waits):
 @pytest.mark.proves("budget-is-compared", "run-id-goes-through")
 def test_behind_a_long_job_the_start_is_late_and_a_short_budget_does_not_fit(blocked: Place):
     script = write(blocked, "behind.sh", WIDE + "true # behind\n")
-    late = ask(blocked, script, "--dry-run", "--time-budget=3600s")
+    late = ask(blocked, script, UNTRIED, "--dry-run", "--time-budget=3600s")
     assert 1500 <= late["expected_wait"]["from_slurm_seconds"] <= 1800
     assert (late["budget"]["fits"], late["budget"]["budget_seconds"]) == (False, 3600)
     assert late["budget"]["run_seconds"] == 3 * 3600  # its limit: it never ran
     assert "Slurm's estimate" in late["budget"]["why"]
-    early = ask(blocked, script, "--dry-run", "--time-budget=05:00:00")["budget"]
+    early = ask(blocked, script, UNTRIED, "--dry-run", "--time-budget=05:00:00")["budget"]
     assert early["fits"] is True, early
 
     run_id = "mlflow/12:a@b"
-    reply = ask(blocked, script, "--priority=low", f"--run-id={run_id}", "--time-budget=1-00:00:00")
+    reply = ask(blocked, script, UNTRIED, "--priority=low", f"--run-id={run_id}", "--time-budget=1-00:00:00")
     assert (reply["status"], reply["run_id"], reply["budget"]["fits"]) == ("submitted", run_id, True)
     assert "--nice=100" in {pin["option"] for pin in reply["pinned"]}
     assert f"Job {reply['job_id']} (" in reply["summary"]

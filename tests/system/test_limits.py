@@ -93,7 +93,8 @@ async def test_a_person_stops_all_of_it_also_for_a_server_that_runs(fresh: Place
 @pytest.mark.proves("only-the-base-loosens")
 def test_a_trusted_file_loosens_until_it_changes_and_settings_never_do(fresh: Place):
     loose: Path = fresh.project.parent / "loose.yaml"
-    loose.write_text("limits: {time_limit: {free: '7-00:00:00', justify: '7-00:00:00'}}\n")
+    limits = "limits: {time_limit: {free: '7-00:00:00', justify: '7-00:00:00'}}\n"
+    loose.write_text(f"{limits}smoke_first: {{cpu_hours: null}}\n")
     fresh.own()
     week = "#SBATCH --time=6-00:00:00"
     fresh.extra["SLURM_AGENT_POLICY"] = str(loose)

@@ -22,7 +22,7 @@ from slurm_agent_tools.transport.base import Files
 
 _NOT_ENDED = "its end is not known"
 
-_SHOWN = 5
+_SHOWN, _LATELY = 5, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ async def _unwritten(files: Files, root: str, run: Submission, view: JobView) ->
 
 async def shown(sources: JobSources, active: frozenset[int], *, every: bool) -> list[LadderShown]:
     """The stages of each configuration, the one that was tried last first; of many the newest ones."""
-    runs = await sources.db(sources.store.staged, sources.owner)
+    runs = await sources.db(partial(sources.store.staged, sources.owner, limit=_LATELY))
     ladders: dict[str, LadderShown] = {}
     for run in runs:
         one = stage_run(run, active)

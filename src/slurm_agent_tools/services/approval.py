@@ -21,6 +21,7 @@ from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import Channel, Consent
 from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.policy.evaluate import for_person
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.submission_request import SubmissionRequest, log_decision, open_request
 from slurm_agent_tools.store.submissions import Approval
@@ -64,7 +65,7 @@ def plan_sha256(context: ClusterContext, request: SubmissionRequest) -> str:
         "name": request.name,
         "pinned": [pin.option for pin in request.pinned],
         "numbers": ResourcesShown.of(request.resources).model_dump(),
-        "rules": [rule.id for rule in request.verdict.rules if rule.outcome == "approve"],
+        "rules": [rule.id for rule in request.verdict.rules if for_person(rule)],
         "justification": request.arguments.justification or request.effective.justification,
         "policy": context.policy.sha256,
     }
@@ -91,7 +92,7 @@ def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) 
     )
     soon = item.expires <= context.clock.now() + timedelta(seconds=context.policy.policy.approval_seconds)
     ours = item.plan.startswith(first) and item.plan.endswith(last) and len(item.plan) >= len(first) + len(last)
-    rules = [rule.id for rule in request.verdict.rules if rule.outcome == "approve"]
+    rules = [rule.id for rule in request.verdict.rules if for_person(rule)]
     return soon and ours and plan_text.reasons_fit(item.plan[len(first) : -len(last)], rules)
 
 
@@ -176,7 +177,7 @@ async def consult(
 
 def _body(context: ClusterContext, request: SubmissionRequest) -> str:
     """What is asked: the facts of the plan, then why a person is asked and by whom, then the script."""
-    told = [f"{rule.id}: {rule.message}" for rule in request.verdict.rules if rule.outcome == "approve"]
+    told = [f"{rule.id}: {rule.message}" for rule in request.verdict.rules if for_person(rule)]
     caller = f"{request.caller.client} {request.caller.version} ({request.caller.face})"
     return _facts(context, request) + plan_text.reasons(told, caller) + plan_text.script(request.data)
 

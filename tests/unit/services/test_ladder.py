@@ -9,6 +9,7 @@ from tests.unit.services.ladders import SCRIPT, SMOKE, closed, laboratory, large
 from tests.unit.services.scenes import Scene
 
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.services.approval import Question
 from slurm_agent_tools.slurm.fake.endings import StepEnding
 from slurm_agent_tools.store.ledger import Store
 
@@ -258,3 +259,28 @@ async def test_a_dry_run_says_the_same_and_leaves_nothing(lab: Scene):
 
     assert (await large(lab, dry_run=True)).status == "dry_run"
     assert [run.stage for run in lab.context.store.staged(lab.context.owner)] == ["smoke"]
+
+
+@pytest.mark.proves("smoke-comes-first")
+async def test_a_persons_yes_to_a_plan_that_says_so_is_as_good_as_a_reason(lab: Scene):
+    asked = []
+
+    async def yes(question: Question) -> str:
+        asked.append(question.text)
+        return "yes"
+
+    reply = await large(lab, time_limit="4-00:00:00", consult=yes)
+
+    assert reply.status == "submitted", reply.summary
+    assert "smoke-first: It asks for 768 CPU hours" in asked[0]
+
+
+@pytest.mark.proves("failed-stage-closes")
+async def test_a_persons_yes_opens_nothing_that_a_failed_stage_closed(lab: Scene):
+    tried = await smoke(lab, exit_code=1)
+    await lab.analyse(job_id=tried.job_id)
+
+    async def yes(_: Question) -> str:
+        return "yes"
+
+    closed(await large(lab, time_limit="4-00:00:00", consult=yes), "deny")
