@@ -201,13 +201,12 @@ class Limits(Part):
     memory_without_gpus: MemoryBands = Field(description="Memory per node of a job without GPUs")
     gpus: CountBands = Field(description="GPUs of one job")
     time_limit: TimeBands = Field(description="Time limit of one job")
-    max_concurrent_jobs: Some = Field(
-        description="Running plus pending jobs of one user; an array counts by the tasks that may run at once"
-    )
+    max_concurrent_jobs: Some = Field(description="Running plus pending jobs of one user; arrays by tasks at once")
     max_pending_jobs: Some | None = Field(None, description="Pending jobs of one user, counted in the same way")
     max_daily_submissions: Some | None = Field(None, description="Submissions of one user in 24 hours")
     gpu_hours_per_job: Hours | None = Field(None, description="GPUs x hours x array tasks; beyond needs a person")
     cpu_hours_per_job: Hours | None = Field(None, description="CPUs x hours x array tasks; beyond needs a person")
+    price_per_job: Hours | None = Field(None, description="US dollars for rented machines; beyond needs a person")
     gpu_hours_per_day: Hours | None = Field(None, description="GPU hours submitted in 24 hours; beyond needs a person")
     cpu_hours_per_day: Hours | None = Field(None, description="CPU hours submitted in 24 hours; beyond needs a person")
 

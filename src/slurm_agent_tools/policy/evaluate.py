@@ -74,7 +74,8 @@ class EvaluationContext:
     `live` None: no facts of the moment are known, and rules that need them do not count; with them, a rule that still
     lacks a fact denies. `partitions` where no more than that was asked. `numbers` and `pinned`: what Slurm made of the
     request, and what was added to it before; None: both follow from the script. `path` to `size` are of a file that the
-    tool writes, `problem` says why the script could not be read. `decision_id` None: the same for the same script.
+    tool writes, `problem` says why the script could not be read, `hourly_price` what rented machines cost in dollars.
+    `decision_id` None: the same for the same script.
     """
 
     policy: LoadedPolicy
@@ -97,6 +98,7 @@ class EvaluationContext:
     adds: bool = False
     size: int | None = None
     stage: Stage | None = None
+    hourly_price: float | None = None
 
 
 def evaluate(script: ScriptReading | None, context: EvaluationContext) -> Decision:
@@ -137,6 +139,7 @@ def prepare(script: ScriptReading | None, context: EvaluationContext) -> tuple[P
         partitions=context.partitions, path=context.path, path_exists=context.path_exists, adds=context.adds,
         size=context.size, problem=context.problem, user=context.user, today=context.today,
         stage=context.stage,
+        hourly_price=context.hourly_price,
     )  # fmt: skip
     return plan, pinned
 

@@ -146,8 +146,8 @@ class LoadedPolicy:
 
 
 _OPTIONAL = (
-    "max_pending_jobs", "max_daily_submissions", "gpu_hours_per_job", "cpu_hours_per_job", "gpu_hours_per_day",
-    "cpu_hours_per_day",
+    "max_pending_jobs", "max_daily_submissions", "gpu_hours_per_job", "cpu_hours_per_job", "price_per_job",
+    "gpu_hours_per_day", "cpu_hours_per_day",
 )  # fmt: skip
 
 

@@ -89,6 +89,7 @@ class PlannedRequest:
     user: str | None = None
     today: date | None = None  # for exceptions that end; None: none counts
     stage: Stage | None = None
+    hourly_price: float | None = None  # US dollars of all machines together, where some are rented for it
 
 
 # --- How many of a caller's jobs count against the limit of concurrent jobs -------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.backends.export import formats
+from slurm_agent_tools.backends.export.exported_job import ExportFormat
 from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
 from slurm_agent_tools.models.arguments import GenerateScript
@@ -37,34 +38,49 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
         suffix=secrets.token_hex(3),
         records=await submission_facts.records(context, ask.name, ask=elsewhere is None),
     )
-    data, commands = draft.script.encode(), list[str]()
-    read_as = path = posixpath.join(GENERATED, draft.file_name)
-    if elsewhere is not None:  # the policy judges what Slurm would be asked for the same job
-        job = formats.job_to_export(
-            ask, draft.request, body_elsewhere(ask, draft.request), draft.file_name, context.settings.mail_user
-        )
-        path = path.removesuffix(".sh") + elsewhere.suffix
-        draft = replace(draft, script=elsewhere.write(job), reasons=[*draft.reasons, *elsewhere.notes(job)])
-        commands = list(elsewhere.command(job, path))
-    written = draft.script.encode()
-    judged = Judged(path, len(written), elsewhere is None)
-    decision = await judge_script(context, data, read_as, judged, justification=ask.justification)
-    await context.log_decision(caller, decision, "generate_script", "decided", path=path, size=len(written))
+    data, read_as = draft.script.encode(), posixpath.join(GENERATED, draft.file_name)
+    draft, file, commands = _written(ask, draft, elsewhere, context.settings.mail_user)
+    decision = await judge_script(context, data, read_as, file, justification=ask.justification)
+    await context.log_decision(caller, decision, "generate_script", "decided", path=file.path, size=file.size)
     if decision.verdict != "allow":
         return _blocked(context, ask, draft, decision)
-    real = await project_paths.resolve(context.here, "name", path)
-    if not await context.files.write_new(real, written, mode=0o700):
-        raise StorageError(f"{path} exists already", hint="Call again: the name holds a random part.")
+    real = await project_paths.resolve(context.here, "name", file.path)
+    if not await context.files.write_new(real, draft.script.encode(), mode=0o700):
+        raise StorageError(f"{file.path} exists already", hint="Call again: the name holds a random part.")
     return GenerateReply(
         status="written",
-        summary=f"Wrote {path}. {_next(commands)}",
+        summary=f"Wrote {file.path}. {_next(commands)}",
         as_of=context.clock.now(),
-        path=path,
+        path=file.path,
         script=draft.script,
         reasons=draft.reasons,
         manual_commands=commands,
         decision=decision_shown(decision),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The file to be written: where, its bytes, whether this cluster is to run it, and what rented machines cost."""
+
+    path: str
+    size: int
+    here: bool = True
+    hourly_price: float | None = None
+
+
+def _written(
+    ask: GenerateScript, draft: Draft, elsewhere: ExportFormat | None, mail_user: str | None
+) -> tuple[Draft, Judged, list[str]]:
+    """The draft as the format has it, its file, and the commands for a person. Raises InputError."""
+    path = posixpath.join(GENERATED, draft.file_name)
+    if elsewhere is None:
+        return draft, Judged(path, len(draft.script.encode())), []
+    body = body_elsewhere(ask, draft.request)
+    job = formats.job_to_export(ask, draft.request, body, draft.file_name, mail_user)
+    path = path.removesuffix(".sh") + elsewhere.suffix
+    draft = replace(draft, script=elsewhere.write(job), reasons=[*draft.reasons, *elsewhere.notes(job)])
+    return draft, Judged(path, len(draft.script.encode()), False, job.hourly_price), list(elsewhere.command(job, path))
 
 
 def _next(commands: Sequence[str]) -> str:
@@ -151,15 +167,6 @@ def refused(decision: DecisionShown) -> list[RuleDecision]:
 # --- the guard without a submission ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The file to be written: where, its bytes, and whether this cluster is to run it, whose partitions count then."""
-
-    path: str
-    size: int
-    here: bool = True
-
-
 async def judge_script(
     context: ClusterContext, data: bytes, path: str, file: Judged | None = None, *, justification: str | None = None
 ) -> Decision:
@@ -175,6 +182,7 @@ async def judge_script(
         path=real,
         path_exists=real is not None and await context.files.stat(real) is not None,
         size=file.size if file else None,
+        hourly_price=file.hourly_price if file else None,
         justification=justification,
     )
     return evaluate(reading, evaluation)

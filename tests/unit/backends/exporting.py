@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.services.contexts import NothingReachesSlurm, toolbox
+from tests.unit.services.contexts import NothingReachesSlurm, TestedToolbox, toolbox
 
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.submission_answer import GenerateReply
@@ -16,8 +17,13 @@ from slurm_agent_tools.models.submission_answer import GenerateReply
 Asked = dict[str, Any]
 
 
-async def generated(folder: Path, **asked: Any) -> GenerateReply:
+async def generated(folder: Path, limits: Asked | None = None, **asked: Any) -> GenerateReply:
+    """The answer; `limits` of the policy other than those that it ships with."""
     box = toolbox(folder, NothingReachesSlurm())
+    loaded = box.context.policy
+    changed = loaded.policy.limits.model_copy(update=limits or {})
+    policy = loaded.policy.model_copy(update={"limits": changed})
+    box = TestedToolbox(replace(box.context, policy=replace(loaded, policy=policy)))
     try:
         reply = await box.call(
             "generate_script", GenerateScript(**{"name": "train", "command": "python train.py"} | asked)

@@ -113,3 +113,15 @@ async def test_a_reason_counts_in_each_format(tmp_path: Path):
 @pytest.mark.parametrize("command", ["kubectl get pods", "sky status", "kubectl logs job/train", "sky queue x"])
 async def test_looking_is_no_submission(tmp_path: Path, command: str):
     assert (await generated(tmp_path, format="shell", command=command)).status == "written"
+
+
+async def test_a_price_beyond_the_policys_needs_a_person_and_nothing_is_written(tmp_path: Path):
+    asked = {"format": "skypilot", "gpu_type": "A100", "max_hourly_cost": 5, "time_limit": "2h", "array": "0-3%2"}
+    refused_at, allowed_at = 39.99, 40.0
+
+    reply = await generated(tmp_path, limits={"price_per_job": refused_at}, **asked)
+    assert (reply.status, reply.blocker, reply.human_action_required) == ("blocked", "approval", True)
+    assert "40 US dollars" in (reply.reason or "")
+    assert 'time_limit="01:59:00"' in (reply.reason or "")
+    assert not (tmp_path / "project/scripts").exists()
+    assert (await generated(tmp_path, limits={"price_per_job": allowed_at}, **asked)).status == "written"

@@ -121,6 +121,21 @@ def test_hours_are_counted_of_the_job_and_of_the_day_each_in_its_own_unit(limits
     assert lines(result) == ([2, 3] if outcome == "approve" else [])
 
 
+@pytest.mark.parametrize(
+    ("hourly", "limit", "outcome"),
+    [(5.0, 10.0, "pass"), (5.01, 10.0, "approve"), (None, 10.0, "pass"), (99.0, None, "pass"), (50.0, 0.4, "approve")],
+)
+def test_a_rented_machine_has_a_price_beyond_which_a_person_decides(hourly, limit, outcome):
+    plan = replace(asks("#SBATCH --time=02:00:00", resources=FOUR), hourly_price=hourly)
+    result = says("budget", plan, price_per_job=limit)
+    assert result.outcome == outcome
+    if outcome == "approve":
+        assert (result.observed, result.limit) == (2 * hourly, limit)
+        assert f"{2 * hourly:g} US dollars" in result.message
+        assert result.remedy == "Ask a person: no time limit is short enough." or "=01:59:00" in (result.remedy or "")
+    assert ("Ask a person" in (result.remedy or "")) == (hourly == 50.0)
+
+
 def test_tasks_of_an_array_count_each():
     plan = asks("#SBATCH --array=0-9%2", array=parse_array("0-9%2"), resources=FOUR)
     assert says("budget", plan, gpu_hours_per_job=80.0).outcome == "pass"

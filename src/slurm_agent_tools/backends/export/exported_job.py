@@ -53,6 +53,11 @@ class JobToExport:
     mail_user: str | None = None
 
     @property
+    def hourly_price(self) -> float | None:
+        """What all of its machines cost at most in an hour, where they are rented; None where none is."""
+        return None if self.max_hourly_cost is None else self.max_hourly_cost * self.nodes
+
+    @property
     def tasks(self) -> tuple[int, ...]:
         """The numbers of an array's tasks in their order; of a job that is none, nothing."""
         return () if self.array is None else tuple(sorted(indices(self.array.text.partition("%")[0].strip("[]"))))

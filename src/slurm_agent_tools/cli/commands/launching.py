@@ -68,6 +68,7 @@ async def plan(context: ClusterContext, path: str, justification: str | None = N
         user=context.owner.user,
         today=context.clock.now().date(),
         justification=justification,
+        hourly_price=task.price_per_hour,
     )
     return LaunchPlan(shown, data, task, reading, evaluate(reading, evaluation), justification)
 

@@ -79,6 +79,8 @@ TIME_LIMIT = Rule(
 
 _WHY = "The group's share of the cluster is counted in hours."
 
+_RENTED = "Rented machines are paid for, whatever comes of them."
+
 _STOP = "Only a person can tell when the reason for that is gone."
 
 _COUNT = "What cannot be counted is not submitted."
@@ -92,7 +94,7 @@ def _judge_budget(plan: PlannedRequest, policy: Policy) -> Judgement:
     if policy.submissions == "off":
         return _switched_off(plan)
     told = []
-    for verdict in (*_hours(plan, policy), *_counts(plan, policy)):
+    for verdict in (*_hours(plan, policy), *_price(plan, policy), *_counts(plan, policy)):
         if verdict.outcome != "pass":
             return verdict
         told.append(verdict.message)
@@ -124,6 +126,22 @@ def _hours(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
         if of_day is not None and plan.live is not None:
             span, before = "the last 24 hours with this job", _today(plan.live, unit)
             yield _within(plan, unit, hours, before, of_day, span, _fits(plan, policy))
+
+
+def _price(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
+    """What the job costs, where machines are rented for it. One that Slurm runs has no price."""
+    limit, hourly = policy.limits.price_per_job, plan.hourly_price
+    hours = None if limit is None or hourly is None else _product(plan, 1)
+    if limit is None or hourly is None or hours is None:
+        return
+    price = round(hourly * hours, 2)
+    if price <= limit:
+        yield passed(f"This job: at most {price:g} of {limit:g} US dollars.")
+        return
+    seconds = int((plan.resources.time_limit_seconds or 0) * limit / price // 60 * 60)
+    step = replace(request_of(plan).find("time"), f"#SBATCH --time={format_duration(seconds)}") if seconds > 0 else ""
+    message = f"{price:g} US dollars in this job, and beyond {limit:g} a person decides. {_RENTED}"
+    yield Judgement("approve", message, price, limit, step or "Ask a person: no time limit is short enough.")
 
 
 def _today(facts: LiveFacts, unit: str) -> float:
@@ -210,8 +228,8 @@ def _counts(plan: PlannedRequest, policy: Policy) -> Iterator[Judgement]:
 BUDGET = Rule(
     id="budget",
     what=(
-        "Optional limits: GPU hours and CPU hours of one job and of a day (beyond them a person decides), pending "
-        "jobs, submissions a day. `submissions: off` stops them all."
+        "Optional limits: GPU hours and CPU hours of one job and of a day, the price of a job on rented machines "
+        "(beyond them a person decides), pending jobs, submissions a day. `submissions: off` stops them all."
     ),
     why=_WHY,
     levels=("approve", "deny"),
@@ -240,6 +258,13 @@ BUDGET = Rule(
             "approve",
             facts={"gpu_hours_today": 96.0},
             limits={"gpu_hours_per_day": 100.0},
+        ),
+        Example(
+            "a rented machine for 30 US dollars, budget 20",
+            ("#SBATCH --gpus=4", "#SBATCH --time=03:00:00"),
+            "approve",
+            call={"hourly_price": 10.0},
+            limits={"price_per_job": 20.0},
         ),
         Example(
             "a third pending job, two allowed",
