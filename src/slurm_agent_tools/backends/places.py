@@ -33,8 +33,6 @@ _TESTING = re.compile(r"test|debug|devel", re.IGNORECASE)
 
 _LONG_NAME = re.compile(r"long", re.IGNORECASE)
 
-_LONG_SECONDS = 48 * HOUR
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -279,20 +277,18 @@ def with_purpose(
         return replace(place, purpose=queue.purpose)
     if place.local:
         return place
-    purpose, why = _guessed(partition)
+    purpose = _by_name(partition.name)
     said = "its page does not say" if page is not None else "no page says"
-    return replace(place, purpose=purpose, facts=(f"Taken for {purpose} by {why}: {said} what {place.name} is for.",))
+    return replace(
+        place, purpose=purpose, facts=(f"Taken for {purpose} by its name: {said} what {place.name} is for.",)
+    )
 
 
-def _guessed(partition: Partition) -> tuple[Purpose, str]:
-    if _TESTING.search(partition.name):
-        return "testing", "its name"
-    if _LONG_NAME.search(partition.name):
-        return "long", "its name"
-    limit = partition.max_time_seconds
-    if limit is not None and limit != UNLIMITED and limit > _LONG_SECONDS:
-        return "long", f"its limit of {format_duration(limit)}"
-    return "production", "its limit"
+def _by_name(name: str) -> Purpose:
+    """A long limit says nothing: where all have one, it is the usual one."""
+    if _TESTING.search(name):
+        return "testing"
+    return "long" if _LONG_NAME.search(name) else "production"
 
 
 def of_price(common: BackendPlace, page: BackendPage, today: date, user: str | None) -> BackendPlace:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from slurm_agent_tools.backends import places
 from slurm_agent_tools.backends.choose import Choice, choose
 from slurm_agent_tools.backends.pages import Kind
 from slurm_agent_tools.backends.places import BackendPlace, Figures, JobNeed
-from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.insights.accounting_history import accounting_history
 from slurm_agent_tools.insights.sizing import percentile
 from slurm_agent_tools.models.arguments import ChooseBackend, SubmitJob
@@ -23,10 +23,11 @@ from slurm_agent_tools.models.backend_answer import (
     QuantilesShown,
 )
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.services import backend_facts
+from slurm_agent_tools.services import backend_facts, submission_facts
 from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
 from slurm_agent_tools.services.project_paths import asked_of
+from slurm_agent_tools.services.submission_request import open_request, tried_before
 from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
 
 _FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}
@@ -36,9 +37,15 @@ async def choose_backend(
     registry: ContextRegistry, context: ClusterContext, ask: ChooseBackend, caller: Caller
 ) -> ChooseReply:
     """The answer; `context` is the project's. Raises InputError and ConfigError."""
-    need = await _need(context, ask)
+    if (ask.script is None) == (ask.resources is None):
+        hint = "Give the batch script, or resources such as {gpus: 1, memory: 16G} with expected."
+        raise InputError("script or resources", ask.script, "is needed, and only one of them", hint=hint)
+    tried = await _tried(context, ask, caller)
+    need = await _need(context, ask, tried)
     facts = await backend_facts.gather(registry, context, need, ask.cluster)
     choice = choose(need, facts.places)
+    if tried.why:
+        choice = replace(choice, reasons=(*choice.reasons, tried.why))
     if choice.fallback is not None:
         await _note(context, caller, ask, choice)
     return _reply(context, ask, choice, facts)
@@ -65,10 +72,40 @@ class _Asked:
     path: str | None = None
 
 
-async def _need(context: ClusterContext, ask: ChooseBackend) -> JobNeed:
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """Whether the configuration is new; None where that is not known, or where it is too small to be asked about."""
+
+    new: bool | None
+    why: str = ""
+
+
+async def _tried(context: ClusterContext, ask: ChooseBackend, caller: Caller) -> _Tried:
+    """As the caller says, else as the ladder of a script's configuration knows."""
+    if ask.new_configuration is not None or ask.script is None:
+        return _Tried(ask.new_configuration)
+    request = await open_request(context, SubmitJob(script=ask.script), caller)
+    try:
+        snapshot = await submission_facts.take_snapshot(context, request.effective, fresh=False)
+        known = await submission_facts.live_facts(context, snapshot, request.reading)
+        ladder = await tried_before(context, request, known)
+    except SlurmError as error:
+        return _Tried(None, f"Whether this configuration was tried is not known: {error.message}.")
+    if ladder is None:
+        return _Tried(None)
+    if ladder.problem is not None:
+        return _Tried(None, f"Which configuration this is cannot be told: {ladder.problem}.")
+    smoke = ladder.newest("smoke")
+    if smoke is not None and smoke.state == "failed":
+        return _Tried(True, f"Its smoke run, job {smoke.job_id}, did not pass: {smoke.why}.")
+    passed = ladder.validated
+    return _Tried(True) if passed is None else _Tried(False, f"Job {passed.job_id} ({passed.stage}) of it passed.")
+
+
+async def _need(context: ClusterContext, ask: ChooseBackend, tried: _Tried) -> JobNeed:
     asked = await _resources(context, ask)
     run = await _run_time(context, ask, asked)
-    if run is None and not ask.new_configuration:
+    if run is None and not tried.new:
         hint = 'No run of it is known, and it names no time limit. Give expected, such as "2h".'
         raise InputError("expected", None, "is needed", hint=hint)
     resources = asked.resources
@@ -82,15 +119,12 @@ async def _need(context: ClusterContext, ask: ChooseBackend) -> JobNeed:
         jobs=tasks or ask.jobs,
         restartable=ask.restartable,
         urgent=ask.urgency == "urgent",
-        new=ask.new_configuration,
+        new=tried.new,
         budget=ask.budget,
     )
 
 
 async def _resources(context: ClusterContext, ask: ChooseBackend) -> _Asked:
-    if (ask.script is None) == (ask.resources is None):
-        hint = "Give the batch script, or resources such as {gpus: 1, memory: 16G} with expected."
-        raise InputError("script or resources", ask.script, "is needed, and only one of them", hint=hint)
     if ask.script is not None:
         found = await asked_of(context, "script", ask.script)
         return _Asked(found.requested, found.name, found.path)
@@ -118,11 +152,17 @@ async def _run_time(context: ClusterContext, ask: ChooseBackend, asked: _Asked) 
 
 
 async def _earlier(context: ClusterContext, asked: _Asked) -> Figures | None:
+    """How long its completed runs took; smoke runs are shorter by design, and do not count."""
     known = await accounting_history(context, name=asked.name, script_path=asked.path)
+    staged = await context.db(context.store.staged, context.owner)
+    short = {str(run.job_id) for run in staged if run.stage == "smoke"}
     took = [
         (record.usage.elapsed_seconds, record.tasks)
         for record in known.records
-        if record.state == "COMPLETED" and record.usage is not None and record.usage.elapsed_seconds
+        if record.state == "COMPLETED"
+        and record.job_id not in short
+        and record.usage is not None
+        and record.usage.elapsed_seconds
     ]
     if not took:
         return None
@@ -233,7 +273,7 @@ def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: Ba
     if choice.stage == "smoke":
         seconds = min(places.SMOKE_SECONDS, place.time_limit or places.SMOKE_SECONDS)
         arguments |= {"time_limit": format_duration(seconds)}
-    if choice.stage != "production" and "stage" in SubmitJob.model_fields:
+    if choice.stage != "production":
         arguments["stage"] = choice.stage
     if ask.script is None:
         return _written(ask, choice, place, arguments)

@@ -160,6 +160,13 @@ async def judge(
     return judged
 
 
+async def tried_before(context: ClusterContext, request: SubmissionRequest, known: LiveFacts) -> Ladder | None:
+    """What was tried of a request that smoke-first asks about; None for one that it does not. Raises StorageError."""
+    judged = request.as_decided(evaluate(request.reading, context_of(context, request, live=known)))
+    (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
+    return await _ladder(context, judged, known) if tried.outcome == "deny" else None
+
+
 async def _ladder(context: ClusterContext, request: SubmissionRequest, known: LiveFacts) -> Ladder:
     """What was tried of this request's configuration. Raises StorageError."""
     from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are that large or name a stage

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 from tests.unit.services.fakes import fake_toolbox
+from tests.unit.services.ladders import laboratory, over
+from tests.unit.services.scenes import Scene
 
-from slurm_agent_tools.api import brief
+from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.arguments import ChooseBackend
@@ -69,8 +71,12 @@ class Clusters:
         (self.project / "backends" / f"{name}.yaml").write_text(text)
 
     async def choose(self, **ask: Any) -> ChooseReply:
+        """The answer; the call that it names is one that its tool takes."""
         reply = await self.box.call("choose_backend", ChooseBackend(**ask))
         assert isinstance(reply, ChooseReply)
+        if reply.next is not None:
+            more = {"name": "n", "command": "true"} if reply.next.tool == "generate_script" else {}
+            serialize.BY_NAME[reply.next.tool].ask.model_validate(reply.next.arguments | more)
         return reply
 
     def noted(self) -> list[dict[str, Any]]:
@@ -170,7 +176,7 @@ async def test_the_run_time_of_a_script_comes_from_its_runs_else_from_its_limit(
 ) -> None:
     text = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=1\n#SBATCH --time=10:00:00\nsleep 5400\n"
     (one.project / "train.sh").write_text(text)
-    before = await one.choose(script="train.sh")
+    before = await one.choose(script="train.sh", new_configuration=False)
     assert before.question == 4
     assert before.expected is not None
     assert before.expected.run is not None
@@ -178,7 +184,7 @@ async def test_the_run_time_of_a_script_comes_from_its_runs_else_from_its_limit(
     for _ in range(3):
         slurm.submit(text, "--partition=gpu", cwd=str(one.project))
     slurm.clock.move(4 * HOUR)
-    after = await one.choose(script="train.sh")
+    after = await one.choose(script="train.sh", new_configuration=False)
     assert after.question == 3
     assert after.expected is not None
     assert after.expected.run is not None
@@ -338,3 +344,60 @@ async def test_a_brief_answer_is_below_3_kb_and_leaves_out_what_others_would_cos
     assert len(found["alternatives"]) == 5
     assert found["alternatives_not_shown"] == 5
     assert "expected" not in found["alternatives"][0]
+
+
+async def test_what_is_wrong_with_one_of_several_clusters_is_told_as_it_is(tmp_path: Path, slurm: FakeSlurm) -> None:
+    both = Clusters(tmp_path, {"lab": slurm, "second": other()})
+
+    async def at(cluster: str | None) -> ClusterContext:
+        raise ConfigError("policy", "/etc/policy.yaml", "could be changed by others than root")
+
+    both.at = at  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="could be changed"):
+        await both.choose(resources=GPU, expected="2h")
+    await both.close()
+
+
+class TestOfAConfiguration:
+    """Whether it is new is what the ladder knows, where nobody says it."""
+
+    async def test_a_large_one_that_was_never_tried_gets_a_smoke_run(self, scene: Scene) -> None:
+        laboratory(scene)
+        found = await choose(scene)
+        assert (found.question, found.stage, found.status) == (2, "smoke", "chosen")
+        assert found.next is not None
+        assert found.next.arguments == {
+            "script": "train.sh", "partition": "cpu", "stage": "smoke", "time_limit": "00:30:00",
+        }  # fmt: skip
+        sent = await scene.submit(**found.next.arguments)
+        assert sent.status == "submitted"
+
+    async def test_one_that_passed_goes_to_production_and_its_job_is_named(self, scene: Scene) -> None:
+        laboratory(scene)
+        scene.slurm.next_job(after=60)
+        sent = await scene.submit(stage="smoke", time_limit="00:20:00")
+        await over(scene, sent.job_id)
+        found = await choose(scene)
+        assert (found.question, found.stage) == (4, "production")
+        assert f"Job {sent.job_id} (smoke) of it passed." in found.reasons
+
+    async def test_one_whose_smoke_run_failed_goes_back_to_a_smoke_run(self, scene: Scene) -> None:
+        laboratory(scene)
+        scene.slurm.next_job(after=60, exit_code=1)
+        sent = await scene.submit(stage="smoke", time_limit="00:20:00")
+        await over(scene, sent.job_id)
+        found = await choose(scene)
+        assert (found.question, found.stage) == (2, "smoke")
+        assert any(f"Its smoke run, job {sent.job_id}, did not pass" in reason for reason in found.reasons)
+
+    async def test_a_small_one_needs_none_and_what_the_caller_says_counts(self, scene: Scene) -> None:
+        assert (await choose(scene, expected="2h")).stage == "production"
+        assert (await choose(scene, expected="2h", new_configuration=True)).stage == "smoke"
+        laboratory(scene)
+        assert (await choose(scene, new_configuration=False)).stage == "production"
+
+
+async def choose(scene: Scene, **ask: Any) -> ChooseReply:
+    reply = await scene.box.call("choose_backend", ChooseBackend(**{"script": "train.sh", **ask}))
+    assert isinstance(reply, ChooseReply)
+    return reply

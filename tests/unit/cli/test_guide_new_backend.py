@@ -1,0 +1,60 @@
+"""docs/guides/new-backend.md: every command in it is run, in its order, in one fresh project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.backends import pages
+
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "new-backend.md"
+LINES = [
+    line for block in re.findall(r"```bash\n(.*?)```", GUIDE.read_text(), re.DOTALL) for line in block.splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guide")
+    (folder / "project").mkdir()
+    return folder
+
+
+def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program, *words = shlex.split(line)
+    assert program == "slurm-agent-tools"
+    return subprocess.run(
+        [sys.executable, "-m", "slurm_agent_tools", *words],
+        cwd=folder / "project", capture_output=True, text=True, timeout=60, check=False,
+        env={
+            "PATH": os.environ["PATH"], "HOME": str(folder), "SLURM_AGENT_PROJECT_ROOT": str(folder / "project"),
+            "SLURM_AGENT_STATE_DIR": str(folder / "state"), "SLURM_AGENT_SLURM__BIN_DIR": str(folder / "no-slurm"),
+        },
+    )  # fmt: skip
+
+
+def test_every_command_of_the_guide_is_done_in_its_order(project: Path) -> None:
+    assert len(LINES) == 8
+    said = []
+    for line in LINES:
+        done = run(line, project)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        said.append(done.stdout)
+    assert "rented: skypilot" in said[2]
+    assert "right" in said[5]
+    assert "rented" in said[6]
+    assert "ask_person" in said[7]
+
+
+def test_the_guide_names_the_same_templates_and_fields_as_the_code() -> None:
+    text = GUIDE.read_text()
+    assert all(f"`{name}`" in text for name in pages.TEMPLATES)
+    fields = {info.alias or name for name, info in pages.BackendPage.model_fields.items()}
+    named = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
+    assert named <= fields
