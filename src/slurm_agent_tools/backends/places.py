@@ -75,7 +75,8 @@ class BackendPlace:
     """One partition of one backend, as it is now.
 
     `problem`: why it cannot be used at all, as a cluster that does not answer; empty: it can. `usual`: of the cluster
-    that a call means which names none. `facts`: sentences on where its facts come from, and what contradicts.
+    that a call means which names none. `queue`: what a job script of another scheduler names. `facts`: sentences on
+    where its facts come from, and what contradicts.
     """
 
     backend: str
@@ -90,6 +91,8 @@ class BackendPlace:
     cpus_per_node: int | None = None
     memory_per_node: int | None = None
     gpus_per_node: int | None = 0
+    gpu_type: str | None = None
+    queue: str | None = None
     max_jobs: int | None = None
     free_gpus: int | None = None
     free_cpus: int | None = None
@@ -335,6 +338,8 @@ def as_written(common: BackendPlace, page: BackendPage, queue: PageQueue) -> Bac
         cpus_per_node=queue.cpus_per_node,
         memory_per_node=queue.memory_per_node,
         gpus_per_node=queue.gpus.per_node if queue.gpus is not None else None if asked else 0,
+        gpu_type=queue.gpus.type if queue.gpus is not None else None,
+        queue=page.kueue_queue if page.kind == "kubernetes" else queue.name if page.kind == "pbs" else None,
         max_jobs=queue.max_jobs,
         gpu_hour=common.gpu_hour if queue.gpu_hour is None else queue.gpu_hour,
         wait=wait,

@@ -28,7 +28,7 @@ from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
 from slurm_agent_tools.services.project_paths import asked_of
 from slurm_agent_tools.services.submission_request import open_request, tried_before
-from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
+from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, parse_memory, parse_span
 
 _FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}
 
@@ -261,40 +261,54 @@ def _quantiles(found: Figures | None) -> QuantilesShown | None:
 
 
 def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: BackendPlace) -> NextCall:
-    """The call that brings it there."""
+    """The call that brings it there. Another scheduler's script is written, and a person starts it."""
+    array = _array(choice, place)
     if place.kind in _FORMATS:
-        return _written(ask, choice, place, {"format": _FORMATS[place.kind], "partition": place.partition})
-    arguments: dict[str, object] = {"partition": place.partition}
+        return _elsewhere(choice, place, array)
+    arguments: dict[str, object] = {"partition": place.partition} | array
     if place.cluster != context.cluster:
         arguments["cluster"] = place.cluster
-    if choice.need.jobs > 1:
-        at_once = f"%{place.max_jobs}" if place.max_jobs and place.max_jobs < choice.need.jobs else ""
-        arguments["array"] = f"0-{choice.need.jobs - 1}{at_once}"
     if choice.stage == "smoke":
         seconds = min(places.SMOKE_SECONDS, place.time_limit or places.SMOKE_SECONDS)
         arguments |= {"time_limit": format_duration(seconds)}
+    if ask.script is None:
+        return _written(choice, arguments, "Add name and command; then submit_job.")
     if choice.stage != "production":
         arguments["stage"] = choice.stage
-    if ask.script is None:
-        return _written(ask, choice, place, arguments)
     then = None
     if choice.links > 1:
         then = f"Then {choice.links - 1} more, each with dependency afterany:JOB_ID of the one before."
     return NextCall(tool="submit_job", arguments={"script": ask.script, **arguments}, then=then)
 
 
-_NO_SCRIPT = frozenset({"stage"})
+def _array(choice: Choice, place: BackendPlace) -> dict[str, object]:
+    """Several jobs are one array, with as many tasks at once as may be; SkyPilot has none."""
+    jobs = choice.need.jobs
+    if jobs == 1 or place.kind == "skypilot":
+        return {}
+    return {"array": f"0-{jobs - 1}" + (f"%{place.max_jobs}" if place.max_jobs and place.max_jobs < jobs else "")}
 
 
-def _written(ask: ChooseBackend, choice: Choice, place: BackendPlace, arguments: Mapping[str, object]) -> NextCall:
+def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object]) -> NextCall:
+    """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives."""
+    need = choice.need
+    arguments = {"format": _FORMATS[place.kind], "partition": place.queue, **array}
+    if need.gpus and place.kind == "skypilot":
+        arguments["gpu_type"] = None if place.gpu_type is None else place.gpu_type.upper()
+    if place.kind == "skypilot" and place.currency == "USD" and place.costs_money:
+        hourly = (place.gpu_hour or 0) * need.gpus + (place.cpu_hour or 0) * (need.cpus or 1)
+        arguments["max_hourly_cost"] = round(hourly, 2) or None
+    what = "name, command and image" if place.kind == "kubernetes" else "name and command"
+    more = f"; {need.jobs} of them" if need.jobs > 1 and not array else ""
+    return _written(choice, arguments, f"Add {what}; a person starts what it writes on {place.backend}{more}.")
+
+
+def _written(choice: Choice, arguments: Mapping[str, object], then: str) -> NextCall:
     """A script has to be written first: generate_script takes what the job needs."""
-    wanted = ask.resources
-    needs = {} if wanted is None else wanted.model_dump(exclude_none=True)
-    then = "Add name and command; then submit_job."
-    if place.kind in _FORMATS:
-        needs = {"gpus": choice.need.gpus, "cpus": choice.need.cpus} | needs
-        then = f"Add name and command; a person starts what it writes on {place.backend}."
-    told = {name: value for name, value in (needs | dict(arguments)).items() if value is not None}
-    return NextCall(
-        tool="generate_script", arguments={name: told[name] for name in told if name not in _NO_SCRIPT}, then=then
-    )
+    need = choice.need
+    wanted = {
+        "gpus": need.gpus, "cpus": need.cpus, "nodes": need.nodes if (need.nodes or 1) > 1 else None,
+        "memory": None if need.memory_bytes is None else format_memory(need.memory_bytes),
+    }  # fmt: skip
+    told = {name: value for name, value in (wanted | dict(arguments)).items() if value is not None}
+    return NextCall(tool="generate_script", arguments=told, then=then)

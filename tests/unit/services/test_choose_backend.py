@@ -14,9 +14,11 @@ from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.backends import pages
 from slurm_agent_tools.errors import ConfigError, InputError
-from slurm_agent_tools.models.arguments import ChooseBackend
+from slurm_agent_tools.models.arguments import ChooseBackend, GenerateScript
 from slurm_agent_tools.models.backend_answer import ChooseReply
+from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
@@ -190,6 +192,29 @@ async def test_the_run_time_of_a_script_comes_from_its_runs_else_from_its_limit(
     assert "3 completed runs" in after.expected.run.source
     assert after.next is not None
     assert (after.next.tool, after.next.arguments["script"]) == ("submit_job", "train.sh")
+
+
+@pytest.mark.parametrize(
+    ("template", "more", "held"),
+    [
+        ("pbs", {}, ["#PBS -q prod", "ngpus=1"]),
+        ("kubernetes", {"image": "example.org/train:1"}, ["kueue.x-k8s.io/queue-name: research", "nvidia.com/gpu"]),
+        ("cloud", {}, ["A100:1", "max_hourly_cost: 1.29"]),
+    ],
+)
+async def test_the_next_call_writes_the_script_that_a_person_starts_elsewhere(
+    one: Clusters, slurm: FakeSlurm, template: str, more: dict[str, Any], held: list[str]
+) -> None:
+    slurm.controller_down()
+    one.page("there", pages.template(template))
+    found = await one.choose(resources=GPU, expected="2h")
+    assert (found.backend, found.status) == ("there", "chosen")
+    assert found.next is not None
+    ask = GenerateScript(name="train", command="python train.py", **found.next.arguments | more)
+    written = await one.box.call("generate_script", ask)
+    assert isinstance(written, GenerateReply)
+    assert written.status == "written", written.summary
+    assert all(words in (written.script or "") for words in held), written.script
 
 
 async def test_a_length_that_nobody_knows_is_asked_for(one: Clusters) -> None:
