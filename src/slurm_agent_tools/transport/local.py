@@ -81,7 +81,7 @@ class LocalRunner:
                 return found
         raise SlurmMissing(
             f"{name} is not installed here",
-            hint="Work on a machine with Slurm's commands, set slurm.bin_dir, or make this one a cluster of its own: "
+            hint="Work on a machine with Slurm's commands, set slurm.bin_dir, or on Linux make this one a cluster: "
             "slurm-agent-tools workstation up",
         )
 

@@ -5,7 +5,8 @@ import pytest
 from tests.unit.transport.sshserver import Node
 
 from slurm_agent_tools.cli.commands import doctor_steps
-from slurm_agent_tools.settings import ClusterSettings
+from slurm_agent_tools.settings import ClusterSettings, Settings, SlurmSettings
+from slurm_agent_tools.transport.local import LocalTransport
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 WELL = {
@@ -75,6 +76,32 @@ async def test_doctor_ends_at_what_is_wrong_and_says_what_to_do(node, fault):
     name, seen, todo = FAULTS[fault]
     assert [step.ok for step in found] == [True] * (len(found) - 1) + [False]
     assert (found[-1].name, seen in found[-1].seen, todo in found[-1].todo) == (name, True, True), found[-1]
+
+
+async def test_doctor_tells_what_a_workstation_does_not_hold_and_is_content_with_it(tmp_path, monkeypatch):
+    for name, text in WELL.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+    plain, desk = (LocalTransport(settings, settings.slurm) for _ in range(2))
+    monkeypatch.setattr(desk, "notes", lambda: ("No wall holds.", "Jobs of root are off."))
+    found = [step async for step in doctor_steps.check_steps(desk)]
+    assert [(step.ok, step.seen) for step in found if step.name == "walls"] == [
+        (True, "No wall holds."), (True, "Jobs of root are off."),
+    ]  # fmt: skip
+    assert "walls" not in [step.name async for step in doctor_steps.check_steps(plain)]
+
+
+async def test_doctor_names_the_workstation_where_there_is_no_slurm(tmp_path):
+    settings = Settings(project_root=tmp_path, slurm=SlurmSettings(bin_dir=tmp_path))
+    (tmp_path / "sinfo").write_text("#!/bin/sh\necho sinfo: could not establish a configuration source; exit 1\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    place = LocalTransport(settings, settings.slurm)
+    (step,) = [step async for step in doctor_steps.check_steps(place)]
+    assert "slurm-agent-tools workstation up" in step.todo
+    (tmp_path / "sinfo").unlink()
+    (step,) = [step async for step in doctor_steps.check_steps(place)]
+    assert "slurm-agent-tools workstation up" in step.todo
 
 
 async def test_doctor_is_content_where_all_is_well(node):

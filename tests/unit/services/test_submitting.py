@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,6 +54,19 @@ async def test_it_is_sent_held_and_released_once(box, slurm):
     await slurm.clock.advance(3)
     assert jobs(slurm) == [("a.sh", "RUNNING")]
     assert slurm.job(int(reply.job_id)).request.hold  # it was sent held
+
+
+async def test_what_a_cluster_does_not_hold_is_told_with_each_submission_and_in_the_status(box, slurm):
+    plain = await submitted(box)
+    assert "not-held" not in {alert.code for alert in plain.alerts}
+    box.registry.context = replace(box.registry.context, notes=lambda: ("No wall holds.",))
+    for reply in (
+        await submitted(box, dry_run=True, idempotency_key="other"),
+        await submitted(box, idempotency_key="third", justification="once more"),
+        await box.call("get_status", GetStatus(refresh=True)),
+    ):
+        told = [(alert.message, alert.severity) for alert in reply.alerts if alert.code == "not-held"]
+        assert told == [("No wall holds.", "medium")], reply
 
 
 @pytest.mark.parametrize("command", ["sbatch --parsable", "scontrol release"])

@@ -77,6 +77,8 @@ def _no_slurm(settings: Settings) -> str | None:
         from slurm_agent_tools.devcluster import workstation  # noqa: PLC0415 - most machines are none
 
         return workstation.asleep(settings.clusters[name].slurm)
+    if not sys.platform.startswith("linux"):
+        return None
     named = settings.clusters or settings.slurm.conf or settings.slurm.bin_dir
     if named or workstation_place.other_slurm() or (shutil.which("sbatch") or "/usr/bin/sbatch") != "/usr/bin/sbatch":
         return None
