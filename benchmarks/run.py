@@ -2,7 +2,7 @@
 
     python -m benchmarks.run [NAME ...]
 
-NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, and answers and scale, each on a
+NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, and answers, scale and sync, each on a
 private Slurm.
 """
 
@@ -13,7 +13,7 @@ import sys
 
 from benchmarks.table import Row, show
 
-NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "everyday", "answers", "scale")
+NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "everyday", "answers", "scale", "sync")
 
 
 def main() -> int:

@@ -131,7 +131,7 @@ async def _run_rsync(
     """Why rsync broke off, empty where it did not; None where it was never begun."""
     names = b"".join(as_bytes(entry.path) + b"\0" for entry in files)
     pipes = process.ShellPipes()
-    env = {"PATH": process.search_path(os.environ.get("PATH", os.defpath), Path(source.root)), "LC_ALL": "C.UTF-8"}
+    env = {"LC_ALL": "C.UTF-8"}
     argv = [program, "-e", process.REMOTE_SHELL, *_RSYNC, "--", "./", f"there:{target.root}/"]
     failures: list[Exception] = []
 

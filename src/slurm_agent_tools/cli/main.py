@@ -129,7 +129,8 @@ def _command(name: str, words: list[str]) -> int:
     module = _module(_MODULES[name])
     parser = Parser(prog=f"slurm-agent-tools {name}", allow_abbrev=False)
     module.add_arguments(parser)
-    args = parser.parse_args(words)
+    mixed = getattr(module, "MIXED", False)  # options may stand between its words
+    args = parser.parse_intermixed_args(words) if mixed else parser.parse_args(words)
     if inspect.iscoroutinefunction(module.run):
         return int(anyio.run(module.run, args))
     return int(module.run(args))

@@ -148,7 +148,7 @@ _PASSING = (
     " cat <&5 >&4 2>/dev/null 3<&- 5<&- & exec cat <&3 4>&- 5<&-"
 )
 
-REMOTE_SHELL = f"sh -c '{_PASSING}' sh"
+REMOTE_SHELL = f"/bin/sh -c '{_PASSING}' sh"
 """For rsync's option -e, beside the environment of a `ShellPipes`. Nothing in it comes from outside."""
 
 
@@ -162,7 +162,7 @@ class ShellPipes:
             os.mkfifo(path, 0o600)
         # Open at both ends: neither waits for the other, and only closing `in` ends it.
         self._in, self._out = (os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths)
-        self.environment = {"SLURM_AGENT_IN": paths[0], "SLURM_AGENT_OUT": paths[1]}
+        self.environment = {"PATH": _SYSTEM_PATH, "SLURM_AGENT_IN": paths[0], "SLURM_AGENT_OUT": paths[1]}
         self._rest = b""
 
     async def words(self) -> list[str]:

@@ -19,6 +19,8 @@ from slurm_agent_tools.text import log_events
 
 DONE, BLOCKED, AGAIN = 0, 3, 4
 
+MIXED = True
+
 _SECONDS = 5.0
 
 

@@ -1,0 +1,208 @@
+"""A project between a laptop and a cluster behind a real sshd: pushed, run, pulled back, and whatever breaks off."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.faces import Laptop, Place, laptop
+
+from slurm_agent_tools.devcluster import login_node
+from slurm_agent_tools.devcluster.login_node import LoginNode
+
+SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100M\n#SBATCH --time=5\n#SBATCH --output=logs/%j.out\nbash steps.sh\n"
+GUIDE = Path(__file__).parents[2] / "docs/guides/laptop.md"
+HOSTILE = ["-rf", "two\nlines", "sp ace", "ünï", "$(touch x)", "deep/--/\n", "a'b\"c\\"]
+
+
+@pytest.fixture
+def mine(fresh: Place, door: LoginNode) -> Laptop:
+    """A laptop with a repository of git, whose cluster has an empty folder for it."""
+    made = laptop(fresh, door)
+    programs = made.project.parent / "programs"  # all that is on PATH there
+    for name in ("git", "rsync"):
+        (programs / name).write_text(f'#!/bin/sh\nexec {shutil.which(name)} "$@"\n')
+        (programs / name).chmod(0o755)
+    git(made, "init", "-q")
+    (fresh.project / "logs/slurm").rmdir()
+    (fresh.project / "logs").rmdir()
+    return made
+
+
+def git(place: Place, *words: str) -> None:
+    place.own()
+    subprocess.run(
+        place.as_user([str(shutil.which("git")), "-C", str(place.project), *words]), check=True, capture_output=True
+    )
+
+
+def written(place: Laptop, files: dict[str, bytes]) -> None:
+    """Files that git tracks."""
+    for name, data in files.items():
+        path = place.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    place.own()
+    git(place, "add", "-f", "--", *sorted({name.split("/")[0] for name in files}))
+
+
+def sync(place: Laptop, *words: str) -> tuple[int, dict[str, Any]]:
+    done = place.run(["slurm-agent-tools", "sync", words[0], "--json", *words[1:]])
+    assert done.stdout, done.stderr[-2000:]
+    reply = json.loads(done.stdout)
+    assert "error" not in reply, reply
+    return done.returncode, reply
+
+
+def there(place: Laptop) -> dict[str, bytes]:
+    root = place.there
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.proves("sync-moves-what-differs", "sync-stays-in-its-folders")
+def test_two_thousand_files_go_there_and_then_only_the_one_that_changed(mine: Laptop) -> None:
+    files = {f"src/p{number % 40}/f{number}.txt": f"file {number}\n".encode() for number in range(2000)}
+    files |= {f"odd/{name}": name.encode() for name in HOSTILE}
+    written(mine, files)
+    code, first = sync(mine, "push")
+    assert (code, first["status"], first["sent"]) == (0, "done", 2007), first
+    assert there(mine) == files
+    (mine.project / "src/p7/f7.txt").write_bytes(b"changed\n")
+    code, again = sync(mine, "push")
+    assert (code, again["sent"], again["unchanged"], again["bytes"]) == (0, 1, 2006, 8), again
+    assert there(mine) == files | {"src/p7/f7.txt": b"changed\n"}
+    assert sync(mine, "status")[1].get("differs", []) == []
+
+
+@pytest.mark.proves("sync-stays-in-its-folders")
+def test_links_that_leave_either_folder_are_refused_by_name(mine: Laptop, tmp_path: Path) -> None:
+    written(mine, {"a": b"a", "deep/b": b"b"})
+    (mine.project / "out").symlink_to("../../secret")
+    git(mine, "add", "out")
+    code, reply = sync(mine, "push")
+    assert (code, reply["status"], [kept["path"] for kept in reply["kept"]]) == (3, "blocked", ["out"])
+    git(mine, "rm", "-q", "--cached", "out")
+    outside = mine.there.parent / "outside"
+    outside.mkdir()
+    (mine.there / "deep").symlink_to(outside)
+    mine.own()
+    code, reply = sync(mine, "push")
+    assert (code, reply["status"], [kept["path"] for kept in reply["kept"]]) == (3, "blocked", ["deep/b"])
+    assert (list(outside.iterdir()), there(mine)) == ([], {})
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0777", "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a disk of its own, which only root can mount")
+@pytest.mark.proves("sync-goes-on-where-it-broke")
+@pytest.mark.parametrize("count", [10, 60])  # over SFTP, and by rsync
+def test_a_full_disk_there_leaves_whole_files_alone_and_the_next_run_finishes(mine: Laptop, count: int) -> None:
+    files = {f"f{number}": os.urandom(3_000_000 // count) for number in range(count)}
+    written(mine, files)
+    with small_disk(mine.there):
+        filler = mine.there / "filler"
+        filler.write_bytes(b"x" * 2_500_000)
+        code, reply = sync(mine, "push")
+        assert (code, reply["status"]) == (4, "partial"), reply
+        assert reply["reason"]
+        left = there(mine)
+        assert all(left[name] == files[name] for name in left if name in files)
+        assert any(name not in left for name in files)
+        filler.unlink()
+        code, reply = sync(mine, "push")
+        assert (code, reply["status"]) == (0, "done"), reply
+        assert {name: data for name, data in there(mine).items() if name in files} == files
+
+
+@pytest.mark.proves("sync-goes-on-where-it-broke")
+@pytest.mark.parametrize("count", [4, 40])  # over SFTP, and by rsync
+def test_a_connection_that_is_cut_leaves_whole_files_alone_and_the_next_run_finishes(mine: Laptop, count: int) -> None:
+    files = {f"f{number}": os.urandom(160_000_000 // count) for number in range(count)}
+    if count == 4:  # below what rsync is begun for
+        files = {f"f{number}": os.urandom(8_000_000) for number in range(18)}
+    written(mine, files)
+    cut = threading.Event()
+
+    def cutting() -> None:
+        while not cut.is_set():
+            if any(mine.there.iterdir()):
+                for pid in login_node.sessions(mine.cluster):
+                    os.kill(pid, signal.SIGKILL)
+                cut.set()
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=cutting)
+    thread.start()
+    try:
+        code, reply = sync(mine, "push")
+    finally:
+        cut.set()
+        thread.join()
+    assert (code, reply["status"]) == (4, "partial"), reply
+    left = there(mine)
+    assert all(left[name] == files[name] for name in left if name in files)
+    code, reply = sync(mine, "push")
+    assert (code, reply["status"]) == (0, "done"), reply
+    assert {name: data for name, data in there(mine).items() if name in files} == files
+
+
+@pytest.mark.proves("files-differ-is-refused", "sync-moves-what-differs")
+def test_a_job_is_refused_until_its_files_are_pushed_and_its_log_comes_back(mine: Laptop) -> None:
+    written(mine, {"job.sh": SCRIPT.encode(), "steps.sh": b"echo one; sleep 3; echo two\n", "logs/.keep": b""})
+    (mine.there / "steps.sh").write_bytes(b"echo other\n")
+    mine.own()
+    mine.cli("get_status")
+    code, reply = mine.cli("submit_job", "--script=job.sh")
+    assert (code, reply["blocker"]) == (3, "policy"), reply
+    assert "steps.sh is not the same here and on the cluster" in reply["reason"]
+    assert "Push first" in reply["reason"]
+    assert sync(mine, "push")[0] == 0
+    code, reply = mine.cli("submit_job", "--script=job.sh")
+    assert (code, reply["status"]) == (0, "submitted"), reply
+    code, pulled = sync(mine, "pull", "--follow", "--every=0.5", f"--job={reply['job_id']}", "logs/*.out")
+    assert (code, pulled["status"]) == (0, "done"), pulled
+    assert (mine.project / f"logs/{reply['job_id']}.out").read_text() == "one\ntwo\n"
+
+
+def commands() -> list[list[str]]:
+    """Every command of the guide's blocks, without its comment."""
+    blocks = GUIDE.read_text(encoding="utf-8").split("```")[1::2]
+    lines = [line for block in blocks for line in block.splitlines()] + re.findall(
+        r"`(slurm-agent-tools [^`]+)`", "".join(GUIDE.read_text(encoding="utf-8").split("```")[::2])
+    )
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("slurm-agent-tools ")]
+
+
+def test_every_command_of_the_guide_runs(mine: Laptop) -> None:
+    written(mine, {"job.sh": SCRIPT.encode(), "steps.sh": b"echo one\n", "logs/.keep": b"", "results/a.json": b"{}"})
+    (mine.there / "old.py").write_bytes(b"")
+    mine.own()
+    assert sync(mine, "push")[0] == 0
+    mine.cli("get_status")
+    job_id = mine.cli("submit_job", "--script=job.sh")[1]["job_id"]
+    found = commands()
+    assert len(found) == 7
+    for words in found:
+        done = mine.run([job_id if word == "12345" else word for word in words])
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    assert (mine.project / f"logs/{job_id}.out").read_text() == "one\n"
+    assert not (mine.there / "old.py").exists()

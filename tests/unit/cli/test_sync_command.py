@@ -1,0 +1,116 @@
+"""`slurm-agent-tools sync` over tools of the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from slurm_agent_tools.cli import main
+from slurm_agent_tools.cli.commands import sync_command
+from slurm_agent_tools.errors import SlurmUnreachable, StorageError
+from slurm_agent_tools.models.arguments import SyncFiles, ToolArguments
+from slurm_agent_tools.models.report import WaitReply
+from slurm_agent_tools.models.shapes import JobShown
+from slurm_agent_tools.models.status_answer import ClusterSection, SlurmSection, StatusReply
+from slurm_agent_tools.models.sync_answer import SyncReply
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def reply(status: str = "done", **more: Any) -> SyncReply:
+    return SyncReply(status=status, summary="Told.", as_of=NOW, direction="pull", **more)
+
+
+def jobs(active: int) -> StatusReply:
+    slurm = SlurmSection(
+        running_jobs=active, pending_jobs=0, active_jobs=active, max_concurrent=4, slots_left=1, jobs=[]
+    )
+    cluster = ClusterSection(name="c", version="1", reachable=True)
+    return StatusReply(status="ok", summary="", as_of=NOW, cluster=cluster, slurm=slurm)
+
+
+class Box:
+    """Answers in turn, by the tool; keeps what it was asked."""
+
+    answers: ClassVar[dict[str, list[Any]]] = {}
+    asked: ClassVar[list[tuple[str, ToolArguments]]] = []
+
+    @classmethod
+    def open(cls, _: object) -> Box:
+        return cls()
+
+    async def call(self, name: str, ask: ToolArguments, **_: Any) -> Any:
+        self.asked.append((name, ask))
+        answer = self.answers[name].pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def box(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Box]]:
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setattr(sync_command, "Toolbox", Box)
+    Box.answers, Box.asked = {}, []
+    yield Box
+    assert not any(Box.answers.values())
+
+
+@pytest.mark.parametrize(("status", "code"), [("done", 0), ("blocked", 3), ("partial", 4)])
+def test_every_option_reaches_the_tool_and_the_exit_code_tells_the_end(box, capsys, status, code):
+    box.answers = {"sync_files": [reply(status)]}
+    words = ["push", "a", "--delete=b", "c*", "--delete", "d", "--dry-run", "--cluster=lab", "--json", "--", "-e"]
+    assert main.main(["sync", *words]) == code
+    wanted = SyncFiles(direction="push", paths=["a", "c*", "-e"], delete=["b", "d"], dry_run=True, cluster="lab")
+    assert box.asked == [("sync_files", wanted)]
+    assert json.loads(capsys.readouterr().out)["status"] == status
+
+
+def test_follow_goes_on_while_the_job_runs_and_over_what_is_away_and_pulls_once_more_at_its_end(box, capsys):
+    job = JobShown(job_id="7", name="train", state="RUNNING")
+    running, over = (WaitReply(status=one, summary="", as_of=NOW, job=job) for one in ("running", "finished"))
+    box.answers = {
+        "wait_for_job": [running, SlurmUnreachable("The host is away."), running, over],
+        "sync_files": [reply(received=2, bytes=20), StorageError("A node vanished."), reply(), reply(received=1, bytes=5)],
+    }  # fmt: skip
+    assert main.main(["sync", "pull", "--follow", "--every=0.001", "--job=7", "logs", "--json"]) == 0
+    told = capsys.readouterr()
+    assert (json.loads(told.out)["received"], json.loads(told.out)["bytes"]) == (3, 25)
+    assert "A node vanished. Trying again." in told.err
+    assert "The host is away. Trying again." in told.err
+    assert [name for name, _ in box.asked] == ["wait_for_job", "sync_files"] * 4
+
+
+def test_follow_without_a_job_ends_when_none_is_active_and_all_is_here(box):
+    box.answers = {"get_status": [jobs(1), jobs(0), jobs(0)], "sync_files": [reply(), reply("partial"), reply()]}
+    assert main.main(["sync", "pull", "--follow", "--every=0.001"]) == 0
+    assert len(box.asked) == 6
+
+
+def test_follow_ends_where_the_policy_refuses_and_where_the_end_cannot_be_pulled(box, capsys):
+    box.answers = {"get_status": [jobs(1)], "sync_files": [reply("blocked", blocker="policy")]}
+    assert main.main(["sync", "pull", "--follow"]) == 3
+    box.answers = {"get_status": [jobs(0)], "sync_files": [StorageError("Gone.")]}
+    assert main.main(["sync", "pull", "--follow"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["push", "--follow"], ["pull", "--follow", "--dry-run"], ["pull", "--every=0"], ["pull", "--every=x"], ["away"], []]
+)  # fmt: skip
+def test_what_means_nothing_is_an_error_of_usage(box, words):
+    assert main.main(["sync", *words]) == 2
+    assert box.asked == []
+
+
+def test_a_toolset_that_is_switched_off_takes_the_command_with_it(box, monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
+    assert main.main(["sync", "status"]) == 2
+    assert "toolset files" in capsys.readouterr().err
