@@ -110,9 +110,7 @@ async def _names(call: _Sync) -> list[str]:
     """Everything of the project that belongs there: what git tracks, and what the rules add."""
     if call.tracked is None and not call.rules.sent:
         hint = f"Is git installed? Run `git init` and `git add`, or name what is sent in {sync_plan.RULES_FILE}."
-        raise InputError(
-            "direction", call.ask.direction, "needs git, and a repository that can be read", hint=hint
-        )
+        raise InputError("direction", call.ask.direction, "needs git, and a repository that can be read", hint=hint)
     added = await anyio.to_thread.run_sync(sync_sides.local_names, call.here.root, call.rules.sent)
     names = sorted({name for name in (*(call.tracked or ()), *added) if not call.rules.leave_alone(name)})
     for one in call.paths:
