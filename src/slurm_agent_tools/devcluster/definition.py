@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from slurm_agent_tools.devcluster.machine_facts import MachineGpu, MachineNode
+from slurm_agent_tools.devcluster.machine_facts import Kept, MachineGpu, MachineNode
 from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
 
 # The daemons look for their helpers in sbin, which an ordinary user's PATH lacks.
@@ -235,7 +235,7 @@ def _machine(body: Mapping[str, Any] | None) -> MachineNode | None:
         return None
     lists = {"gpus": tuple(MachineGpu(**gpu) for gpu in body["gpus"])}
     lists |= {name: tuple(body[name]) for name in ("reserved", "unread")}
-    return MachineNode(**{**body, **lists})
+    return MachineNode(**{**body, **lists, "kept": Kept(**body["kept"])})
 
 
 @contextlib.contextmanager

@@ -37,10 +37,23 @@ class MachineGpu:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept for the person at the desk: cores, and memory in MiB; None takes a small share by itself."""
+
+    cores: int | None = None
+    memory: int | None = None
+
+    def over(self, before: Kept) -> Kept:
+        """What was said now, and where nothing was, what was said before."""
+        cores = before.cores if self.cores is None else self.cores
+        return Kept(cores, before.memory if self.memory is None else self.memory)
+
+
+@dataclass(frozen=True, slots=True)
 class MachineNode:
     """This machine as a node of Slurm. `reserved`: CPUs, as Slurm counts them, that no job gets; memory in MiB.
 
-    `unread` says what could not be read, a sentence each.
+    `unread` says what could not be read, a sentence each; `kept` what its person said to keep.
     """
 
     cpus: int
@@ -52,6 +65,7 @@ class MachineNode:
     reserved: tuple[int, ...] = ()
     gpus: tuple[MachineGpu, ...] = ()
     unread: tuple[str, ...] = ()
+    kept: Kept = Kept()
 
     @property
     def cores(self) -> int:
@@ -70,14 +84,6 @@ class MachineNode:
         for gpu in self.gpus:
             found[gpu.type] = found.get(gpu.type, 0) + 1
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What is kept for the person at the desk: cores, and memory in MiB; None takes a small share by itself."""
-
-    cores: int | None = None
-    memory: int | None = None
 
 
 Ask = Callable[[Sequence[str]], Awaitable[str | None]]
@@ -132,7 +138,7 @@ async def read(sight: Sight, kept: Kept, gpus: Sequence[MachineGpu] | None = Non
         cpus=hardware["CPUs"], sockets=hardware["SocketsPerBoard"], cores_per_socket=hardware["CoresPerSocket"],
         threads_per_core=threads, memory=limit - held, kept_memory=held,
         reserved=tuple(sorted(core * threads + thread for core in taken for thread in range(threads))),
-        gpus=tuple(found), unread=tuple(unread),
+        gpus=tuple(found), unread=tuple(unread), kept=kept,
     )  # fmt: skip
 
 

@@ -51,9 +51,13 @@ async def up(
 ) -> Cluster:
     """Bring this machine up as a cluster, or start what of it does not run; jobs that run go on.
 
-    `kept`: for the person at the desk. `gpus` in place of those that are found. DevclusterError when it cannot be done.
+    `kept`: for the person at the desk, where nothing is said as before. `gpus` in place of those that are found.
+    DevclusterError when it cannot be done, InputError for what counts from the next start only.
     """
-    where = _place(folder)
+    where, kept = _place(folder), kept or Kept()
+    before = definition.recorded(where)
+    if before is not None:
+        slurm = _as_before(before, slurm, kept)
     wanted = None if packages.checked_release(slurm) is None else packages.programs(str(slurm))
     await hostname.check()
     unpack = wanted is not None and not wanted.is_dir()
@@ -69,11 +73,11 @@ async def up(
             return before
         if before is not None:
             await lifecycle.stop_daemons(before)  # what is left of a crash; jobs go on
-        wanted = wanted if before is None or slurm is not None else before.bin_dir
         if before is not None and before.machine is not None and processes.steps(before):
             machine = before.machine  # jobs of before run on in what they were given
         else:
-            machine = await machine_facts.read(Sight(_ask(wanted)), kept or Kept(), gpus)
+            said = before.machine.kept if before is not None and before.machine is not None else Kept()
+            machine = await machine_facts.read(Sight(_ask(wanted)), kept.over(said), gpus)
         with definition.ports(None, before.base_port if before else None, definition.OF_WORKSTATIONS) as base:
             cluster = Cluster(where, base, _person(before), wanted, machine)
             definition.save(cluster)
@@ -84,6 +88,19 @@ async def up(
                     await lifecycle.stop_daemons(cluster)
                 raise
     return cluster
+
+
+def _as_before(before: Cluster, slurm: str | None, kept: Kept) -> str | None:
+    """The version of Slurm that a workstation has. InputError where another one is asked for, or it is up already."""
+    if slurm is not None and slurm != before.release:
+        held = "the distribution's Slurm" if before.release is None else f"Slurm {before.release}"
+        hint = "Take it down with --wipe first; its queue and accounting go with that."
+        raise InputError("slurm", slurm, f"does not read the state of this workstation, which is of {held}", hint=hint)
+    if kept != Kept() and processes.running(before, "slurmctld") is not None:
+        name = "keep_memory" if kept.cores is None else "keep_cores"
+        said = kept.memory if kept.cores is None else kept.cores
+        raise InputError(name, said, "counts when it comes up, and it is up", hint="Take it down first.")
+    return before.release
 
 
 def _person(before: Cluster | None) -> str:

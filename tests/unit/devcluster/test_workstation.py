@@ -241,6 +241,30 @@ async def test_a_start_that_fails_leaves_no_daemon_and_no_job_is_touched(ground)
     step.wait()
 
 
+async def test_what_is_kept_for_the_person_stays_until_something_else_is_said(ground):
+    await ground.up(kept=Kept(memory=2000))
+    with pytest.raises(InputError, match=r"keep_memory.*it is up") as caught:
+        await ground.up(kept=Kept(memory=3000))
+    assert caught.value.hint == "Take it down first."
+    with pytest.raises(InputError, match="keep_cores"):
+        await ground.up(kept=Kept(cores=0))
+    await ground.down()
+    assert (await ground.up()).machine.kept_memory == 2000
+    await ground.down()
+    changed = (await ground.up(kept=Kept(cores=0))).machine
+    assert (changed.kept, changed.kept_memory) == (Kept(0, 2000), 2000)
+
+
+async def test_the_state_of_one_version_of_slurm_is_not_given_to_another(ground):
+    cluster = await ground.up()
+    with pytest.raises(InputError, match=r"does not read the state .* of Slurm 24\.11") as caught:
+        await workstation.up(ground.folder, slurm="26.05", say=ground.lines.append)
+    assert "--wipe" in caught.value.hint
+    await ground.down()
+    again = await workstation.up(ground.folder, say=ground.lines.append)  # nothing said: what it has
+    assert again.bin_dir == cluster.bin_dir
+
+
 async def test_down_says_where_its_state_is_and_wipes_when_told(ground):
     await ground.up()
     await ground.down()
