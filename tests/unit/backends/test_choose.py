@@ -186,6 +186,7 @@ def test_the_table_holds_at_least_60_jobs_and_every_question() -> None:
     assert len({case.about for case in CASES}) == len(CASES)
 
 
+@pytest.mark.proves("seven-questions")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.about)
 def test_each_job_of_the_table_is_answered_as_worked_out_by_hand(case: Case) -> None:
     found = choose(case.need, case.known)
@@ -213,6 +214,7 @@ def test_the_order_in_which_places_are_known_changes_nothing(case: Case) -> None
     )  # fmt: skip
 
 
+@pytest.mark.proves("slow-queue-is-load")
 @pytest.mark.parametrize("median", [0, MINUTE, HOUR, 24 * HOUR, 30 * 24 * HOUR])
 @pytest.mark.parametrize("hours", [0.5, 1, 4, 8, 12, 24])
 @pytest.mark.parametrize("restartable", [True, None])

@@ -123,6 +123,7 @@ async def test_without_any_page_the_partitions_of_the_cluster_are_the_places(one
     assert found.next.arguments["partition"] == "gpu"
 
 
+@pytest.mark.proves("backends-are-data")
 async def test_a_backend_is_added_by_one_file_and_nothing_else(one: Clusters, slurm: FakeSlurm) -> None:
     fill(slurm)
     before = await one.choose(resources=GPU, expected="2h", urgency="urgent")
@@ -138,6 +139,7 @@ async def test_a_backend_is_added_by_one_file_and_nothing_else(one: Clusters, sl
     assert after.next.arguments["format"] == "skypilot"
 
 
+@pytest.mark.proves("backends-are-data")
 async def test_what_the_cluster_says_wins_over_the_page_and_the_contradiction_is_told(one: Clusters) -> None:
     one.page("local", "kind: slurm\npartitions:\n"
         '  - {name: gpu, purpose: production, time_limit: "12h", gpus: {type: v100, per_node: 8}}\n'
@@ -255,6 +257,7 @@ async def test_50_jobs_are_one_array_with_as_many_at_once_as_the_policy_lets(one
     assert found.next.arguments["array"] == f"0-49%{at_once}"
 
 
+@pytest.mark.proves("fallbacks-are-noted")
 async def test_a_cluster_that_does_not_answer_is_passed_over_and_the_fallback_is_written_down(
     tmp_path: Path, slurm: FakeSlurm
 ) -> None:

@@ -1,0 +1,108 @@
+"""Where to run, over MCP: a cluster behind its login node beside this machine as a workstation, and rented GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.system.faces import Laptop, Place, call, laptop
+
+from slurm_agent_tools.backends import pages
+from slurm_agent_tools.devcluster import workstation
+from slurm_agent_tools.devcluster.login_node import LoginNode
+from slurm_agent_tools.settings import workstation_place
+
+SHORT = (
+    "#!/bin/bash\n#SBATCH --cpus-per-task=1\n#SBATCH --mem=100M\n#SBATCH --time=10\n#SBATCH --output=x.out\nhostname\n"
+)
+LAB = """kind: slurm
+partitions:
+  - {name: special, purpose: testing}
+  - {name: gpu, purpose: production, time_limit: "12h"}
+"""
+
+
+@dataclass
+class Desk(Laptop):
+    """A workstation with a cluster elsewhere: Slurm's programs are here, the cluster's configuration is not."""
+
+    home: Path = Path("/")
+
+    def environment(self) -> dict[str, str]:
+        found = Place.environment(self) | {workstation_place.VARIABLE: str(self.home)}
+        return {name: value for name, value in found.items() if not name.startswith("SLURM_CONF")}
+
+    def as_user(self, argv: list[str]) -> list[str]:
+        return Place.as_user(self, argv)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Path]:
+    """This machine as a cluster of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="sat-", dir="/tmp"))
+    folder.chmod(0o755)
+    env = {**os.environ, workstation_place.VARIABLE: str(folder / "ws")}
+    env.pop("SLURM_CONF", None)
+    argv = [sys.executable, "-m", "slurm_agent_tools", "workstation", "up", "--yes"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300, cwd="/", check=False)
+    assert done.returncode == 0, done.stderr
+    yield folder / "ws"
+    anyio.run(partial(workstation.down, folder / "ws", jobs="end", wipe=True))
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+@pytest.fixture
+def desk(fresh: Place, door: LoginNode, machine: Path) -> Desk:
+    plain = laptop(fresh, door)
+    made = Desk(plain.cluster, plain.project, plain.extra, there=plain.there, home=machine)
+    (made.project / "short.sh").write_text(SHORT)
+    (made.project / "backends").mkdir()
+    (made.project / "backends" / "lab.yaml").write_text(LAB)
+    (made.project / "backends" / "rented.yaml").write_text(pages.template("cloud"))
+    made.own()
+    return made
+
+
+@pytest.mark.proves("seven-questions", "backends-are-data")
+async def test_short_work_stays_here_and_gpus_are_those_of_the_cluster(desk: Desk) -> None:
+    async with desk.client() as client:
+        here = await call(client, "choose_backend", script="short.sh", expected="5m")
+        assert (here["question"], here["backend"]) == (1, "workstation"), here
+        await call(client, "get_status", cluster="workstation")
+        sent = await call(client, "submit_job", **here["next"]["arguments"])
+        assert sent["status"] == "submitted", sent
+        job = await call(client, "wait_for_job", job_id=sent["job_id"], cluster="workstation", timeout_seconds=60)
+        assert job["job"]["state"] == "COMPLETED", job
+        quick = await call(client, "choose_backend", resources={"gpus": 1}, expected="30m")
+        assert (quick["question"], quick["backend"], quick["partition"]) == (2, "lab", "special"), quick
+        longer = await call(client, "choose_backend", resources={"gpus": 4}, expected="2h")
+    assert (longer["question"], longer["backend"], longer["partition"]) == (3, "lab", "gpu"), longer
+    assert any("8 GPUs free now for 4" in reason for reason in longer["reasons"])
+    assert any("time limit 12:00:00, the cluster 2-00:00:00" in text for text in longer["contradictions"])
+    assert {(one["backend"], one["partition"]) for one in longer["alternatives"]} >= {
+        ("lab", "special"), ("lab", "cpu"), ("rented", "a100"),
+    }  # fmt: skip
+
+
+@pytest.mark.proves("fallbacks-are-noted")
+async def test_a_cluster_that_is_away_is_passed_over_and_that_is_in_the_decision_log(desk: Desk) -> None:
+    closed = desk.settings.read_text() + "port = 9\nconnect_timeout = 2\n"
+    desk.settings.write_text(closed)
+    desk.own()
+    async with desk.client() as client:
+        found = await call(client, "choose_backend", resources={"gpus": 1}, expected="2h", budget=5)
+    assert (found["status"], found["question"], found["backend"]) == ("chosen", 7, "rented"), found
+    assert "lab/gpu would have been chosen" in found["fallback"]
+    assert (found["expected"]["cost"]["amount"], found["expected"]["cost"]["currency"]) == (2.58, "USD")
+    shown = desk.run([sys.executable, "-m", "slurm_agent_tools", "policy", "log", "--json"])
+    events = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [one["note"] for one in events if one["event"] == "fallback"] == [found["fallback"]]
