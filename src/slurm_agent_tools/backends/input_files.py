@@ -1,8 +1,9 @@
 """The files of the project that a job reads, as far as texts name them: for a configuration, and as a manifest.
 
 Found are the files that the script's reading followed, modules that those import, and every word of the script, of its
-arguments and of those files that is the name of a file. What the script writes is not among them: a redirection's
-target, the value of an option for output, and what `#SMOKE writes:` declares. Folders that are named are not walked.
+arguments and of those files that is the name of a file. What the job writes is not among them: a redirection's target,
+the value of an option for output, what a line of a program saves, and what `#SMOKE writes:` declares. Folders that are
+named are not walked.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from slurm_agent_tools.backends import stages
 from slurm_agent_tools.errors import AgentToolsError, StorageError
@@ -47,15 +49,27 @@ _TARGET = re.compile(
     r"|(?<![\w-])-{1,2}(?:o|out|output|log|save|result|dump|export)[\w-]*[= \t]+([\w./@%+-]+)"
 )
 
+_SAVES = re.compile(
+    r"""["'](?:[wax]b?\+?|wt|at|w\+b)["']|\b(?:save\w*|dump\w*|savez?|savefig|to_(?:csv|json|parquet|hdf|pickle|excel))\s*\("""
+    r"""|\.write\w*\(|FileHandler|SummaryWriter|makedirs|mkdir|basicConfig"""
+)
+
+_LOADS = re.compile(r"read|load|from_|input|glob|\bopen\(\s*[\"'][^\"']*[\"']\s*\)")
+
 _SETTINGS = (".yaml", ".yml", ".toml", ".json", ".ini", ".cfg", ".conf", ".in", ".inp", ".mdp", ".namelist", ".nml")
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file that the job reads. `size` in bytes; `identity`: its hash, or its size and time where it is large."""
+    """A file that the job reads. `size` in bytes; `identity`: its hash, or its size and time where it is large.
+
+    `named`: it is named by a word only, so that the job may as well write it; `modified`: when it was written last.
+    """
 
     size: int
     identity: str
+    named: bool = False
+    modified: datetime | None = None
 
 
 async def read_inputs(
@@ -123,17 +137,19 @@ class _Search:
         self.asked |= {self._place(word, folder) for word in written for folder in (self.work, self.root)}
         self.asked.add(posixpath.join(self.root, self.reading.path))
         for path in (*self.reading.files, *self.reading.settings):
-            await self._look(posixpath.join(self.root, path), needed=True)
+            await self._look(posixpath.join(self.root, path), named=False)
         words = [*_named(text), *(part for word in self.args for part in _named(word))]
         await self._try(words, (self.work, self.root, self.home))
         while self.todo:
             path, content = self.todo.popleft()
             folder = posixpath.dirname(posixpath.join(self.root, path))
             if path.endswith(".py"):
-                await self._try(_QUOTED.findall(content), (self.work, self.root, folder))
-                await self._try(_modules(content), (folder, self.root, self.work, self.home))
+                lines = content.split("\n")
+                read = "\n".join(line for line in lines if _LOADS.search(line) or not _SAVES.search(line))
+                await self._try(_QUOTED.findall(read), (self.work, self.root, folder))
+                await self._try(_modules(content), (folder, self.root, self.work, self.home), named=False)
             else:
-                await self._try(_named(content), (self.work, self.root, folder))
+                await self._try(_named(_TARGET.sub(" ", content)), (self.work, self.root, folder))
         if self.writes:
             self.found[WRITES] = InputFile(0, " ".join(sorted(self.writes)))
         return self.found
@@ -141,13 +157,13 @@ class _Search:
     def _place(self, word: str, folder: str) -> str:
         return posixpath.normpath(posixpath.join(folder, word))
 
-    async def _try(self, words: Iterable[str], folders: Sequence[str]) -> None:
+    async def _try(self, words: Iterable[str], folders: Sequence[str], *, named: bool = True) -> None:
         """Look for files of these names, in each of these folders."""
         for word in dict.fromkeys(words):
             for folder in dict.fromkeys(folders):
-                await self._look(self._place(word, folder))
+                await self._look(self._place(word, folder), named=named, needed=False)
 
-    async def _look(self, path: str, *, needed: bool = False) -> None:
+    async def _look(self, path: str, *, named: bool, needed: bool = True) -> None:
         """Take the file in, where there is one; where it was followed before, it has to be there."""
         if path in self.asked or not path.startswith(self.root.rstrip("/") + "/"):
             return
@@ -166,12 +182,13 @@ class _Search:
         self.bytes += min(stat.size, most_bytes)
         moved = "" if real == path else f" {real}"
         if stat.size > most_bytes or self.bytes > _READ_ALL:
-            self.found[name] = InputFile(stat.size, f"{stat.size} bytes of {stat.modified.isoformat()}{moved}")
+            identity = f"{stat.size} bytes of {stat.modified.isoformat()}{moved}"
+            self.found[name] = InputFile(stat.size, identity, named, stat.modified)
             return
         data = await self.files.read(real, size=most_bytes + 1)
         if data is None or len(data) != stat.size:
             raise StorageError(f"{name} changed, or went away, while it was read", hint="Call again.")
-        self.found[name] = InputFile(stat.size, f"{self._hash(name, data)}{moved}")
+        self.found[name] = InputFile(stat.size, f"{self._hash(name, data)}{moved}", named, stat.modified)
         if b"\0" not in data and len(data) <= 2**20:
             self.todo.append((name, data.decode("utf-8", "surrogateescape")))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from slurm_agent_tools.backends import input_files, stages
+from slurm_agent_tools.backends.input_files import InputFile
 from slurm_agent_tools.backends.stages import Ladder, StageRun, StageState
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.insights.accounting_history import JobSources
@@ -53,7 +54,7 @@ async def ladder(
     `settle_all` asks Slurm how jobs ended. Raises StorageError where the ledger cannot be read.
     """
     try:
-        parts = await _parts(sources, asked)
+        parts, files = await _parts(sources, asked)
     except (AgentToolsError, ValueError) as error:
         return Ladder(problem=error.message if isinstance(error, AgentToolsError) else str(error))
     found = stages.configuration(parts)
@@ -64,6 +65,7 @@ async def ladder(
         with contextlib.suppress(SlurmError):  # what is not known then is not known to have passed
             await settle_all(ended)
         runs = await sources.db(named)
+    found, parts = _as_tried(found, parts, files, runs)
     return Ladder(
         configuration=found,
         parts=parts,
@@ -73,11 +75,30 @@ async def ladder(
     )
 
 
-async def _parts(sources: JobSources, asked: StageQuestion) -> dict[str, str]:
+def _as_tried(
+    found: str, parts: dict[str, str], files: Mapping[str, InputFile], runs: Sequence[Submission]
+) -> tuple[str, dict[str, str]]:
+    """The configuration as an earlier run knew it, where nothing but files was added since that only a word names.
+
+    That run did without them, and they were written after it was submitted: they are what it, or a later one, wrote.
+    """
+    for run in runs if all(run.configuration != found for run in runs) else ():
+        known = run.parts or {}
+        later = {
+            name for name, file in files.items()
+            if file.named and name not in known and file.modified is not None and file.modified >= run.created
+        }  # fmt: skip
+        kept = {name: value for name, value in parts.items() if name not in later}
+        if later and stages.configuration(kept) == run.configuration:
+            return run.configuration, kept
+    return found, parts
+
+
+async def _parts(sources: JobSources, asked: StageQuestion) -> tuple[dict[str, str], dict[str, InputFile]]:
     """The parts of the configuration. Raises ValueError and AgentToolsError for what cannot be told."""
     shape, root = geometry(asked.request, None), sources.environment.root
     files = await input_files.read_inputs(asked.files, root, asked.reading, asked.args, far=asked.far)
-    return stages.parts_of(
+    parts = stages.parts_of(
         asked.reading.text,
         asked.request,
         asked.args,
@@ -85,6 +106,7 @@ async def _parts(sources: JobSources, asked: StageQuestion) -> dict[str, str]:
         files={name: found.identity for name, found in files.items()},
         environment=asked.variables,
     )
+    return parts, files
 
 
 def stage_run(run: Submission, active: frozenset[int]) -> StageRun:

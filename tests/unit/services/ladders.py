@@ -22,7 +22,7 @@ python -m lab.check data/points.csv
 
 FILES = {
     "train.sh": SCRIPT,
-    "train.py": "import helper\nfrom lab import model\nopen('data/weights.txt')\n",
+    "train.py": "import helper\nfrom lab import model\nopen('data/weights.txt')\nmaybe = 'data/more.txt'\n",
     "helper.py": "from lab.deep import layers\n",
     "lab/__init__.py": "",
     "lab/model.py": "x = 1\n",

@@ -284,3 +284,34 @@ async def test_a_persons_yes_opens_nothing_that_a_failed_stage_closed(lab: Scene
         return "yes"
 
     closed(await large(lab, time_limit="4-00:00:00", consult=yes), "deny")
+
+
+@pytest.mark.proves("smoke-comes-first")
+@pytest.mark.parametrize(
+    ("program", "made"),
+    [
+        ("open('metrics.json', 'w')", "metrics.json"),
+        ("torch.save(model, 'ckpt/model.pt')", "ckpt/model.pt"),
+        ("where = 'runs/metrics.json'", "runs/metrics.json"),
+    ],
+)
+async def test_what_the_smoke_run_writes_is_no_change_of_the_configuration(lab: Scene, program: str, made: str):
+    lab.write("train.py", f"{program}\n")
+    tried = await smoke(lab)
+    lab.write(made, "loss 0.5\n")
+
+    reply = await large(lab)
+
+    assert reply.status == "submitted", reply.summary
+    stages = [lab.context.store.by_job(lab.context.owner, int(one.job_id)) for one in (tried, reply)]
+    assert stages[0].configuration == stages[1].configuration
+
+
+@pytest.mark.proves("smoke-comes-first")
+async def test_what_a_program_saves_may_be_there_before_and_be_written_again(lab: Scene):
+    lab.write("train.py", "open('metrics.json', 'w')\n")
+    lab.write("metrics.json", "loss 0.9\n")
+    await smoke(lab)
+    lab.write("metrics.json", "loss 0.5\n")
+
+    assert (await large(lab)).status == "submitted"

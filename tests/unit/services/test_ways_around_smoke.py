@@ -301,6 +301,15 @@ def relinked(scene: Scene) -> None:
 behind_a_smoke_run("data that became a link", relinked)
 
 
+def older_data(scene: Scene) -> None:
+    """Data that lay elsewhere until now, under a name that the program looks for."""
+    scene.write("data/more.txt", "7\n")
+    os.utime(scene.project / "data/more.txt", (1, 1))
+
+
+behind_a_smoke_run("data that is new here and was written long ago", older_data)
+
+
 def another_script(scene: Scene) -> None:
     scene.write("big.sh", SCRIPT.replace("train.py", "helper.py"))
 

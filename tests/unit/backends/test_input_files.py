@@ -1,0 +1,137 @@
+"""Which files of a project a job reads, as far as texts name them, and what they count by."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from slurm_agent_tools.backends import input_files
+from slurm_agent_tools.backends.input_files import InputFile
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.scripts.reader import read_script
+from slurm_agent_tools.transport.local import LocalFiles
+
+
+async def found(folder: Path, *lines: str, args: tuple[str, ...] = (), far: bool = False) -> dict[str, InputFile]:
+    """What a script of these lines reads."""
+    root = str(folder)
+    text = "\n".join(["#!/bin/bash", *lines, ""]).encode()
+    reading = await read_script(text, "job.sh", project=root, files=LocalFiles(), args=args)
+    return await input_files.read_inputs(LocalFiles(), root, reading, args, far=far)
+
+
+def write(folder: Path, **files: str) -> None:
+    """Files by their names, `__` for a dot and `_IN_` for a slash."""
+    for name, text in files.items():
+        path = folder / name.replace("_IN_", "/").replace("__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("cat a.csv", {"a.csv"}),
+        ("cat ./sub/../a.csv 'sub/b.csv'", {"a.csv", "sub/b.csv"}),
+        ("prog --data=a.csv --more sub/b.csv", {"a.csv", "sub/b.csv"}),
+        ("prog < a.csv > sub/b.csv", {"a.csv"}),
+        ("prog a.csv | tee -a sub/b.csv", {"a.csv"}),
+        ("prog --output a.csv --log-file=sub/b.csv", set()),
+        ("# a.csv is told of in a comment", {"a.csv"}),
+        ("cat sub /etc/passwd ../a.csv https://b/a.csv", set()),
+        ("python p.py", {"p.py", "a.csv", "q.py"}),
+        ("python w.py", {"w.py"}),
+        ("python both.py", {"both.py", "a.csv", "sub/b.csv"}),
+        ("bash sub/inner.sh", {"sub/inner.sh", "a.csv"}),
+    ],
+)
+async def test_files_that_texts_name_are_found_and_what_is_written_is_left_out(
+    tmp_path: Path, line: str, names: set[str]
+):
+    write(tmp_path, a__csv="1", sub_IN_b__csv="2", sub_IN_inner__sh="cat a.csv > sub/b.csv\n")
+    write(
+        tmp_path, p__py="import q\nopen('a.csv')\n", q__py="x = 1\n", w__py="x.save('a.csv')\nopen('sub/b.csv', 'w')\n"
+    )
+    write(tmp_path, both__py="read_csv('a.csv').to_csv('sub/b.csv')\n")
+
+    assert set(await found(tmp_path, line)) == names
+
+
+async def test_arguments_and_the_folder_of_the_job_count(tmp_path: Path):
+    write(tmp_path, sub_IN_b__csv="2", c__yaml="x: 1\n")
+
+    assert set(await found(tmp_path, "#SBATCH --chdir=sub", "cat b.csv")) == {"sub/b.csv"}
+    assert set(await found(tmp_path, 'prog "$@"', args=("--config=c.yaml",))) == {"c.yaml"}
+
+
+async def test_modules_are_followed_however_deep_they_are(tmp_path: Path):
+    for number in range(60):
+        (tmp_path / f"m{number}.py").write_text(f"from m{number + 1} import x\n")
+    write(tmp_path, m60__py="x = 1\n")
+
+    assert set(await found(tmp_path, "python m0.py")) == {f"m{number}.py" for number in range(61)}
+
+
+async def test_a_large_file_counts_by_its_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(input_files, "_HASHED", 10)
+    write(tmp_path, a__csv="1" * 11)
+    before = (await found(tmp_path, "cat a.csv"))["a.csv"]
+    os.utime(tmp_path / "a.csv", (1, 1))
+    after = (await found(tmp_path, "cat a.csv"))["a.csv"]
+
+    assert (before.size, "11 bytes of" in before.identity) == (11, True)
+    assert before.identity != after.identity
+
+
+async def test_over_a_connection_less_is_read(tmp_path: Path):
+    write(tmp_path, a__csv="1" * (2**20 + 1))
+
+    near, far = [(await found(tmp_path, "cat a.csv", far=far))["a.csv"] for far in (False, True)]
+
+    assert len(near.identity) == 64
+    assert "bytes of" in far.identity
+
+
+async def test_where_a_link_leads_is_a_part_of_what_a_file_is(tmp_path: Path):
+    write(tmp_path, a__csv="1", b__csv="1")
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    one = (await found(tmp_path, "cat link.csv"))["link.csv"]
+    (tmp_path / "link.csv").unlink()
+    (tmp_path / "link.csv").symlink_to("b.csv")
+    other = (await found(tmp_path, "cat link.csv"))["link.csv"]
+
+    assert one.identity != other.identity
+
+
+async def test_more_names_than_are_looked_up_are_an_error(tmp_path: Path):
+    lines = [f"cat part{number}.csv" for number in range(500)]
+
+    assert await found(tmp_path, *lines) == {}
+    with pytest.raises(ValueError, match="more than 400 words"):
+        await found(tmp_path, *lines, far=True)
+
+
+async def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path, a__csv="1")
+
+    async def shorter(self: LocalFiles, path: str, *, offset: int = 0, size: int | None = None) -> bytes:
+        return b""
+
+    monkeypatch.setattr(LocalFiles, "read", shorter)
+    with pytest.raises(StorageError, match=r"a\.csv changed"):
+        await found(tmp_path, "cat a.csv")
+
+
+async def test_a_length_in_settings_is_no_part_of_what_the_file_is(tmp_path: Path):
+    write(tmp_path, c__yaml="solver:\n  max_steps: 7\n  lr: 1\n", d__py="max_steps = 7\n")
+    head, line = "#SMOKE length: solver.max_steps", "prog --config c.yaml d.py"
+    before = await found(tmp_path, head, line)
+    write(tmp_path, c__yaml="solver:\n  max_steps: 100\n  lr: 1\n", d__py="max_steps = 100\n")
+    longer = await found(tmp_path, head, line)
+    write(tmp_path, c__yaml="solver:\n  max_steps: 100\n  lr: 2\n")
+    other = await found(tmp_path, head, line)
+
+    assert before["c.yaml"].identity == longer["c.yaml"].identity != other["c.yaml"].identity
+    assert before["d.py"].identity != longer["d.py"].identity, "a program is what it is"
