@@ -134,6 +134,8 @@ class BackendPage(_Page):
     usual_wait: Annotated[int, _with_unit(parse_span, "5m"), Field(ge=0)] | None = None
     files: Text | None = None
     kueue_queue: Text | None = None
+    image: Text | None = None
+    """The container image of a job, for kinds kubernetes and skypilot."""
     notes: tuple[Text, ...] = ()
 
     @field_validator("queues")

@@ -170,6 +170,7 @@ class GenerateScript(ToolArguments):
         None, max_length=5000, description="Why it needs what the policy asks a reason for"
     )
     format: Format = Field("slurm", description="Others are written for a person to start; partition is their queue")
+    backend: str | None = Field(None, description="A page of backends/, which adds image, queue and price")
     image: str | None = Field(None, description="Container image, for kubernetes and skypilot")
     gpu_type: str | None = Field(None, description="Kind of GPU, e.g. A100")
     max_hourly_cost: float | None = Field(None, gt=0, description="USD an hour for one machine, for skypilot")

@@ -292,7 +292,7 @@ def _array(choice: Choice, place: BackendPlace) -> dict[str, object]:
 def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object]) -> NextCall:
     """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives."""
     need = choice.need
-    arguments = {"format": _FORMATS[place.kind], "partition": place.queue, **array}
+    arguments = {"format": _FORMATS[place.kind], "backend": place.backend, "partition": place.queue, **array}
     if need.gpus and place.kind == "skypilot":
         arguments["gpu_type"] = None if place.gpu_type is None else place.gpu_type.upper()
     if place.kind == "skypilot" and place.currency == "USD" and place.costs_money:

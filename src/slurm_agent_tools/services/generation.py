@@ -7,10 +7,14 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from slurm_agent_tools.backends.export import formats
+import anyio.to_thread
+
+from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends.export import by_page, formats
 from slurm_agent_tools.backends.export.exported_job import ExportFormat
-from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
 from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
@@ -28,6 +32,7 @@ from slurm_agent_tools.units import format_memory, parse_memory
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
     """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
     check(ask)
+    ask, paged = await _by_page(context, ask)
     elsewhere = formats.chosen(ask)
     draft = compose(
         ask,
@@ -39,6 +44,7 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
         records=await submission_facts.records(context, ask.name, ask=elsewhere is None),
     )
     data, read_as = draft.script.encode(), posixpath.join(GENERATED, draft.file_name)
+    draft = replace(draft, reasons=[*paged, *draft.reasons])
     draft, file, commands = _written(ask, draft, elsewhere, context.settings.mail_user)
     decision = await judge_script(context, data, read_as, file, justification=ask.justification)
     await context.log_decision(caller, decision, "generate_script", "decided", path=file.path, size=file.size)
@@ -57,6 +63,18 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
         manual_commands=commands,
         decision=decision_shown(decision),
     )
+
+
+async def _by_page(context: ClusterContext, ask: GenerateScript) -> tuple[GenerateScript, list[str]]:
+    """The request with what the page of its backend adds. Raises InputError and ConfigError."""
+    if ask.backend is None:
+        return ask, []
+    found = await anyio.to_thread.run_sync(pages.found_pages, Path(context.project))
+    page = next((one for one in found if one.name == ask.backend), None)
+    if page is None:
+        hint = f"There is: {', '.join(one.name for one in found) or 'no page yet'}. `backends new` makes one."
+        raise InputError("backend", ask.backend, "has no page", hint=hint)
+    return by_page.by_page(ask, page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,7 @@ async def test_a_backend_is_added_by_one_file_and_nothing_else(one: Clusters, sl
     assert str(after.expected.cost.priced_on) == "2026-11-01"
     assert after.next is not None
     assert after.next.arguments["format"] == "skypilot"
+    assert after.next.arguments["backend"] == after.backend
 
 
 @pytest.mark.proves("backends-are-data")
