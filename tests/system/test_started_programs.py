@@ -176,6 +176,7 @@ async def test_a_session_of_all_tools_starts_programs_of_the_system_and_of_the_p
         assert (await call("analyze_log", job_id=failed["job_id"], mode="full"))["status"] == "ok"
         await call("wait_for_job", job_id=running["job_id"], timeout_seconds=5)
         await call("analyze_log", recent_errors=3)
+        await call("sync_files", direction="status")  # of a cluster on this machine there is nothing to compare
         assert (await call("choose_backend", script="train.sh", expected="2h"))["status"] == "chosen"
         cancelled = await call("cancel_job", job_id=running["job_id"], reason="enough")
         assert cancelled["status"] == "cancelled", cancelled
@@ -212,6 +213,7 @@ CLI = (
     ("generate_script", "--name=made", "--command=true", "--gpus=0", "--partition=cpu"), ("submit_job", "train.sh", "--dry-run"),
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
     ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
+    ("sync_files", "status"),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),

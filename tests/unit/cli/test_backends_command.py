@@ -91,3 +91,29 @@ def test_what_does_not_count_is_shown_with_what_hides_it(project: Path, capsys: 
     shown = capsys.readouterr().out
     assert "lab: skypilot" in shown
     assert f"not counted: {project / 'backends' / 'lab.yaml'}" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "status"), [(["--budget", "1"], 3, "ask_person"), (["--budget", "9"], 0, "chosen")]
+)
+def test_a_question_for_a_person_ends_with_3(
+    project: Path, words: list[str], code: int, status: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(project / "none"))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(project.parent / "state"))
+    main.main(["backends", "new", "rented", "--from", "cloud"])
+    capsys.readouterr()
+    ask = ["choose_backend", "--resources", "gpus=1", "--expected", "2h", "--json"]
+    assert main.main([*ask, *words]) == code
+    assert json.loads(capsys.readouterr().out)["status"] == status
+
+
+def test_where_no_backend_fits_the_exit_code_is_1(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("SLURM_AGENT_SLURM__BIN_DIR", str(project / "none"))
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(project.parent / "state"))
+    assert main.main(["choose_backend", "--resources", "gpus=1", "--expected", "2h", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "none_fits"
+    assert "workstation up --yes" in found["alternatives"][0]["why_not"]

@@ -122,6 +122,8 @@ DONE, FAILED, INVALID, BLOCKED, AGAIN = 0, 1, 2, 3, 4
 
 _BY_STATUS = {
     "blocked": BLOCKED,
+    "ask_person": BLOCKED,
+    "none_fits": FAILED,
     "unconfirmed": AGAIN,
     "running": AGAIN,
     "pending": AGAIN,
