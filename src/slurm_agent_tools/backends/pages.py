@@ -178,6 +178,18 @@ def found_pages(project: Path) -> list[FoundPage]:
     ]
 
 
+def purposes(project: Path, cluster: str) -> dict[str, str]:
+    """What the partitions of a cluster are for, by its page. Nothing where there is none, or where one is broken.
+
+    Who asks for a partition only to advise it is not kept from working by a page.
+    """
+    try:
+        found = [one for one in found_pages(project) if cluster in {one.name, one.page.cluster}]
+    except ConfigError:
+        return {}
+    return {queue.name: queue.purpose for one in found for queue in one.page.queues}
+
+
 def page_files(project: Path) -> Iterator[Path]:
     """All files of pages, of every folder. Raises ConfigError for too many of them and for a name that is none."""
     for folder in folders(project):

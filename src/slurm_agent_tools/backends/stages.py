@@ -282,10 +282,18 @@ def _end(state: str, exit_code: int | None, signal: int | None) -> str:
 _FOR_TESTS = re.compile(r"test|debug|smoke|dev(?:el)?(?:$|[^i])|short|quick|express|interactive", re.IGNORECASE)
 
 
-def cheapest(partitions: Mapping[str, Partition], asked: Resources, seconds: int) -> str | None:
-    """The partition where a trial of this size costs least: one for tests first, then the smallest that can run it."""
+_RANKS = {"testing": 0, "production": 1, "long": 2}
+
+
+def cheapest(
+    partitions: Mapping[str, Partition], asked: Resources, seconds: int, purposes: Mapping[str, str] | None = None
+) -> str | None:
+    """The partition where a trial of this size costs least: one for tests first, then the smallest that can run it.
+
+    `purposes`: what partitions are for, by their name, as a page says; of others the name tells.
+    """
     fitting = [one for one in partitions.values() if _can_run(one, asked, seconds)]
-    return min(fitting, key=lambda one: _cost(one, asked)).name if fitting else None
+    return min(fitting, key=lambda one: _cost(one, asked, purposes or {})).name if fitting else None
 
 
 def _can_run(partition: Partition, asked: Resources, seconds: int) -> bool:
@@ -302,8 +310,10 @@ def _can_run(partition: Partition, asked: Resources, seconds: int) -> bool:
     )
 
 
-def _cost(partition: Partition, asked: Resources) -> tuple[bool, int, int, int, str]:
+def _cost(partition: Partition, asked: Resources, purposes: Mapping[str, str]) -> tuple[int, int, int, int, str]:
     """Sorts a partition for tests first, then what holds fewer GPUs than are not asked for, then the shorter one."""
     idle_gpus = 0 if asked.gpus else partition.gpus_per_node
     longest = partition.max_time_seconds if partition.max_time_seconds is not None else 10**9
-    return not _FOR_TESTS.search(partition.name), idle_gpus, longest, partition.nodes, partition.name
+    guessed = "testing" if _FOR_TESTS.search(partition.name) else "production"
+    rank = _RANKS.get(purposes.get(partition.name, guessed), 1)
+    return rank, idle_gpus, longest, partition.nodes, partition.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from slurm_agent_tools.backends import input_files, stages
@@ -31,7 +31,7 @@ class StageQuestion:
     """A request whose configuration is asked about. `files`: of the place where its jobs run, `far` over a connection.
 
     `args` are the script's, `variables` those that pass to the job, `active` the jobs that are not over, `seconds` the
-    longest smoke run.
+    longest smoke run, `purposes` what pages say that partitions are for.
     """
 
     reading: ScriptReading
@@ -44,6 +44,7 @@ class StageQuestion:
     active: frozenset[int]
     partitions: Mapping[str, Partition]
     seconds: int
+    purposes: Mapping[str, str] = field(default_factory=dict)
 
 
 async def ladder(
@@ -70,7 +71,7 @@ async def ladder(
         configuration=found,
         parts=parts,
         runs=tuple(stage_run(run, asked.active) for run in runs),
-        smoke_partition=stages.cheapest(asked.partitions, asked.resources, asked.seconds),
+        smoke_partition=stages.cheapest(asked.partitions, asked.resources, asked.seconds, asked.purposes),
         lengths=stages.declared(asked.reading.text).lengths,
     )
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
@@ -169,7 +170,8 @@ async def tried_before(context: ClusterContext, request: SubmissionRequest, know
 
 async def _ladder(context: ClusterContext, request: SubmissionRequest, known: LiveFacts) -> Ladder:
     """What was tried of this request's configuration. Raises StorageError."""
-    from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are that large or name a stage
+    from slurm_agent_tools.backends import pages  # noqa: PLC0415 - few jobs are that large or name a stage
+    from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - as above
     from slurm_agent_tools.services import dispatch, jobs  # noqa: PLC0415 - as above
 
     limit, longest = request.resources.time_limit_seconds or 1, context.policy.policy.smoke_first.smoke_time_limit
@@ -177,6 +179,7 @@ async def _ladder(context: ClusterContext, request: SubmissionRequest, known: Li
         request.reading, request.effective, request.resources, request.arguments.args or (),
         dispatch.job_environment(context), context.there.files, context.elsewhere is not None,
         frozenset(job.job_id.base for job in known.active), known.partitions, max(1, min(limit, longest)),
+        await context.db(pages.purposes, Path(context.project), context.cluster),
     )  # fmt: skip
     return await stage_facts.ladder(context, asked, partial(jobs.settle_all, context))
 

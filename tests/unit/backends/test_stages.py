@@ -202,6 +202,13 @@ def test_a_smoke_run_goes_to_the_cheapest_partition_that_can_run_it(
     assert stages.cheapest({one.name: one for one in offered}, Resources(**asked), 30 * 60) == best
 
 
+def test_what_a_page_says_of_a_partition_wins_over_its_name():
+    offered = {one.name: one for one in (partition("testing"), partition("small"), partition("night"))}
+
+    assert stages.cheapest(offered, Resources(), 60, {"testing": "long", "night": "testing"}) == "night"
+    assert stages.cheapest(offered, Resources(), 60, {"testing": "long"}) == "night", "by its name, as both are alike"
+
+
 def run(number: int, stage: Any, state: Any, configuration: str = "c", **more: Any) -> StageRun:
     return StageRun(str(number), stage, configuration, NOW, state, **more)
 

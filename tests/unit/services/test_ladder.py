@@ -315,3 +315,13 @@ async def test_what_a_program_saves_may_be_there_before_and_be_written_again(lab
     lab.write("metrics.json", "loss 0.5\n")
 
     assert (await large(lab)).status == "submitted"
+
+
+@pytest.mark.proves("smoke-comes-first")
+async def test_the_smoke_run_goes_where_the_page_of_the_cluster_says_that_tests_run(lab: Scene):
+    page = "kind: slurm\npartitions: [{name: gpu, purpose: testing}, {name: cpu, purpose: long}]\n"
+    lab.write(f"backends/{lab.context.cluster}.yaml", page)
+
+    assert 'Call again with partition="gpu".' in rule(await large(lab)).remedy
+    lab.write(f"backends/{lab.context.cluster}.yaml", "kind: [\n")
+    assert 'Call again with partition="gpu".' not in rule(await large(lab)).remedy
