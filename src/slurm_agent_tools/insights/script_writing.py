@@ -94,6 +94,8 @@ def check(ask: GenerateScript) -> None:
     """Everything that can be told without a cluster. Raises InputError naming the field."""
     _check_texts(ask)
     readable(ask)
+    if ask.gpu_type is not None and re.fullmatch(r"[A-Za-z0-9][\w.-]*", ask.gpu_type, re.ASCII) is None:
+        raise InputError("gpu_type", ask.gpu_type, "is no name of a kind of GPU", hint="Write it like A100.")
     if ask.array is not None:
         try:
             parse_array(ask.array)
@@ -104,6 +106,7 @@ def check(ask: GenerateScript) -> None:
 def _check_texts(ask: GenerateScript) -> None:
     """What must be one line, and the command, which may be several."""
     single = {"name": ask.name, "partition": ask.partition, "array": ask.array, "justification": ask.justification}
+    single |= {"image": ask.image, "backend": ask.backend}
     single |= {f"setup[{index}]": line for index, line in enumerate(ask.setup or [])}
     if ask.checkpoint is not None:
         single |= {f"checkpoint.{field}": getattr(ask.checkpoint, field) for field in ("dir", "resume_from")}

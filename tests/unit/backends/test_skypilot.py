@@ -107,7 +107,7 @@ async def test_the_nodes_of_a_distributed_task_meet_at_the_first_one(tmp_path: P
     [
         ({"max_hourly_cost": None}, "max_hourly_cost.*is required"),
         ({"gpu_type": None}, "gpu_type.*is required"),
-        ({"gpu_type": "A100:8"}, "gpu_type.*no name of a GPU"),
+        ({"gpu_type": "A100:8"}, "gpu_type.*no name of a kind of GPU"),
         (
             {"command": "torchrun t.py", "gpus": 4, "nodes": 2, "distributed": True, "array": "0-3"},
             "array.*several machines",

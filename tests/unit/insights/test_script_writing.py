@@ -68,6 +68,15 @@ def test_a_plain_command_gets_the_defaults_and_a_reason_for_every_number():
         assert any(reason.startswith(number) for reason in found.reasons), number
 
 
+def test_a_kind_of_gpu_stands_before_its_number():
+    assert picked(draft(gpu_type="a100", gpus=2), "gpus") == ("a100:2",)
+    assert picked(draft(gpu_type="a100", gpus=8, distributed=True), "gpus-per-node") == ("a100:4",)
+    assert picked(draft(gpu_type="a100", gpus=0), "gpus", "gpus-per-node") == (None, None)
+    for kind in ("a100 --mem=0", "a100:8", "a100\nx", "", "-a"):
+        with pytest.raises(InputError, match="gpu_type"):
+            draft(gpu_type=kind)
+
+
 def test_work_without_gpus_goes_where_no_gpu_lies_idle():
     assert picked(draft(gpus=0), "partition", "gpus", "mem", "mem-per-gpu", "cpus-per-task") == (
         "cpu", None, "16G", None, "4"
