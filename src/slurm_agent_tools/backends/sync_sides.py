@@ -124,39 +124,61 @@ _STAT = ("xargs", "-0", "-r", "stat", "--printf=%f %s %n\\0", "--")
 _HASH = ("xargs", "-0", "-r", "sha256sum", "-z", "--")
 _LEADS = ("xargs", "-0", "-r", "readlink", "-z", "--")
 
-# The script is ours and the same for every file: what it reads are its arguments.
+# These scripts are ours and the same for all files: what they read are their arguments. They open nothing but files.
+_LOOK = (
+    'stat --printf="%f %s %n\\0" -- "$@"; for path do if [ -f "$path" ] && [ ! -L "$path" ];'
+    ' then printf "%s\\0" "$path"; fi; done | xargs -0 -r sha256sum -z --'
+)
+_BOTH = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
+
+_DIGEST = 64
+
 _PREFIX = ("sh", "-c", 'head -c "$1" -- "$2" | sha256sum', "sh")
 
 
 async def remote_states(
     runner: Runner, root: str, names: Iterable[str], *, sizes: Mapping[str, int] | None = None
 ) -> dict[str, SyncEntry]:
-    """What is there under the names, and the folders on the way. `sizes`: a file of another size is not hashed."""
+    """What is there under the names, and the folders on the way, in one command where no link is among them.
+
+    `sizes`: a file of another size is not hashed, in a command of its own.
+    """
     wanted = sorted({path for name in names for path in (*folders_above(name), name)})
-    found = {entry.path: entry for entry in _states((await _asked(runner, root, _STAT, wanted)).stdout)}
-    hashed = [
-        entry.path for entry in found.values()
-        if entry.kind == "file" and (sizes is None or sizes.get(entry.path) == entry.size)
-        and all(above in found and found[above].kind == "dir" for above in folders_above(entry.path))
-    ]  # fmt: skip
-    digests = await hashes(runner, root, hashed)
+    printed = (await _asked(runner, root, _STAT if sizes is not None else _BOTH, wanted)).stdout
+    found, digests = _states(printed)
+    if sizes is not None:
+        digests = await hashes(runner, root, [one.path for one in found.values() if sizes.get(one.path) == one.size
+                                              and one.kind == "file" and _plain_way(one.path, found)])  # fmt: skip
     links = [entry.path for entry in found.values() if entry.kind == "link"]
     leads = (await _asked(runner, root, _LEADS, links)).stdout.split(b"\0")[:-1] if links else []
     if len(leads) != len(links):
         raise StorageError("links changed there meanwhile", hint="Call again.")
     told = dict(zip(links, map(as_text, leads), strict=True))
     return {
-        path: SyncEntry(path, one.kind, one.size, one.executable, digests.get(path), told.get(path))
+        path: SyncEntry(
+            path, one.kind, one.size, one.executable, digests.get(path) if _plain_way(path, found) else None,
+            told.get(path),
+        )
         for path, one in found.items()
-    }
+    }  # fmt: skip
 
 
-def _states(printed: bytes) -> list[SyncEntry]:
-    found = []
+def _plain_way(path: str, found: Mapping[str, SyncEntry]) -> bool:
+    """Whether only folders are on the way to a path, no link."""
+    return all(above in found and found[above].kind == "dir" for above in folders_above(path))
+
+
+def _states(printed: bytes) -> tuple[dict[str, SyncEntry], dict[str, str]]:
+    """What stat printed, and between that what sha256sum did: its first word is longer than any mode."""
+    found, digests = dict[str, SyncEntry](), dict[str, str]()
     for row in printed.split(b"\0")[:-1]:
-        mode, size, name = row.split(b" ", 2)
-        found.append(_entry(as_text(name), int(mode, 16), int(size)))
-    return found
+        first, rest = row.split(b" ", 1)
+        if len(first) == _DIGEST:
+            digests[as_text(rest[1:])] = first.decode("ascii")
+        else:
+            size, name = rest.split(b" ", 1)
+            found[as_text(name)] = _entry(as_text(name), int(first, 16), int(size))
+    return found, digests
 
 
 async def hashes(runner: Runner, root: str, names: Sequence[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.sync_answer import KeptShown, SyncReply
 from slurm_agent_tools.policy.rules.files import protected_by
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.transport.git_state import tracked_files
 from slurm_agent_tools.transport.local import LocalRunner
 from slurm_agent_tools.units import human_memory
@@ -80,10 +81,8 @@ def _pattern(field: str, text: str) -> str:
 async def _pushed(call: _Sync) -> SyncReply:
     """What is the same there already stays; what is refused stops all of it before anything is sent."""
     names, deletions = await _names(call), [_deletion(one) for one in call.ask.delete or ()]
-    here = await anyio.to_thread.run_sync(partial(sync_sides.local_states, call.here.root, names))
+    here, there = await _both(call, names, deletions)
     entries = [here[name] for name in names if name in here]
-    sizes = {entry.path: entry.size for entry in entries}
-    there = await sync_sides.remote_states(call.there.runner, call.there.root, [*names, *deletions], sizes=sizes)
     _check_deletions(deletions, here, there)
     plan = sync_plan.plan_push(entries, there)
     gone = [name for name in names if name not in here and name in there and name not in deletions]
@@ -104,6 +103,18 @@ async def _pushed(call: _Sync) -> SyncReply:
         [] if outcome.stopped else [one for one in deletions if await call.there.files.remove(call.there.path(one))]
     )
     return await _logged(call, _told(call, plan, outcome, gone).model_copy(update={"deleted": deleted}))
+
+
+async def _both(
+    call: _Sync, names: Sequence[str], more: Sequence[str]
+) -> tuple[dict[str, SyncEntry], dict[str, SyncEntry]]:
+    """What is here, and what is there, looked at side by side. Raises as each of both."""
+    there = ConcurrentQuestion(partial(sync_sides.remote_states, call.there.runner, call.there.root, [*names, *more]))
+    here = ConcurrentQuestion(
+        partial(anyio.to_thread.run_sync, partial(sync_sides.local_states, call.here.root, names))
+    )
+    await ask_all(here, there)
+    return here.value(), there.value()
 
 
 async def _names(call: _Sync) -> list[str]:

@@ -187,6 +187,15 @@ async def test_a_link_or_folder_in_the_place_of_a_file_there_is_no_trap(sides: S
     assert "a folder has this name there" in str((await sides.sync("push")).reason)
 
 
+async def test_a_pipe_there_is_never_opened(sides: Sides) -> None:
+    os.mkfifo(sides.there / "a")
+    sides.write("a")
+    sides.track()
+    reply = await sides.sync("push")
+    assert (reply.status, [kept.path for kept in reply.kept]) == ("blocked", ["a"])
+    assert "special file" in (reply.reason or "")
+
+
 async def test_a_linked_folder_here_is_not_followed(sides: Sides, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
