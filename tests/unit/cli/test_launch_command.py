@@ -386,3 +386,17 @@ def test_a_file_that_is_no_task_is_an_error(context, sky, capsys, text):
     Path(context.project, "train.yaml").write_bytes(text.encode("latin-1"))
 
     assert launched(capsys)[0] == 2
+
+
+def test_a_yes_to_a_task_is_none_to_a_submission_and_the_other_way_round(context, sky, capsys):
+    written(context)
+    _, answer = launched(capsys)
+    approve(context, answer["approval_id"])
+    store = Store(context.settings.state_dir, clock=context.clock)
+    (item,) = store.approvals.open(context.owner)
+    assert json.loads(item.request or "") == {"task": "train.yaml", "justification": None}
+    store.approvals.update(item, request=json.dumps({"script": "train.yaml"}))
+    store.close()
+
+    assert main.main(["approve", answer["approval_id"]]) == 2, "it does not show what a submission would run"
+    assert "does not start with #!" in capsys.readouterr().err
