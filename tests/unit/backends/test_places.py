@@ -1,0 +1,93 @@
+"""What does not fit a place, what it costs, and when it starts: each edge on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from slurm_agent_tools.backends import pages, places
+from slurm_agent_tools.backends.choose import choose
+from slurm_agent_tools.backends.places import HOUR, BackendPlace, Figures, JobNeed
+from slurm_agent_tools.models.node import Partition
+
+GIB = 2**30
+PLACE = BackendPlace(
+    "lab", "main", "production", nodes=4, cpus_per_node=16, memory_per_node=64 * GIB, gpus_per_node=4, free_gpus=4,
+    free_cpus=16, currency="EUR", gpu_hour=2.0, cpu_hour=0.5, hours_left=10.0,
+)  # fmt: skip
+NEED = JobNeed(Figures(HOUR), gpus=0, cpus=16, memory_bytes=64 * GIB)
+
+
+def test_a_job_that_takes_a_whole_node_fits_and_one_cpu_or_byte_more_does_not() -> None:
+    assert places.misfit(PLACE, NEED) is None
+    assert "16 CPUs, and 17" in (places.misfit(PLACE, replace(NEED, cpus=17)) or "")
+    assert "64G" in (places.misfit(PLACE, replace(NEED, memory_bytes=64 * GIB + 1)) or "")
+    assert places.misfit(PLACE, replace(NEED, cpus=32, memory_bytes=128 * GIB, nodes=2)) is None
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(HOUR - 1, False), (HOUR, True)])
+def test_from_an_hour_on_a_job_that_cannot_restart_is_not_put_where_it_can_be_ended(seconds: int, told: bool) -> None:
+    found = places.unsafe(replace(PLACE, can_be_ended=True), JobNeed(Figures(seconds), restartable=False))
+    assert (found is not None) is told
+
+
+def test_what_is_just_free_starts_now() -> None:
+    assert places.starts_now(PLACE, NEED) is True
+    assert places.starts_now(PLACE, replace(NEED, cpus=17)) is False
+    assert places.starts_now(PLACE, JobNeed(None, gpus=4)) is True
+    assert places.starts_now(PLACE, JobNeed(None, gpus=5)) is False
+    assert places.starts_now(replace(PLACE, free_cpus=None), NEED) is None
+
+
+def test_cpus_cost_beside_gpus_and_hours_of_cpus_are_counted_where_there_is_no_gpu() -> None:
+    assert places.cost(PLACE, replace(NEED, gpus=2, cpus=4)) == 2 * 2.0 + 4 * 0.5
+    assert places.cost(replace(PLACE, gpu_hour=None, cpu_hour=None), NEED) is None
+    assert places.over_budget(PLACE, replace(NEED, cpus=10)) is None
+    assert "11.0 CPU hours" in (places.over_budget(PLACE, replace(NEED, cpus=11)) or "")
+
+
+def test_an_allocation_holds_on_its_last_day_and_no_longer() -> None:
+    page = pages.BackendPage.model_validate(
+        {
+            "kind": "slurm",
+            "partitions": [{"name": "a", "purpose": "testing"}],
+            "price": {"allocation_ends": "2026-05-01"},
+        }
+    )
+    bare = BackendPlace("lab", "a", "testing")
+    assert places.of_price(bare, page, date(2026, 5, 1), None).problem == ""
+    assert "2026-05-01" in places.of_price(bare, page, date(2026, 5, 2), None).problem
+
+
+def test_a_partition_may_have_a_price_of_its_own() -> None:
+    page = pages.BackendPage.model_validate(
+        {
+            "kind": "skypilot", "price": {"currency": "USD", "gpu_hour": 1.0},
+            "partitions": [
+                {"name": "a", "purpose": "production"}, {"name": "b", "purpose": "production", "gpu_hour": 3.0},
+            ],
+        }
+    )  # fmt: skip
+    found = places.of_page(pages.FoundPage("cloud", "cloud.yaml", page), date(2026, 5, 1))
+    assert [place.gpu_hour for place in found] == [1.0, 3.0]
+
+
+def test_the_largest_node_of_a_partition_counts() -> None:
+    partition = Partition("main", "UP", True, 2, None, None, memory_per_node=GIB, memory_per_node_max=4 * GIB)
+    assert places.measured(BackendPlace("lab", "", "production"), partition, [], NEED).memory_per_node == 4 * GIB
+
+
+def test_of_places_that_start_alike_the_one_without_gpus_takes_work_of_cpus() -> None:
+    free = replace(PLACE, gpu_hour=None, cpu_hour=None, hours_left=None)
+    plain = replace(free, partition="zzz", gpus_per_node=0)
+    found = choose(JobNeed(Figures(2 * HOUR), cpus=4), (free, plain))
+    assert found.place == plain
+
+
+def test_of_places_that_start_alike_the_one_that_ends_no_job_comes_first() -> None:
+    safe = replace(PLACE, partition="zzz", gpu_hour=None, cpu_hour=None, hours_left=None)
+    ended = replace(safe, partition="aaa", can_be_ended=True)
+    assert choose(JobNeed(Figures(2 * HOUR), gpus=1), (ended, safe)).place == safe
+    assert choose(JobNeed(Figures(2 * HOUR), gpus=1, restartable=True), (ended, safe)).place == ended

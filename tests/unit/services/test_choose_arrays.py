@@ -1,0 +1,78 @@
+"""choose_backend for several jobs, and on what its figures rest: arrays, runs that failed, limits of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.services.test_choose_backend import HOUR, Clusters
+
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+
+SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=1\n#SBATCH --time=2:00:00\n#SBATCH --mem=4G\n"
+
+
+@pytest.fixture
+def slurm() -> FakeSlurm:
+    return FakeSlurm()
+
+
+@pytest.fixture
+async def one(tmp_path: Path, slurm: FakeSlurm):
+    made = Clusters(tmp_path, {"local": slurm})
+    yield made
+    await made.close()
+
+
+async def test_an_array_in_the_script_is_as_many_jobs(one: Clusters) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}#SBATCH --array=0-59\nsleep 60\n")
+    assert (await one.choose(script="a.sh", new_configuration=False)).question == 6
+
+
+async def test_as_many_jobs_as_may_run_at_once_need_no_limit_in_their_array(one: Clusters) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}sleep 60\n")
+    most = one.contexts["local"].policy.policy.limits.max_concurrent_jobs
+    all_of_them = await one.choose(script="a.sh", jobs=most, new_configuration=False)
+    one_more = await one.choose(script="a.sh", jobs=most + 1, new_configuration=False)
+    assert all_of_them.next is not None
+    assert one_more.next is not None
+    assert all_of_them.next.arguments["array"] == f"0-{most - 1}"
+    assert one_more.next.arguments["array"] == f"0-{most}%{most}"
+
+
+async def test_the_smaller_of_the_pages_and_the_policys_limit_counts(one: Clusters) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}sleep 60\n")
+    one.page(
+        "local",
+        "kind: slurm\npartitions:\n  - {name: gpu, purpose: production, max_jobs: 2}\n"
+        "  - {name: special, purpose: testing}\n",
+    )
+    found = await one.choose(script="a.sh", jobs=60, new_configuration=False)
+    assert found.next is not None
+    assert found.next.arguments["array"] == "0-59%2"
+
+
+async def test_runs_that_failed_say_nothing_of_the_run_time(one: Clusters, slurm: FakeSlurm) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}sleep 60\n")
+    for _ in range(3):
+        slurm.next_job(after=60, exit_code=1)
+        slurm.submit(f"{SCRIPT}sleep 60\n", "--partition=gpu", cwd=str(one.project))
+    slurm.clock.move(4 * HOUR)
+    found = await one.choose(script="a.sh", new_configuration=False)
+    assert found.expected is not None
+    assert found.expected.run is not None
+    assert (found.expected.run.median, found.expected.run.basis) == (2 * HOUR, 0)
+
+
+async def test_waits_are_those_of_jobs_of_about_this_size_where_there_are_enough(
+    one: Clusters, slurm: FakeSlurm
+) -> None:
+    for gpus, number in ((4, 6), (1, 8)):
+        for _ in range(number):
+            words = ("--partition=gpu", f"--gres=gpu:{gpus}", "--time=20", "--mem=4G")
+            slurm.submit("#!/bin/bash\nsleep 600\n", *words)
+    slurm.clock.move(3 * HOUR)
+    found = await one.choose(resources={"gpus": 4}, expected="2h")
+    assert found.expected is not None
+    assert found.expected.wait is not None
+    assert (found.expected.wait.basis, "of about this size" in found.expected.wait.source) == (6, True)
