@@ -295,6 +295,8 @@ async def _large(
     folder, name = posixpath.split(path)
     part = posixpath.join(folder, f".{name[:50]}.{(expected or '')[:12]}{PART}")
     await target.files.make_folder(folder)
+    if not out and await target.files.stat(part) is None:
+        await _begun_with_ours(source, target, entry, part)
     for _ in range(2):  # a part that something else wrote into is begun anew, once
         begun = await target.files.stat(part)
         at = begun.size if begun is not None else 0
@@ -309,6 +311,19 @@ async def _large(
             return
         await target.files.remove(part)
     outcome.failed.append(KeptFile(entry.path, "it changed while it was read"))
+
+
+async def _begun_with_ours(source: SyncSide, target: SyncSide, entry: SyncEntry, part: str) -> None:
+    """A log that grew there begins with what is here already: only its end comes over."""
+    path = target.path(entry.path)
+    ours = await anyio.to_thread.run_sync(lambda: local_state(target.root, entry.path, hashed=True))
+    if ours is None or ours.sha256 is None or not 0 < ours.size < entry.size:
+        return
+    if await prefix_hash(source, entry.path, ours.size) != ours.sha256:
+        return
+    await target.files.write_new(part, b"")
+    for at in range(0, ours.size, _PIECE):
+        await target.files.append(part, await target.files.read(path, offset=at, size=_PIECE) or b"")
 
 
 async def _grown(

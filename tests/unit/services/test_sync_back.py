@@ -164,6 +164,20 @@ async def test_a_large_file_goes_on_where_it_broke_off(
     assert sides.files(there=not there) == {"logs/big": data}
 
 
+@pytest.mark.parametrize("grown", [True, False])
+async def test_of_a_log_that_grew_only_the_end_comes_over(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, grown: bool
+) -> None:
+    monkeypatch.setattr(sync_transfer, "_PIECE", 1000)
+    before, more = b"a" * 5500, b"b" * 700
+    sides.write("logs/big", before, there=True)
+    await sides.sync("pull")
+    sides.write("logs/big", before + more if grown else b"c" * 5500 + more, there=True)
+    reply = await sides.sync("pull")
+    assert (reply.status, reply.bytes) == ("done", 700 if grown else 6200)
+    assert sides.files(there=False) == {"logs/big": sides.files()["logs/big"]}
+
+
 async def test_a_part_that_somebody_wrote_into_is_begun_anew(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync_transfer, "_PIECE", 1000)
     monkeypatch.setattr(sync_transfer, "_worth_rsync", lambda _: False)
