@@ -141,6 +141,29 @@ async def test_what_breaks_off_leaves_whole_files_and_the_next_run_finishes(side
 
 
 @pytest.mark.proves("sync-goes-on-where-it-broke")
+async def test_a_connection_that_is_cut_under_sftp_is_told_and_the_next_run_finishes(sides: Sides, node: Node) -> None:
+    texts = {f"f{number:02}": os.urandom(200_000) for number in range(40)}
+    for name, data in texts.items():
+        sides.write(name, data)
+    sides.track()
+    files = sides.box.context.transport.files
+    whole, left = files.write_over, [10]
+
+    async def cutting(*words: Any, **more: Any) -> None:
+        await whole(*words, **more)
+        left[0] -= 1
+        if left[0] == 0:  # others are under way
+            node.cut()
+
+    object.__setattr__(files, "write_over", cutting)
+    reply = await sides.sync("push")
+    assert (reply.status, bool(reply.reason)) == ("partial", True)
+    assert all(texts[name] == data for name, data in sides.files().items() if name in texts)
+    assert (await sides.sync("push")).status == "done"
+    assert {name: data for name, data in sides.files().items() if name in texts} == texts
+
+
+@pytest.mark.proves("sync-goes-on-where-it-broke")
 @pytest.mark.parametrize("direction", ["push", "pull"])
 async def test_a_large_file_goes_on_where_it_broke_off(
     sides: Sides, monkeypatch: pytest.MonkeyPatch, direction: str

@@ -127,7 +127,7 @@ class SshFiles:
             except TimeoutError as error:
                 self._link.forget_files()
                 raise StorageError(f"{path}: no answer within {_LIMIT:.0f} s", hint="Is its file system up?") from error
-            except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection, asyncssh.DisconnectError) as error:
+            except (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection, asyncssh.DisconnectError, OSError) as error:
                 self._link.forget_files()
                 raise SlurmUnreachable(f"{self._link.host} closed the connection.", hint="Call again.") from error
             except asyncssh.SFTPError as error:
