@@ -337,6 +337,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "text/safe_open.py": "is the reader, makes files, and opens folders",
     "transport/local.py": "reads parts of what safe_open opened; the others write what it made",
     "transport/ssh/sftp_files.py": "files of a login node, by SFTP, with a time limit",
+    "transport/process.py": "pipes that it made, in a private folder of its own",
     "backends/sync_sides.py": "hashes piece by piece what safe_open opened",
     "store/decision_log.py": "our own log, in our private folder; made by append",
     "store/ledger_location.py": "/proc/self/mounts, which the kernel makes up",
