@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Literal
 
 from slurm_agent_tools.models.arguments import Stage
-from slurm_agent_tools.models.job import JobView
+from slurm_agent_tools.models.job import ACTIVE_STATES, JobView
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Resources
 
@@ -261,6 +261,8 @@ def end_of(view: JobView) -> tuple[bool | None, str | None]:
         if part.state != _GOOD or part.exit_code or part.signal:
             return False, f"it ended {_end(part.state, part.exit_code, part.signal)}"
         for step in part.steps:
+            if step.state in ACTIVE_STATES:
+                return None, f"the accounting does not tell the end of its step {step.step_id} yet"
             if step.state != _GOOD or step.exit_code or step.signal:
                 return False, f"its step {step.step_id} ended {_end(step.state, step.exit_code, step.signal)}"
     return (None, view.missing) if view.missing is not None else (True, None)

@@ -10,9 +10,12 @@ import pytest
 
 from slurm_agent_tools.backends import stages
 from slurm_agent_tools.backends.stages import Declaration, Ladder, StageRun
+from slurm_agent_tools.cli.commands.rule_examples import plan_of
 from slurm_agent_tools.models.job import Job, JobView, Step
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
+from slurm_agent_tools.policy.loading import load, shipped
+from slurm_agent_tools.policy.rules.queued_jobs import SMOKE_FIRST
 from slurm_agent_tools.units import JobId, parse_array
 
 HOUR = 3600
@@ -159,6 +162,7 @@ GOOD = Job(JobId(1), "a", "COMPLETED", ("sacct",), exit_code=0, steps=(Step("bat
         (JobView(replace(GOOD, steps=(Step("0", "x", "COMPLETED", 0, 11),))), False, "signal 11"),
         (JobView(GOOD, (GOOD, replace(GOOD, state="FAILED", exit_code=1))), False, "FAILED (exit code 1)"),
         (JobView(replace(GOOD, state="RUNNING")), None, None),
+        (JobView(replace(GOOD, steps=(Step("0", "x", "RUNNING"),))), None, "the end of its step 0 yet"),
         (JobView(GOOD, missing="slurmdbd is silent"), None, "slurmdbd is silent"),
     ],
 )
@@ -234,3 +238,19 @@ def test_the_nearest_run_that_passed_differs_in_the_fewest_parts():
     far = run(2, "smoke", "passed", "two", parts=parts("#!/bin/bash\ny\n", args=("b",)))
 
     assert Ladder("c", here, (far, near, run(3, "smoke", "failed", "x", parts=here))).nearest == near
+
+
+def test_a_pilot_of_its_own_that_passed_stands_beside_one_of_another_version_that_failed():
+    loaded = load(shipped())
+    example = next(one for one in SMOKE_FIRST.passing if one.facts and "ladder" in one.facts and not one.call)
+    plan = plan_of(example, loaded)
+    assert plan.live is not None
+    own = run(1, "pilot", "passed")
+    ladder = Ladder("c", {}, (run(2, "pilot", "failed", "other"), own, run(0, "smoke", "passed")))
+
+    decided = [
+        SMOKE_FIRST.check(replace(plan, live=replace(plan.live, ladder=one)), loaded.policy).outcome
+        for one in (ladder, replace(ladder, runs=(ladder.runs[0], ladder.runs[2])))
+    ]
+
+    assert decided == ["pass", "deny"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -325,3 +326,24 @@ async def test_the_smoke_run_goes_where_the_page_of_the_cluster_says_that_tests_
     assert 'Call again with partition="gpu".' in rule(await large(lab)).remedy
     lab.write(f"backends/{lab.context.cluster}.yaml", "kind: [\n")
     assert 'Call again with partition="gpu".' not in rule(await large(lab)).remedy
+
+
+@pytest.mark.proves("smoke-comes-first")
+async def test_a_declared_file_from_before_the_run_was_not_written_by_it(lab: Scene):
+    lab.write("train.sh", SCRIPT.replace("STEPS=", "#SMOKE writes: ckpt/last.pt\nSTEPS=", 1))
+    lab.write("ckpt/last.pt", "old weights")
+    os.utime(lab.project / "ckpt/last.pt", (1, 1))
+    await smoke(lab)
+
+    assert "did not write ckpt/last.pt" in closed(await large(lab), "deny")
+
+
+async def test_the_hours_of_a_smoke_run_do_not_make_the_work_behind_it_large(lab: Scene):
+    size = lab.context.policy.policy.smoke_first.model_copy(update={"cpu_hours": 3.0})
+    lab.policy(smoke_first=size)
+    lab.slurm.next_job(after=600)
+    assert (await lab.submit(args=["--steps", "50"], **SMOKE)).status == "submitted"
+
+    reply = await lab.submit(args=["--steps", "50"], time_limit="00:10:00", job_name="small")
+
+    assert reply.status == "submitted", reply.summary
