@@ -347,3 +347,13 @@ async def test_the_hours_of_a_smoke_run_do_not_make_the_work_behind_it_large(lab
     reply = await lab.submit(args=["--steps", "50"], time_limit="00:10:00", job_name="small")
 
     assert reply.status == "submitted", reply.summary
+
+
+@pytest.mark.proves("one-smoke-at-a-time", "ladder-outlives-a-crash")
+async def test_a_smoke_run_that_slurm_may_have_counts_as_one_that_goes_on(lab: Scene):
+    lab.slurm.lose_next_request("sbatch --parsable")
+    reply = await lab.submit(args=["--steps", "50"], **SMOKE)
+    assert reply.status == "unconfirmed"
+
+    closed(await lab.submit(args=["--steps", "60"], job_name="other", **SMOKE), "deny")
+    assert "has not ended" in closed(await large(lab), "deny")
