@@ -181,20 +181,10 @@ async def _read(need: NeedFile, root: str, files: Files) -> bytes | str | None:
 _MAX_COMMANDS, _MAX_DEPTH = 20_000, 200
 
 _KINDS: Mapping[str, CommandKind] = {
-    "CallExpr": "call",
-    "DeclClause": "declaration",
-    "ArithmCmd": "arithmetic",
-    "LetClause": "arithmetic",
-    "TestClause": "test",
-    "IfClause": "if",
-    "ForClause": "for",
-    "CaseClause": "case",
-    "Block": "group",
-    "Subshell": "subshell",
-    "FuncDecl": "function",
-    "TimeClause": "timed",
-    "CoprocClause": "timed",
-}
+    "CallExpr": "call", "DeclClause": "declaration", "ArithmCmd": "arithmetic", "LetClause": "arithmetic",
+    "TestClause": "test", "IfClause": "if", "ForClause": "for", "CaseClause": "case", "Block": "group",
+    "Subshell": "subshell", "FuncDecl": "function", "TimeClause": "timed", "CoprocClause": "timed",
+}  # fmt: skip
 
 _JOINED: Mapping[str, CommandKind] = {"&&": "and", "||": "or", "|": "pipe", "|&": "pipe"}
 
