@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.models import arguments, shapes
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, Progress
 from slurm_agent_tools.settings import Settings
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
         status_answer,
         submission_answer,
         sync_answer,
+        toolset_arguments,
     )
     from slurm_agent_tools.services.approval import Consult
 
@@ -92,6 +92,8 @@ class Toolbox:
 
         Raises ConfigError.
         """
+        from slurm_agent_tools.api.context_registry import OpenedContexts
+
         memory = None
         if settings.memory.on:
             from slurm_agent_tools.insights.memory_sync import MemorySync
@@ -227,13 +229,13 @@ class Toolbox:
 
         return await cancel.cancel_job(call.context, ask, call.caller)
 
-    async def sync_files(self, ask: arguments.SyncFiles, call: ToolCall) -> sync_answer.SyncReply:
+    async def sync_files(self, ask: toolset_arguments.SyncFiles, call: ToolCall) -> sync_answer.SyncReply:
         """See services.sync."""
         from slurm_agent_tools.services import sync
 
         return await sync.sync_files(call.context, ask, call.caller, call.progress)
 
-    async def choose_backend(self, ask: arguments.ChooseBackend, call: ToolCall) -> backend_answer.ChooseReply:
+    async def choose_backend(self, ask: toolset_arguments.ChooseBackend, call: ToolCall) -> backend_answer.ChooseReply:
         """See services.choose_backend."""
         from slurm_agent_tools.services import choose_backend
 

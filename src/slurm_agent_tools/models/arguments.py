@@ -121,28 +121,6 @@ class Checkpoint(StrictModel):
     signal_before: str | None = Field(None, description="Send USR1 this long before the time limit, e.g. 5m")
 
 
-class ResourcesAsked(StrictModel):
-    """What one job needs, over all its nodes."""
-
-    gpus: int = Field(0, ge=0)
-    cpus: int | None = Field(None, ge=1)
-    memory: str | None = Field(None, description="e.g. 16G")
-    nodes: int | None = Field(None, ge=1)
-
-
-class ChooseBackend(ToolArguments):
-    """Arguments of choose_backend: exactly one of script and resources."""
-
-    script: str | None = Field(None, description="Batch script in the project")
-    resources: ResourcesAsked | None = None
-    expected: str | None = Field(None, description="How long one job runs, e.g. 2h; default from earlier runs")
-    jobs: int = Field(1, ge=1, le=100000, description="Independent jobs of this kind")
-    restartable: bool | None = Field(None, description="Can it go on from a checkpoint?")
-    urgency: Literal["normal", "urgent"] = "normal"
-    new_configuration: bool | None = Field(None, description="Never tried yet; default what is known")
-    budget: float | None = Field(None, ge=0, allow_inf_nan=False, description="Money for all of it")
-
-
 Launcher = Literal["torchrun", "srun", "mpi", "accelerate", "deepspeed"]
 
 Format = Literal["slurm", "pbs", "kubernetes", "skypilot", "shell"]
@@ -174,12 +152,3 @@ class GenerateScript(ToolArguments):
     image: str | None = Field(None, description="Container image, for kubernetes and skypilot")
     gpu_type: str | None = Field(None, description="Kind of GPU, e.g. A100")
     max_hourly_cost: float | None = Field(None, gt=0, description="USD an hour for one machine, for skypilot")
-
-
-class SyncFiles(ToolArguments):
-    """Arguments of sync_files."""
-
-    direction: Literal["push", "pull", "status"]
-    paths: list[str] | None = Field(None, max_length=1000, description="Only these files or patterns (logs/**/*.out)")
-    delete: list[str] | None = Field(None, max_length=1000, description="push: files to delete there, each by its name")
-    dry_run: bool = False

@@ -20,7 +20,6 @@ from slurm_agent_tools.scripts.shell_words import (
     unreadable,
 )
 from slurm_agent_tools.scripts.wrapped_command import SHELLS, SSH, WRAPPERS, behind, name_of, starts
-from slurm_agent_tools.text import shell_expansions
 
 # General languages, where a text that is made at run time may do anything; the rest is for numbers and plots.
 GENERAL = frozenset({"perl", "ruby", "Rscript", "node", "julia", "lua", "php", "tclsh"})
@@ -61,9 +60,6 @@ def computed(text: str) -> int | None:
         if not line.lstrip().startswith("#") and _COMPUTED.search(line[:2000]):
             return number
     return None
-
-
-# --- Text that reaches a program by its input or a file: heredocs, pipes, redirections, files written and then run ----
 
 
 PYTHON = re.compile(r"i?python[\d.]*|pypy[\d.]*")
@@ -276,6 +272,8 @@ def _keep(program: Program, target: str, made: InnerText | None) -> None:
 
 def printed(words: Sequence[str]) -> str:
     """What echo or printf prints, near enough to be read as a program."""
+    from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - few print into programs
+
     rest = [word for word in words[1:2] if word != "--"] + list(words[2:])
     if words[0] != "printf" or not rest:
         return shell_expansions.echoed(rest)

@@ -23,7 +23,6 @@ from slurm_agent_tools.scripts.shell_words import (
     variable,
 )
 from slurm_agent_tools.scripts.wrapped_command import JOB_ID_VARIABLES, SHELLS, Command, name_of
-from slurm_agent_tools.text import shell_expansions
 
 _COMPARING = frozenset({"==", "!=", "<=", ">="})
 
@@ -301,6 +300,8 @@ def _declared(program: Program, node: Node, known: KnownVariables) -> None:
 
 def _named(program: Program, item: Node, known: KnownVariables) -> None:
     """`export "$name=0"`, `export $(cat .env)`: what is set is only known where the name is."""
+    from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - few scripts have any
+
     texts = shell_expansions.braces(fold(item["Value"], known))
     for text in texts[1:]:
         program.sets(text.partition("=")[0], line_of(item))

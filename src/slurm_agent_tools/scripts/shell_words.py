@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slurm_agent_tools.scripts.program import spend
-from slurm_agent_tools.text import shell_expansions
 
 Node = dict[str, Any]
 
@@ -93,6 +92,8 @@ def expand(words: Sequence[Node], known: KnownVariables) -> list[str]:
         elif not _SPLIT.isdisjoint(kinds) and re.search(r"\s", text):
             found += text.split()
         elif "{" in text and "," in text and all(part["Type"] == "Lit" for part in word.get("Parts", ())):
+            from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - few scripts have any
+
             found += [one for one in shell_expansions.braces(text) if one]
         else:
             found.append(text)
@@ -271,12 +272,16 @@ def _expanded(name: str, expansion: Node, known: KnownVariables) -> str:
         return UNKNOWN
     if operator in {":+", "+"}:
         return fold(expansion.get("Word"), known) if value else ""
+    from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - as above
+
     made = shell_expansions.changed(operator or "", value, fold(expansion.get("Word"), known))
     return UNKNOWN if made is None else made
 
 
 def _cut(part: Node, known: KnownVariables) -> str:
     """`${x:0:3}` and `${x/a/b}` of a constant."""
+    from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - as above
+
     value, made = known.texts[part["Param"]["Value"]], None
     if part.get("Slice") and not unreadable(value):
         bounds = part["Slice"]
@@ -304,6 +309,8 @@ def _output(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one an
         case ["echo", *rest] if rest:
             return " ".join(word for word in rest if word not in {"-n", "-e"})
         case ["printf", pattern, *rest] if pattern != "-v":
+            from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - as above
+
             made = shell_expansions.formatted(pattern, rest)
             return UNKNOWN if made is None else made.rstrip("\n")
         case ["which" | "type", only] | ["type", "-P" | "-p", only]:

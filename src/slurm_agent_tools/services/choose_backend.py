@@ -13,7 +13,7 @@ from slurm_agent_tools.backends.places import BackendPlace, Figures, JobNeed
 from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.insights.accounting_history import accounting_history
 from slurm_agent_tools.insights.sizing import percentile
-from slurm_agent_tools.models.arguments import ChooseBackend, SubmitJob
+from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.backend_answer import (
     AlternativeShown,
     ChooseReply,
@@ -23,6 +23,7 @@ from slurm_agent_tools.models.backend_answer import (
     QuantilesShown,
 )
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 from slurm_agent_tools.services import backend_facts, submission_facts
 from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry

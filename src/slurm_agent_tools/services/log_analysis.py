@@ -64,9 +64,6 @@ def ran_out_before(records: list[JobRecord], job: Job) -> str | None:
     )
 
 
-# --- analyze_log: a job's real output files and Slurm's records, joined to a diagnosis. Writes no file ----------------
-
-
 _HINT = 0.5
 
 _RECENT = timedelta(days=7)

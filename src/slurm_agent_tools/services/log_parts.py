@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,15 +9,13 @@ from dataclasses import dataclass, replace
 import anyio
 
 from slurm_agent_tools.diagnosis import excerpt
-from slurm_agent_tools.diagnosis.excerpt import FilePiece, read_text, split_rank
-from slurm_agent_tools.diagnosis.signatures import matching
-from slurm_agent_tools.services.log_search import LogSearch, SearchResult, SignPosition, look, plan
+from slurm_agent_tools.diagnosis.excerpt import FilePiece
+from slurm_agent_tools.diagnosis.log_signs import LogSearch, SearchResult, SignPosition, around, plan
+from slurm_agent_tools.services.log_search import look
 from slurm_agent_tools.transport.base import Files, Runner
 from slurm_agent_tools.units import human_memory
 
 SMALL = 256 * 1024  # bytes of a file that is read as a whole
-
-_HEAD, _TAIL = 32 * 1024, 160 * 1024
 
 _BLIND_HEAD, _BLIND_TAIL = 256 * 1024, 1024 * 1024  # where nothing can be searched
 
@@ -28,19 +25,9 @@ _SLACK = 64 * 1024  # what matters may begin a little before what is found
 
 _BUDGET, _WHOLE_BUDGET = 256 * 1024, 768 * 1024  # bytes around the signs
 
-_BEFORE, _AFTER, _TRACE = 6 * 1024, 3 * 1024, 12 * 1024
-
-_NEAR = 1024
-
 _SPOTS, _SPOT = 8, 16 * 1024
 
-_FIRST, _LAST = 40, 60  # of places that are alike but for numbers
-
 _NOT_WHOLE = "it could not be searched from end to end: that took too long, or a line of it is too long"
-
-_NUMBERS = re.compile(r"\d+")
-
-_TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +98,7 @@ async def _looked(source: LogFileSource, spans: Sequence[tuple[int, int]], budge
     if results is None:
         return None
     places = [place for result in results for place in result.places]
-    chosen = _around(places, source.size, budget)
+    chosen = around(places, source.size, budget)
     texts = await source.files.read_parts(source.path, chosen)
     if texts is None:
         return None
@@ -154,61 +141,6 @@ async def _searched(
             group.start_soon(at, index)
     known = [result for result in found if result is not None]
     return known if len(known) == len(spans) else None
-
-
-def _around(places: Sequence[SignPosition], size: int, budget: int) -> list[tuple[int, int]]:
-    """(offset, size) of the ends and of what lies around the places that tell most, until the budget is used up."""
-    taken = [(0, _HEAD), (size - _TAIL, size)]
-    spent = 0
-    for place in _by_worth(_few(places)):
-        after = _TRACE if _TRACEBACK in place.text else _AFTER
-        start, end = max(0, place.offset - _BEFORE), min(size, place.offset + after)
-        new = _merged([*taken, (start, end)])
-        cost = sum(span[1] - span[0] for span in new) - sum(span[1] - span[0] for span in taken)
-        if spent + cost > budget:
-            break
-        taken, spent = new, spent + cost
-    return [(start, end - start) for start, end in _merged(taken)]
-
-
-def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1] + _NEAR:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
-
-
-def _few(places: Sequence[SignPosition]) -> list[SignPosition]:
-    """Without those in the middle of a flood: of places that are alike but for numbers more tell nothing new."""
-    alike: dict[str, list[SignPosition]] = {}
-    for place in places:
-        alike.setdefault(_NUMBERS.sub("", place.text), []).append(place)
-    kept = {place.offset for same in alike.values() for place in (*same[:_FIRST], *same[-_LAST:])}
-    return [place for place in places if place.offset in kept]
-
-
-def _by_worth(places: Sequence[SignPosition]) -> Iterator[SignPosition]:
-    """Lines that a signature really matches before the others; of each signature in turn the last, then the first."""
-    data = b"\n".join(place.text.encode() for place in places)
-    lines = read_text("", "stdout", data, b"", len(data)).lines
-    kinds: dict[str, list[int]] = {}
-    for index, signature, _ in matching([split_rank(line.text)[1] for line in lines]):
-        kinds.setdefault(signature.id, []).append(lines[index].line - 1)
-    telling = {index for found in kinds.values() for index in found}
-    yield from _in_turn(places, list(kinds.values()))
-    yield from _in_turn(places, [[index for index in range(len(places)) if index not in telling]])
-
-
-def _in_turn(places: Sequence[SignPosition], groups: Sequence[list[int]]) -> Iterator[SignPosition]:
-    """Of each group the last one, then of each the first, and so on; it empties the groups."""
-    turn = 0
-    while any(groups):
-        for group in filter(None, groups):
-            yield places[group.pop(0 if turn % 3 == 1 else -1)]
-        turn += 1
 
 
 def _piece(offset: int, data: bytes, places: Sequence[SignPosition]) -> FilePiece:

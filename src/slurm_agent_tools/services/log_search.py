@@ -7,11 +7,10 @@ places; what is shown is read from the file afterwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import replace
 
-from slurm_agent_tools.diagnosis.signatures import escaped, shortest, signatures
+from slurm_agent_tools.diagnosis.log_signs import LogSearch, SearchResult, SignPosition
 from slurm_agent_tools.errors import SlurmMissing
 from slurm_agent_tools.transport.base import Completed, Runner
 
@@ -30,12 +29,6 @@ _SHOWN = 600  # bytes of a line
 _SLOWEST = 40 * 2**20  # bytes per second that a file system gives at least
 
 _LEAST, _LONGEST = 30.0, 900.0  # seconds for any search
-
-_ALSO = ("error", "exception", "fatal", "abort", "panic")  # of failures that no signature knows
-
-_SPREAD = 0.7  # of the samples
-
-_FEW = 3  # of fewer samples nothing can be said
 
 # A line that does not fit into that much memory (in KB) ends the search, not the login node.
 # As much CPU time as a search may take ends one whose caller was killed.
@@ -93,81 +86,6 @@ _PROGRAM = (
 _FOUND = re.compile(rb"(\d+):(\d+):(\d+):(.*)")
 
 _END = re.compile(rb"(lines|flood):(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class SignPosition:
-    """A line with a sign: its number (0: not known), the offset of what is shown of it, and that."""
-
-    line: int
-    offset: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogSearch:
-    """What to look for: expressions by their words, and the words left out because the log is full of them."""
-
-    kept: Mapping[str, str]
-    ordinary: tuple[str, ...]
-    plain: bool  # lines are short and end in line ends: their numbers are those of the file
-
-    @property
-    def expression(self) -> str:
-        """All of them joined, but for those that hold another one: the fewer the quicker."""
-        plain = [word for word, text in self.kept.items() if text == escaped(word)]
-        needed = shortest(plain)
-        return "|".join(text for word, text in self.kept.items() if word in needed or text != escaped(word))
-
-    def narrowed(self, texts: Sequence[str], most: float) -> LogSearch:
-        """The same without what that share of the texts or more hold."""
-        whole = "\n".join(texts)
-        judged = {word: _sign(word, texts, most) if word in whole and _share(texts, word) >= most else text
-                  for word, text in self.kept.items()}  # fmt: skip
-        kept = {word: text for word, text in judged.items() if text is not None}
-        return replace(self, kept=kept, ordinary=(*self.ordinary, *sorted(judged.keys() - kept.keys())))
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """The places in order, how many lines matched, and how the search ended."""
-
-    places: tuple[SignPosition, ...]
-    lines: int
-    ordinary: tuple[str, ...] = ()
-    stopped: int | None = None  # the byte behind which nothing was looked for
-    flood: bool = False  # so much matched that the search ended there
-
-
-@cache
-def words() -> tuple[str, ...]:
-    """What a line has to hold, in small letters, to be looked at."""
-    return tuple(sorted({word for signature in signatures() for word in signature.words} | set(_ALSO)))
-
-
-def plan(samples: Sequence[bytes]) -> LogSearch:
-    """Judge by samples from all over the file what is a sign in it: a word that occurs everywhere is none."""
-    plain = not any(b"\0" in sample or _long(sample) for sample in samples)
-    everything = LogSearch({word: escaped(word) for word in words()}, (), plain)
-    texts = [sample.lower().decode("latin-1") for sample in samples if sample]
-    return everything.narrowed(texts, _SPREAD) if len(texts) >= _FEW else everything
-
-
-def _share(texts: Sequence[str], word: str) -> float:
-    return sum(word in text for text in texts) / len(texts)
-
-
-def _sign(word: str, texts: Sequence[str], most: float) -> str | None:
-    """The word where it ends (inf, but not info); None where that share of the texts or more hold this, too."""
-    ending = re.compile(re.escape(word) + "(?![a-z])")
-    if sum(ending.search(text) is not None for text in texts) >= most * len(texts):
-        return None
-    return f"{escaped(word)}[^a-z]|{escaped(word)}$"
-
-
-def _long(sample: bytes) -> bool:
-    """True where lines are drawn over (a progress bar), or are longer than the sample."""
-    return b"\n" not in sample or sample.count(b"\r") > sample.count(b"\r\n")
 
 
 async def look(runner: Runner, path: str, size: int, span: tuple[int, int], search: LogSearch) -> SearchResult | None:

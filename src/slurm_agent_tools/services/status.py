@@ -52,9 +52,6 @@ async def disk_room(context: ClusterContext) -> DiskSection:
     return DiskSection(path=root, total_bytes=int(found["total"]) * _BLOCK, free_bytes=free, free=human_memory(free))
 
 
-# --- get_status: what the cluster and the project look like, and whether to submit now. Each section stands alone -----
-
-
 _DEFAULT: tuple[Section, ...] = ("jobs", "gpu", "queue", "partitions", "policy")
 
 _PARTITIONS_AGE = 60.0

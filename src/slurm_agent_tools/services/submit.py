@@ -79,9 +79,6 @@ def _denied(decision: Decision, differences: list[str]) -> Decision:
     return replace(decision, verdict="deny", rules=rules)
 
 
-# --- read, judge, and on a verdict of allow send it to Slurm; everything else is answered without sending -------------
-
-
 _LOCK_SECONDS = 40.0
 
 _AGAIN = timedelta(seconds=60)

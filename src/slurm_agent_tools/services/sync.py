@@ -14,9 +14,9 @@ from slurm_agent_tools.backends.sync_plan import KeptFile, SyncEntry, SyncPlan, 
 from slurm_agent_tools.backends.sync_sides import SyncSide
 from slurm_agent_tools.backends.sync_transfer import SyncOutcome
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.models.arguments import SyncFiles
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.sync_answer import KeptShown, SyncReply
+from slurm_agent_tools.models.toolset_arguments import SyncFiles
 from slurm_agent_tools.policy.rules.files import protected_by
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all

@@ -13,11 +13,12 @@ import pytest
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import sync_command
 from slurm_agent_tools.errors import SlurmUnreachable, StorageError
-from slurm_agent_tools.models.arguments import SyncFiles, ToolArguments
+from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.report import WaitReply
 from slurm_agent_tools.models.shapes import JobShown
 from slurm_agent_tools.models.status_answer import ClusterSection, SlurmSection, StatusReply
 from slurm_agent_tools.models.sync_answer import SyncReply
+from slurm_agent_tools.models.toolset_arguments import SyncFiles
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

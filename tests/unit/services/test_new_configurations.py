@@ -7,8 +7,8 @@ from typing import Any
 from tests.unit.services.ladders import laboratory, over
 from tests.unit.services.scenes import Scene
 
-from slurm_agent_tools.models.arguments import ChooseBackend
 from slurm_agent_tools.models.backend_answer import ChooseReply
+from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 
 
 async def choose(scene: Scene, **ask: Any) -> ChooseReply:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from slurm_agent_tools.diagnosis import log_signs
+from slurm_agent_tools.diagnosis.log_signs import LogSearch, SignPosition, plan
 from slurm_agent_tools.errors import SlurmMissing
-from slurm_agent_tools.services import log_parts, log_search
+from slurm_agent_tools.services import log_parts
 from slurm_agent_tools.services.log_parts import SMALL, LogFileSource
-from slurm_agent_tools.services.log_search import LogSearch, SignPosition, look, plan
+from slurm_agent_tools.services.log_search import look
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.transport.local import LocalFiles
 
@@ -139,7 +141,7 @@ def test_a_word_whose_longer_forms_fill_the_samples_counts_where_it_ends():
     found = plan([b"loss=information\n"] * 3)
     assert found.kept["=inf"] == "=inf[^a-z]|=inf$"
     assert found.kept["error"] == "error"
-    assert set(found.kept) | set(found.ordinary) == set(log_search.words())
+    assert set(found.kept) | set(found.ordinary) == set(log_signs.words())
     assert plan([b"loss=inf 3\n"] * 3).ordinary == ("=inf",)
 
 

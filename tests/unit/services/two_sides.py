@@ -12,8 +12,8 @@ from typing import Any
 from tests.unit.services.contexts import OneDesk, TestedToolbox, toolbox
 from tests.unit.transport.sshserver import Node
 
-from slurm_agent_tools.models.arguments import SyncFiles
 from slurm_agent_tools.models.sync_answer import SyncReply
+from slurm_agent_tools.models.toolset_arguments import SyncFiles
 from slurm_agent_tools.transport.base import LoginEnvironment
 from slurm_agent_tools.transport.ssh.remote import SshTransport
 

@@ -11,9 +11,10 @@ from slurm_agent_tools.api import brief, printing
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import AgentToolsError, InputError, SlurmError, StorageError
-from slurm_agent_tools.models.arguments import GetStatus, SyncFiles, WaitForJob
+from slurm_agent_tools.models.arguments import GetStatus, WaitForJob
 from slurm_agent_tools.models.status_answer import SlurmSection, StatusReply
 from slurm_agent_tools.models.sync_answer import SyncReply
+from slurm_agent_tools.models.toolset_arguments import SyncFiles
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events
 

@@ -1,0 +1,159 @@
+"""Which words are signs of a failure in a large log, and what lies around which of them tells most of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from slurm_agent_tools.diagnosis.excerpt import read_text, split_rank
+from slurm_agent_tools.diagnosis.signatures import escaped, matching, shortest, signatures
+
+_ALSO = ("error", "exception", "fatal", "abort", "panic")  # of failures that no signature knows
+
+_SPREAD = 0.7  # of the samples
+
+_FEW = 3  # of fewer samples nothing can be said
+
+_HEAD, _TAIL = 32 * 1024, 160 * 1024  # bytes of the ends, which are always shown
+
+_BEFORE, _AFTER, _TRACE = 6 * 1024, 3 * 1024, 12 * 1024  # bytes around a sign
+
+_NEAR = 1024
+
+_FIRST, _LAST = 40, 60  # of places that are alike but for numbers
+
+_NUMBERS = re.compile(r"\d+")
+
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class SignPosition:
+    """A line with a sign: its number (0: not known), the offset of what is shown of it, and that."""
+
+    line: int
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogSearch:
+    """What to look for: expressions by their words, and the words left out because the log is full of them."""
+
+    kept: Mapping[str, str]
+    ordinary: tuple[str, ...]
+    plain: bool  # lines are short and end in line ends: their numbers are those of the file
+
+    @property
+    def expression(self) -> str:
+        """All of them joined, but for those that hold another one: the fewer the quicker."""
+        plain = [word for word, text in self.kept.items() if text == escaped(word)]
+        needed = shortest(plain)
+        return "|".join(text for word, text in self.kept.items() if word in needed or text != escaped(word))
+
+    def narrowed(self, texts: Sequence[str], most: float) -> LogSearch:
+        """The same without what that share of the texts or more hold."""
+        whole = "\n".join(texts)
+        judged = {word: _sign(word, texts, most) if word in whole and _share(texts, word) >= most else text
+                  for word, text in self.kept.items()}  # fmt: skip
+        kept = {word: text for word, text in judged.items() if text is not None}
+        return replace(self, kept=kept, ordinary=(*self.ordinary, *sorted(judged.keys() - kept.keys())))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The places in order, how many lines matched, and how the search ended."""
+
+    places: tuple[SignPosition, ...]
+    lines: int
+    ordinary: tuple[str, ...] = ()
+    stopped: int | None = None  # the byte behind which nothing was looked for
+    flood: bool = False  # so much matched that the search ended there
+
+
+@cache
+def words() -> tuple[str, ...]:
+    """What a line has to hold, in small letters, to be looked at."""
+    return tuple(sorted({word for signature in signatures() for word in signature.words} | set(_ALSO)))
+
+
+def plan(samples: Sequence[bytes]) -> LogSearch:
+    """Judge by samples from all over the file what is a sign in it: a word that occurs everywhere is none."""
+    plain = not any(b"\0" in sample or _long(sample) for sample in samples)
+    everything = LogSearch({word: escaped(word) for word in words()}, (), plain)
+    texts = [sample.lower().decode("latin-1") for sample in samples if sample]
+    return everything.narrowed(texts, _SPREAD) if len(texts) >= _FEW else everything
+
+
+def _share(texts: Sequence[str], word: str) -> float:
+    return sum(word in text for text in texts) / len(texts)
+
+
+def _sign(word: str, texts: Sequence[str], most: float) -> str | None:
+    """The word where it ends (inf, but not info); None where that share of the texts or more hold this, too."""
+    ending = re.compile(re.escape(word) + "(?![a-z])")
+    if sum(ending.search(text) is not None for text in texts) >= most * len(texts):
+        return None
+    return f"{escaped(word)}[^a-z]|{escaped(word)}$"
+
+
+def _long(sample: bytes) -> bool:
+    """True where lines are drawn over (a progress bar), or are longer than the sample."""
+    return b"\n" not in sample or sample.count(b"\r") > sample.count(b"\r\n")
+
+
+def around(places: Sequence[SignPosition], size: int, budget: int) -> list[tuple[int, int]]:
+    """(offset, size) of the ends and of what lies around the places that tell most, until the budget is used up."""
+    taken = [(0, _HEAD), (size - _TAIL, size)]
+    spent = 0
+    for place in _by_worth(_few(places)):
+        after = _TRACE if _TRACEBACK in place.text else _AFTER
+        start, end = max(0, place.offset - _BEFORE), min(size, place.offset + after)
+        new = _merged([*taken, (start, end)])
+        cost = sum(span[1] - span[0] for span in new) - sum(span[1] - span[0] for span in taken)
+        if spent + cost > budget:
+            break
+        taken, spent = new, spent + cost
+    return [(start, end - start) for start, end in _merged(taken)]
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1] + _NEAR:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _few(places: Sequence[SignPosition]) -> list[SignPosition]:
+    """Without those in the middle of a flood: of places that are alike but for numbers more tell nothing new."""
+    alike: dict[str, list[SignPosition]] = {}
+    for place in places:
+        alike.setdefault(_NUMBERS.sub("", place.text), []).append(place)
+    kept = {place.offset for same in alike.values() for place in (*same[:_FIRST], *same[-_LAST:])}
+    return [place for place in places if place.offset in kept]
+
+
+def _by_worth(places: Sequence[SignPosition]) -> Iterator[SignPosition]:
+    """Lines that a signature really matches before the others; of each signature in turn the last, then the first."""
+    data = b"\n".join(place.text.encode() for place in places)
+    lines = read_text("", "stdout", data, b"", len(data)).lines
+    kinds: dict[str, list[int]] = {}
+    for index, signature, _ in matching([split_rank(line.text)[1] for line in lines]):
+        kinds.setdefault(signature.id, []).append(lines[index].line - 1)
+    telling = {index for found in kinds.values() for index in found}
+    yield from _in_turn(places, list(kinds.values()))
+    yield from _in_turn(places, [[index for index in range(len(places)) if index not in telling]])
+
+
+def _in_turn(places: Sequence[SignPosition], groups: Sequence[list[int]]) -> Iterator[SignPosition]:
+    """Of each group the last one, then of each the first, and so on; it empties the groups."""
+    turn = 0
+    while any(groups):
+        for group in filter(None, groups):
+            yield places[group.pop(0 if turn % 3 == 1 else -1)]
+        turn += 1
