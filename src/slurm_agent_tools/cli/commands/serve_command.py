@@ -55,13 +55,12 @@ def run(args: argparse.Namespace) -> int:
         option = _OPTIONS[next(iter(given))]
         raise InputError("arguments", option, "is only for --http", hint=f"Write: serve --http {option} ...")
     settings = load()
-    if (missing := _no_slurm(settings)) is not None:
-        sys.stderr.write(missing + "\n")
-    if not args.http:
-        if sys.stdin.isatty():
-            from slurm_agent_tools.api import printing  # noqa: PLC0415 - a client's server prints nothing
+    notes = [_no_slurm(settings), _WAITS if not args.http and sys.stdin.isatty() else None]
+    for note in filter(None, notes):
+        from slurm_agent_tools.api import printing  # noqa: PLC0415 - a client's server mostly prints nothing
 
-            printing.note(_WAITS)
+        printing.note(note)
+    if not args.http:
         anyio.run(serve, settings)
         return 0
     from slurm_agent_tools.server.http import app  # noqa: PLC0415 - its server is not loaded for standard input

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from slurm_agent_tools import units
+from slurm_agent_tools.api import printing
 from slurm_agent_tools.cli.commands import workstation_unit
 from slurm_agent_tools.devcluster import cgroups, definition, machine_facts, packages, workstation
 from slurm_agent_tools.devcluster.machine_facts import Kept, MachineNode
@@ -45,17 +46,14 @@ async def run(args: argparse.Namespace) -> int:
     """Run one of them; returns the exit code."""
     if args.what == "up":
         kept = Kept(args.keep_cores, _mebibytes(args.keep_memory))
-        cluster = await workstation.up(kept=kept, slurm=args.slurm, yes=args.yes, say=_say)
-        for line in [*_has(cluster.machine), *workstation.notes(cluster)]:
-            _print(line)
+        cluster = await workstation.up(kept=kept, slurm=args.slurm, yes=args.yes, say=printing.note)
+        printing.lines([*_has(cluster.machine), *workstation.notes(cluster)])
         return DONE
     if args.what == "down":
-        await workstation.down(jobs=args.jobs, wipe=args.wipe, say=_say)
+        await workstation.down(jobs=args.jobs, wipe=args.wipe, say=printing.note)
         return DONE
     if args.what in {"enable", "disable"}:
-        lines = await (workstation_unit.enable() if args.what == "enable" else workstation_unit.disable())
-        for line in lines:
-            _print(line)
+        printing.lines(await (workstation_unit.enable() if args.what == "enable" else workstation_unit.disable()))
         return DONE
     found = await workstation.status()
     return _env(found) if args.what == "env" else _status(found, as_json=args.json)
@@ -73,34 +71,37 @@ def _mebibytes(text: str | None) -> int | None:
 def _env(found: WorkstationStatus) -> int:
     if found.cluster is None or not found.status.up:
         raise definition.DevclusterError("the workstation is not up", hint=f"run: {workstation.UP}")
-    for key, value in found.cluster.environment().items():
-        _print(f"export {key}={shlex.quote(value)}")
+    printing.lines(f"export {key}={shlex.quote(value)}" for key, value in found.cluster.environment().items())
     return DONE
 
 
 def _status(found: WorkstationStatus, *, as_json: bool) -> int:
-    machine = found.cluster.machine if found.cluster else None
     if as_json:
+        machine = found.cluster.machine if found.cluster else None
         body = {
             **asdict(found.status),
             "folder": str(found.folder),
             "machine": asdict(machine) if machine else None,
             "notes": list(found.notes),
         }
-        _print(json.dumps(body))
-        return DONE if found.status.up else FAILED
-    _print("up" if found.status.up else f"not up; run: {workstation.UP}")
-    for name, pid in found.status.daemons.items():
-        _print(f"  {name:<20} {pid or 'not running'}")
-    for node, state in found.status.nodes.items():
-        _print(f"  {node:<20} {state}")
-    for line in _has(machine):
-        _print(line)
-    if found.status.memory is not None:
-        _print(f"memory limits: {cgroups.told(found.status.memory)}")
-    for note in found.notes:
-        _print(f"mind: {note}")
+        printing.lines([json.dumps(body)])
+    else:
+        printing.lines(_told(found))
     return DONE if found.status.up else FAILED
+
+
+def _told(found: WorkstationStatus) -> Iterator[str]:
+    """What runs, on what, and what does not hold, for people."""
+    yield "up" if found.status.up else f"not up; run: {workstation.UP}"
+    for name, pid in found.status.daemons.items():
+        yield f"  {name:<20} {pid or 'not running'}"
+    for node, state in found.status.nodes.items():
+        yield f"  {node:<20} {state}"
+    yield from _has(found.cluster.machine if found.cluster else None)
+    if found.status.memory is not None:
+        yield f"memory limits: {cgroups.told(found.status.memory)}"
+    for note in found.notes:
+        yield f"mind: {note}"
 
 
 def _has(machine: MachineNode | None) -> list[str]:
@@ -115,11 +116,3 @@ def _has(machine: MachineNode | None) -> list[str]:
 def _gpu(gpu: machine_facts.MachineGpu) -> str:
     memory = "memory not known" if gpu.memory_bytes is None else units.human_memory(gpu.memory_bytes)
     return f"{gpu.type}: {gpu.model}, {memory}, {gpu.file}"
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
