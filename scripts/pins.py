@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,7 @@ COMPILE = (
 )  # fmt: skip
 PIN = re.compile(r"^(?P<pin>[a-z0-9-]+==[^ ]+(?: ; [^\\]+?)?) \\$", re.MULTILINE)
 LIST = re.compile(r"^(?P<name>(?:build-)?constraint-dependencies) = \[[^\]]*\]", re.MULTILINE)
+MANAGED = re.compile(r"^managed = .*\n", re.MULTILINE)
 BUILD = ("hatchling", "editables", "packaging", "pathspec", "pluggy", "trove-classifiers")
 
 
@@ -57,8 +59,24 @@ def main() -> int:
 
 def compiled(uv: Path, *more: str, stdin: str = "") -> str:
     """The packages that the project file and `more` ask for, at one version, with hashes."""
-    argv = [uv, *COMPILE, *more]
-    return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True, input=stdin).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in questions().items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [uv, *COMPILE, *more], check=False, cwd=folder, capture_output=True, text=True, input=stdin
+        )
+    if done.returncode != 0:
+        raise SystemExit(f"uv names no versions: {done.stderr.strip()}")
+    return done.stdout
+
+
+def questions() -> dict[str, str]:
+    """The files that uv is asked over, by name. It reads no groups of a project that it is told not to manage."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return {
+        "pyproject.toml": MANAGED.sub("", project),
+        "requirements.txt": (ROOT / "requirements.txt").read_text(encoding="utf-8"),
+    }
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ async def check(scene: Scene, path: str, **more: object):
 async def test_a_script_is_judged_and_a_configuration_checked(scene: Scene):
     scene.write("bad.sh", f"{HEAD}sbatch next.sh\n")
     script = await check(scene, "bad.sh")
-    assert (script.status, script.config_summary) == ("invalid", {"kind": "batch script"})
+    assert (script.status, script.config_summary) == ("invalid", {"kind": "batch script", "files": {}})
     assert [(one.path, one.line) for one in script.errors] == [("direct-submission", 6)]
     assert script.summary == "bad.sh is not valid: 1 error, 0 warnings."
     fine = await check(scene, "train.sh")

@@ -144,7 +144,7 @@ def test_a_job_id_is_a_job_a_task_or_a_component():
 )
 def test_how_a_job_stands_is_a_word_over_all_its_parts(states, status, ended, failed):
     view = JobView(job(state=states[0]), tuple(job(f"5_{n}", state) for n, state in enumerate(states[1:])))
-    assert (jobs.status(view), jobs.ended(view)) == (status, ended)
+    assert (jobs.status(view), view.over) == (status, ended)
     assert failed is None or jobs.failed(view) == failed
 
 

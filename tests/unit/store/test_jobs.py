@@ -114,3 +114,30 @@ def test_jobs_without_an_end_are_asked_for_until_slurm_has_forgotten_them(store)
     store.add(ADA, submission(5, seen="RUNNING"))
     store.add(ADA, submission(6, updated=NOW + timedelta(seconds=9)))
     assert [run.job_id for run in store.unended(ADA, before=NOW + timedelta(seconds=1))] == [5, 1]
+
+
+@pytest.mark.parametrize(("changes", "counts"), [
+    ({"phase": "released"}, True), ({"phase": "held"}, True), ({"phase": "intent"}, True),
+    ({"phase": "unconfirmed"}, True), ({"phase": "refused"}, False), ({"phase": "lost"}, False),
+    ({"phase": "cancelled"}, False), ({"stage": None}, False),
+])  # fmt: skip
+def test_a_stage_counts_as_tried_where_slurm_has_or_may_have_its_job(store, changes, counts):
+    """One that was dropped before it ran shows nothing, and stands in the way of no other."""
+    store.add(ADA, replace(submission(stage="smoke", configuration="c"), **changes))
+    assert len(store.staged(ADA, configuration="c")) == counts
+    assert len(store.staged(ADA)) == counts
+
+
+def test_stages_are_found_by_their_configuration_or_their_script_newest_first_and_for_their_owner_alone(store):
+    for number, kept in enumerate([("c", "train.sh"), ("d", "train.sh"), ("c", "other.sh"), ("e", "more.sh")], start=1):
+        store.add(ADA, submission(number, stage="smoke", configuration=kept[0], script_path=kept[1]))
+    store.add(replace(ADA, user="bob"), submission(9, stage="smoke", configuration="c"))
+
+    def found(**named: object) -> list[int | None]:
+        return [run.job_id for run in store.staged(ADA, **named)]
+
+    assert found() == [4, 3, 2, 1]
+    assert found(configuration="c") == [3, 1]
+    assert found(script_path="train.sh") == [2, 1]
+    assert found(configuration="c", script_path="train.sh") == [3, 2, 1]
+    assert found(configuration="c", limit=1) == [3]
