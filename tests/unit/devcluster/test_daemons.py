@@ -3,6 +3,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -128,6 +129,11 @@ def alive(pid: int) -> bool:
 
 
 async def test_a_daemon_that_ends_before_it_answers_is_an_error_with_its_last_words(cluster):
+    asks = cluster.folder / "bin" / "munge"
+    asks.parent.mkdir()
+    asks.write_text("#!/bin/sh\necho nobody answers >&2; exit 1\n")
+    asks.chmod(0o755)
+    cluster = replace(cluster, bin_dir=asks.parent)
     start(cluster, "sh", "-c", "echo cannot open the key; exit 1")
 
     with pytest.raises(DevclusterError, match=r"(?s)munged ended.*cannot open the key"):

@@ -62,6 +62,7 @@ async def of_example(example: Example, text: str) -> Decision:
         justification=plan.justification,
         live=plan.live,
         stage=plan.stage,
+        hourly_price=plan.hourly_price,
     )
 
 
