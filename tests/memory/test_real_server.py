@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.unit.insights.test_memory_sync import NOW, submitted
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
-from tests.unit.services.test_remembering import NOW, submitted
 
 from slurm_agent_tools.cli.commands import doctor_command
 from slurm_agent_tools.insights import memory_server

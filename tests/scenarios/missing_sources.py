@@ -12,15 +12,14 @@ from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.arguments import (
     AnalyzeLog,
     CancelJob,
-    CompareResults,
-    GenerateScript,
     GetStatus,
-    SaveResult,
     SubmitJob,
     ToolArguments,
     ValidateConfig,
     WaitForJob,
 )
+from slurm_agent_tools.models.result import CompareResults, SaveResult
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 

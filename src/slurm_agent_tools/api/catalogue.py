@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.models.arguments import (
     AnalyzeLog,
     CancelJob,
-    CompareResults,
-    GenerateScript,
     GetStatus,
-    SaveResult,
     SubmitJob,
     ToolArguments,
     ValidateConfig,
@@ -46,8 +43,26 @@ class Tool:
         return self.loads()
 
 
+def _generate_script() -> type[ToolArguments]:
+    from slurm_agent_tools.models.script_arguments import GenerateScript  # noqa: PLC0415 - a call of another tool needs none of it
+
+    return GenerateScript
+
+
+def _save_result() -> type[ToolArguments]:
+    from slurm_agent_tools.models.result import SaveResult  # noqa: PLC0415 - as above
+
+    return SaveResult
+
+
+def _compare_results() -> type[ToolArguments]:
+    from slurm_agent_tools.models.result import CompareResults  # noqa: PLC0415 - as above
+
+    return CompareResults
+
+
 def _sync_files() -> type[ToolArguments]:
-    from slurm_agent_tools.models.toolset_arguments import SyncFiles  # noqa: PLC0415 - few calls are of this tool
+    from slurm_agent_tools.models.toolset_arguments import SyncFiles  # noqa: PLC0415 - as above
 
     return SyncFiles
 
@@ -73,7 +88,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "generate_script", "Write a batch script",
         "Write a policy-conforming batch script for a command into scripts/slurm/generated/. Submits nothing.",
-        lambda: GenerateScript, read_only=False, idempotent=False,
+        _generate_script, read_only=False, idempotent=False,
     ),
     Tool(
         "submit_job", "Submit a batch job",
@@ -98,12 +113,12 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "save_result", "Save an experiment result",
         "Write metrics, config, git state and the job's accounting to a new file under results/.",
-        lambda: SaveResult, read_only=False, idempotent=False,
+        _save_result, read_only=False, idempotent=False,
     ),
     Tool(
         "compare_results", "Compare two results",
         "Metric changes and config differences between two saved results.",
-        lambda: CompareResults, read_only=True,
+        _compare_results, read_only=True,
     ),
     Tool(
         "cancel_job", "Cancel a job",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         sync_answer,
         toolset_arguments,
     )
+    from slurm_agent_tools.models.script_arguments import GenerateScript
     from slurm_agent_tools.services.approval import Consult
 
 
@@ -187,7 +188,7 @@ class Toolbox:
 
         return await validation.validate_config(call.context, ask)
 
-    async def generate_script(self, ask: arguments.GenerateScript, call: ToolCall) -> submission_answer.GenerateReply:
+    async def generate_script(self, ask: GenerateScript, call: ToolCall) -> submission_answer.GenerateReply:
         """See services.generation."""
         from slurm_agent_tools.services import generation
 
@@ -211,13 +212,13 @@ class Toolbox:
 
         return await log_analysis.analyze_log(call.context, ask, call.caller)
 
-    async def save_result(self, ask: arguments.SaveResult, call: ToolCall) -> result.SaveReply:
+    async def save_result(self, ask: result.SaveResult, call: ToolCall) -> result.SaveReply:
         """See services.results."""
         from slurm_agent_tools.services import results
 
         return await results.save_result(call.context, ask, call.caller)
 
-    async def compare_results(self, ask: arguments.CompareResults, call: ToolCall) -> result.CompareReply:
+    async def compare_results(self, ask: result.CompareResults, call: ToolCall) -> result.CompareReply:
         """See services.results."""
         from slurm_agent_tools.services import results
 

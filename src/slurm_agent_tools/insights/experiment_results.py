@@ -10,8 +10,7 @@ from datetime import date, datetime, time
 from pydantic import ValidationError
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.arguments import SaveResult
-from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord
+from slurm_agent_tools.models.result import Environment, MetricChange, ResultRecord, SaveResult
 from slurm_agent_tools.text.sanitize import MASK, mask, mask_settings, safe_name
 
 Diff = dict[str, dict[str, object]]

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from slurm_agent_tools.models.arguments import Format, Launcher
+from slurm_agent_tools.models.script_arguments import Format, Launcher
 
 ONE_TASK_PER_NODE: frozenset[Launcher] = frozenset({"torchrun", "accelerate"})
 """They start a node's processes themselves; the others have one task for each process."""

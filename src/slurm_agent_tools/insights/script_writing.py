@@ -11,11 +11,11 @@ from datetime import datetime
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.launch_lines import is_one_command, launch, launch_elsewhere, step
 from slurm_agent_tools.insights.script_size import launcher_asked, readable, signal_seconds, size_script
-from slurm_agent_tools.models.arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.script_arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.policy.document import Limits
 from slurm_agent_tools.scripts.directive_lines import directive_line
 from slurm_agent_tools.text.sanitize import safe_name

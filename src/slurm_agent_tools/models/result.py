@@ -1,4 +1,4 @@
-"""What a saved result holds."""
+"""What save_result and compare_results take, and what a saved result holds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.models.arguments import JobIdText, ToolArguments
 from slurm_agent_tools.models.decision import Blocked
 from slurm_agent_tools.models.shapes import JobShown, Reply, ResourcesShown, ResultBrief, Shape
+
+
+class SaveResult(ToolArguments):
+    """Arguments of save_result."""
+
+    name: str = Field(description="Experiment name")
+    status: Literal["success", "failed", "cancelled"]
+    config: dict[str, object] | str | None = Field(None, description="The configuration, or a path to it")
+    metrics: dict[str, object] | None = None
+    baseline: str | None = Field(None, description="An earlier result: file or experiment name")
+    notes: str | None = None
+    job_id: JobIdText | None = None
+    output_dir: str = "results"
+    dry_run: bool = False
+
+
+class CompareResults(ToolArguments):
+    """Arguments of compare_results."""
+
+    baseline: str = Field(description="Result file or experiment name")
+    target: str = Field(description="Result file or experiment name")
+    others: list[str] | None = Field(None, max_length=50, description="More targets")
+    metrics_only: bool = False
 
 
 class GitState(Shape):

@@ -16,9 +16,9 @@ from slurm_agent_tools.backends.export import by_page, formats
 from slurm_agent_tools.backends.export.exported_job import ExportFormat
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
-from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
 from slurm_agent_tools.models.node import Partition
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
 from slurm_agent_tools.policy.rules.rule import WHY_NEEDED, call_again

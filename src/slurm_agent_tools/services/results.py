@@ -10,15 +10,16 @@ from slurm_agent_tools.configs import experiment_config
 from slurm_agent_tools.diagnosis.phrases import outcome
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.insights import experiment_results
-from slurm_agent_tools.models.arguments import CompareResults, SaveResult
 from slurm_agent_tools.models.decision import Decision, decision_shown
 from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.result import (
     ComparedRun,
     CompareReply,
+    CompareResults,
     Environment,
     ResultRecord,
     SaveReply,
+    SaveResult,
     SlurmJobRecord,
 )
 from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief

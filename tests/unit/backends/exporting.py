@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, TestedToolbox, toolbox
 
-from slurm_agent_tools.models.arguments import GenerateScript
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.models.submission_answer import GenerateReply
 
 Asked = dict[str, Any]

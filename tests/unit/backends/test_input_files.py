@@ -135,3 +135,18 @@ async def test_a_length_in_settings_is_no_part_of_what_the_file_is(tmp_path: Pat
 
     assert before["c.yaml"].identity == longer["c.yaml"].identity != other["c.yaml"].identity
     assert before["d.py"].identity != longer["d.py"].identity, "a program is what it is"
+
+
+@pytest.mark.parametrize(("large", "by_contents"), [(15, True), (16, False)])
+async def test_behind_512_mib_in_all_a_file_is_told_by_its_size_and_time(tmp_path: Path, large: int, by_contents: bool):
+    """What a configuration reads is looked at within bounds; a file of more than 32 MiB counts as 32, unread."""
+    names = [f"l{number}.bin" for number in range(large)]
+    for name in names:
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(32 * 2**20 + 1)
+    write(tmp_path, z__csv="1")
+
+    read = await found(tmp_path, f"cat {' '.join(names)}", "cat z.csv")
+
+    assert all("bytes of" in read[name].identity for name in names)
+    assert ("bytes of" not in read["z.csv"].identity) is by_contents

@@ -91,3 +91,20 @@ def test_of_places_that_start_alike_the_one_that_ends_no_job_comes_first() -> No
     ended = replace(safe, partition="aaa", can_be_ended=True)
     assert choose(JobNeed(Figures(2 * HOUR), gpus=1), (ended, safe)).place == safe
     assert choose(JobNeed(Figures(2 * HOUR), gpus=1, restartable=True), (ended, safe)).place == ended
+
+
+@pytest.mark.parametrize(
+    ("kind", "cluster", "problem"),
+    [
+        ("workstation", "workstation", places.NOT_UP),
+        ("slurm", None, "the settings have no cluster lab: add [clusters.lab]"),
+        ("pbs", None, ""),
+    ],
+)
+def test_what_a_page_alone_tells_of_says_why_nothing_can_run_there_now(
+    kind: str, cluster: str | None, problem: str
+) -> None:
+    body = {"kind": kind, "partitions": [{"name": "a", "purpose": "testing"}]}
+    page = pages.BackendPage.model_validate(body)
+    (place,) = places.of_page(pages.FoundPage("lab", "backends/lab.yaml", page), date(2026, 5, 1))
+    assert (place.kind, place.cluster, place.problem) == (kind, cluster, problem)

@@ -15,7 +15,7 @@ from slurm_agent_tools.cli.commands import tool_command
 from slurm_agent_tools.cli.commands.tool_command import read
 from slurm_agent_tools.cli.commands.tool_options import POSITIONAL, options
 from slurm_agent_tools.errors import ConfigError, SlurmUnreachable, UnknownJob
-from slurm_agent_tools.models import arguments, diagnosis_answer, report, shapes, submission_answer
+from slurm_agent_tools.models import arguments, diagnosis_answer, report, result, shapes, submission_answer
 from slurm_agent_tools.models import decision as decision_module
 from slurm_agent_tools.settings import Settings
 
@@ -264,7 +264,7 @@ def test_arguments_of_all_kinds_reach_the_toolbox_checked(context: Desk) -> None
     assert context.asked == [
         (
             "save_result",
-            arguments.SaveResult(name="n", status="success", metrics={"loss": 0.5}, dry_run=True, job_id="7"),
+            result.SaveResult(name="n", status="success", metrics={"loss": 0.5}, dry_run=True, job_id="7"),
         )
     ]
 

@@ -8,8 +8,7 @@ import pytest
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights import experiment_results
-from slurm_agent_tools.models.arguments import SaveResult
-from slurm_agent_tools.models.result import Environment, GitState, ResultRecord
+from slurm_agent_tools.models.result import Environment, GitState, ResultRecord, SaveResult
 
 NOW = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 ENVIRONMENT = Environment(git=GitState(), python_version="3.11.2", platform="Linux")

@@ -10,7 +10,7 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.api import catalogue
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models import arguments
+from slurm_agent_tools.models import script_arguments
 
 ASKS = {tool.name: tool.ask for tool in catalogue.TOOLS}
 GOOD = "#!/bin/bash\n#SBATCH --partition=cpu\ntrue\n"
@@ -154,6 +154,6 @@ async def test_a_result_that_is_not_there_is_named(tools):
 @pytest.mark.parametrize("name", ["two\nlines", "#SBATCH --mem=900G\n"])
 async def test_a_bad_name_for_a_generated_script_is_refused(tools, name):
     with pytest.raises((InputError, AssertionError)) as caught:
-        await tools.call("generate_script", arguments.GenerateScript(name=name, command="true"))
+        await tools.call("generate_script", script_arguments.GenerateScript(name=name, command="true"))
     assert isinstance(caught.value, InputError)
     assert caught.value.field == "name"

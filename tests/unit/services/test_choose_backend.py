@@ -16,8 +16,8 @@ from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.backends import pages
 from slurm_agent_tools.errors import ConfigError, InputError
-from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.backend_answer import ChooseReply
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 from slurm_agent_tools.services.context import ClusterContext

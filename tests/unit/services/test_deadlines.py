@@ -16,7 +16,8 @@ from tests.unit.virtual_time import VirtualClock, in_no_time, passed
 
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.models.arguments import AnalyzeLog, CancelJob, GetStatus, SaveResult, ToolArguments, WaitForJob
+from slurm_agent_tools.models.arguments import AnalyzeLog, CancelJob, GetStatus, ToolArguments, WaitForJob
+from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.transport.base import Completed
 

@@ -15,7 +15,9 @@ from tests.unit.services.test_persons_yes import Person, at_the_terminal, questi
 
 from slurm_agent_tools.api import serialize
 from slurm_agent_tools.errors import InputError, SlurmRefused, SlurmUnreachable
-from slurm_agent_tools.models.arguments import GenerateScript, SaveResult, ValidateConfig
+from slurm_agent_tools.models.arguments import ValidateConfig
+from slurm_agent_tools.models.result import SaveResult
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.store import decision_log
 

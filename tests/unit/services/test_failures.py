@@ -12,8 +12,8 @@ import pytest
 from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.arguments import SaveResult
 from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.services import failures, results
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.units import JobId

@@ -14,9 +14,10 @@ from tests.unit.services.test_facts_of_the_moment import ledger
 from slurm_agent_tools.api import search_history, views
 from slurm_agent_tools.api.search_history import HistoryQuestion
 from slurm_agent_tools.errors import InputError, UnknownJob
-from slurm_agent_tools.models.arguments import CompareResults, SaveResult, ValidateConfig
+from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.result import CompareResults, SaveResult
 from slurm_agent_tools.services import completing, project_paths, results
 from slurm_agent_tools.services.context import ProjectFiles
 from slurm_agent_tools.transport.local import LocalFiles

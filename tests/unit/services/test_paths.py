@@ -10,7 +10,7 @@ from tests.unit.services.contexts import NothingReachesSlurm, toolbox
 from tests.unit.services.scenes import HEAD, Scene
 
 from slurm_agent_tools.errors import AgentToolsError, InputError
-from slurm_agent_tools.models import arguments
+from slurm_agent_tools.models import arguments, result
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.services import log_analysis, log_files, log_paths, project_paths
 from slurm_agent_tools.services.context import Caller
@@ -21,11 +21,11 @@ ASKS = {
     "script": lambda path: ("submit_job", arguments.SubmitJob(script=path, dry_run=True)),
     "config_path": lambda path: ("validate_config", arguments.ValidateConfig(config_path=path)),
     "path": lambda path: ("analyze_log", arguments.AnalyzeLog(path=path, mode="full")),
-    "config": lambda path: ("save_result", arguments.SaveResult(name="n", status="success", config=path)),
-    "output_dir": lambda path: ("save_result", arguments.SaveResult(name="n", status="success", output_dir=path)),
-    "baseline": lambda path: ("compare_results", arguments.CompareResults(baseline=path, target="results/b.json")),
-    "target": lambda path: ("compare_results", arguments.CompareResults(baseline="results/a.json", target=path)),
-    "result's baseline": lambda path: ("save_result", arguments.SaveResult(name="n", status="success", baseline=path)),
+    "config": lambda path: ("save_result", result.SaveResult(name="n", status="success", config=path)),
+    "output_dir": lambda path: ("save_result", result.SaveResult(name="n", status="success", output_dir=path)),
+    "baseline": lambda path: ("compare_results", result.CompareResults(baseline=path, target="results/b.json")),
+    "target": lambda path: ("compare_results", result.CompareResults(baseline="results/a.json", target=path)),
+    "result's baseline": lambda path: ("save_result", result.SaveResult(name="n", status="success", baseline=path)),
 }
 WAYS_OUT = {
     "upward": "../outside.json",
@@ -176,7 +176,7 @@ async def test_a_project_below_a_link_is_the_project(tmp_path):
 
 @pytest.mark.proves("files-are-private")
 async def test_results_and_scripts_are_private_to_the_user(box, tmp_path):
-    await box.call("save_result", arguments.SaveResult(name="n", status="success", output_dir="results/new"))
+    await box.call("save_result", result.SaveResult(name="n", status="success", output_dir="results/new"))
     [saved] = (tmp_path / "project/results/new").iterdir()
     assert (stat.S_IMODE(saved.stat().st_mode), stat.S_IMODE(saved.parent.stat().st_mode)) == (0o600, 0o700)
 
@@ -185,7 +185,7 @@ async def test_results_and_scripts_are_private_to_the_user(box, tmp_path):
 async def test_a_saved_result_holds_no_secret_and_says_so(box, tmp_path):
     config = {"lr": 0.1, "db": {"password": "hunter2"}, "hub_token": "abcd1234efgh5678"}
     notes = "export AWS_SECRET_ACCESS_KEY=abcdefgh12345678"
-    ask = arguments.SaveResult(name="n", status="success", config=config, notes=notes, metrics={"token_accuracy": 0.9})
+    ask = result.SaveResult(name="n", status="success", config=config, notes=notes, metrics={"token_accuracy": 0.9})
     reply = await box.call("save_result", ask)
     written = (tmp_path / "project" / reply.file_path).read_text()
     assert not [secret for secret in ("hunter2", "abcd1234efgh5678", "abcdefgh12345678") if secret in written]

@@ -112,3 +112,11 @@ async def test_a_check_that_cannot_be_run_is_an_error(lab: Scene):
     (told,) = (await validated(lab)).errors
 
     assert "cannot be run" in told.message
+
+
+async def test_of_a_check_that_failed_the_last_five_lines_are_told(lab: Scene):
+    checked_by(lab, sys.executable, "-c", "import sys; [print('line', n) for n in range(7)]; sys.exit(1)")
+
+    told = next(one for one in (await validated(lab)).errors if one.path == "dry_run")
+
+    assert told.message.endswith(": line 2; line 3; line 4; line 5; line 6")

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.services.scenes import HEAD, Scene, failed, sent
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.arguments import CompareResults, GenerateScript, SaveResult
+from slurm_agent_tools.models.result import CompareResults, SaveResult
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.slurm.fake.endings import Ending
 
 # --- whether to submit now ----------------------------------------------------------------------------------------------

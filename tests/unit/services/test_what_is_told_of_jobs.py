@@ -8,7 +8,8 @@ from tests.unit.services.scenes import Scene, failed, sent
 from slurm_agent_tools.api import search_history
 from slurm_agent_tools.api.search_history import HistoryQuestion
 from slurm_agent_tools.errors import InputError, UnknownJob
-from slurm_agent_tools.models.arguments import CompareResults, GenerateScript, SaveResult
+from slurm_agent_tools.models.result import CompareResults, SaveResult
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.services import completion_report
 from slurm_agent_tools.slurm.fake.endings import StepEnding
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from slurm_agent_tools.backends.pages import BackendPage, FoundPage, PageQueue
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.arguments import Format, GenerateScript
+from slurm_agent_tools.models.script_arguments import Format, GenerateScript
 
 _FORMATS: Mapping[str, Format] = {
     "slurm": "slurm", "workstation": "slurm", "pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"

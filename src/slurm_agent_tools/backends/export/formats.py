@@ -10,8 +10,8 @@ from slurm_agent_tools.backends.export.pbs import PBS
 from slurm_agent_tools.backends.export.plain_shell import SHELL
 from slurm_agent_tools.backends.export.skypilot import SKYPILOT
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.arguments import GenerateScript
 from slurm_agent_tools.models.request import JobRequest
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.units import parse_array
 
 FORMATS: Mapping[str, ExportFormat] = {"pbs": PBS, "kubernetes": KUBERNETES, "skypilot": SKYPILOT, "shell": SHELL}
