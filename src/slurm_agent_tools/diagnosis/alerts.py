@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from slurm_agent_tools.diagnosis.alert_types import KINDS, WAITS_FOR_OTHERS, AlertFacts, alert, crowded, named, span
 from slurm_agent_tools.diagnosis.cannot_start import CannotStart, cannot_start
-from slurm_agent_tools.diagnosis.job_facts import drained, troubled
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.diagnosis.phrases import flat, listed, outcome, percent
 from slurm_agent_tools.insights.sizing import percentile
@@ -28,7 +27,7 @@ def node_trouble(facts: AlertFacts) -> Iterator[Alert]:
     lost = [part for part in facts.parts if part.state in {"NODE_FAIL", "BOOT_FAIL"}]
     if lost:
         told.append(f"A node failed under job {facts.job.job_id}: {listed(part.nodes or 'unknown' for part in lost)}.")
-    bad = [node for node in facts.nodes or () if node.name in taken and troubled(node)]
+    bad = [node for node in facts.nodes or () if node.name in taken and node.troubled]
     if bad:
         told.append(f"Job {facts.job.job_id} runs on a node in trouble: {_states(bad)}.")
     if told:
@@ -50,7 +49,7 @@ def out_of_reach(facts: AlertFacts, part: Job) -> CannotStart | None:
     if part.reason in WAITS_FOR_OTHERS:
         return None
     needed = facts.needed.get(part.job_id, frozenset())
-    gone = [node for node in facts.nodes or () if node.name in needed and (troubled(node) or drained(node))]
+    gone = [node for node in facts.nodes or () if node.name in needed and (node.troubled or node.drained)]
     if not gone or (part.required_nodes is None and len(gone) < len(needed)):
         return None
     which = "a node that it named takes" if part.required_nodes else "the nodes that could run it take"

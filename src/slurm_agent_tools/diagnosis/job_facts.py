@@ -14,28 +14,6 @@ from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import EvidenceLine
 from slurm_agent_tools.units import format_duration, human_memory
 
-_TROUBLE = ("down", "fail", "inval", "err", "unk")
-
-_DRAINS = ("drain", "drng")
-
-
-def troubled(node: Node) -> bool:
-    """True where it is down, failing, registered wrongly, not heard of, or does not answer (`*`).
-
-    One that is drained, reserved or powered off is in no trouble.
-    """
-    state = node.state.lower()
-    return "*" in state or state.startswith(_TROUBLE)
-
-
-def drained(node: Node) -> bool:
-    """True where an administrator, or Slurm, keeps new jobs from it; those that it has may go on."""
-    return node.state.lower().startswith(_DRAINS)
-
-
-# --- What Slurm's records say of one job, as facts that signatures name, and as evidence that people read -------------
-
-
 SOURCE = "Slurm"  # stands for a file in evidence
 
 _KILL, _END, _MOST_SIGNALS = 9, 15, 64
@@ -75,7 +53,7 @@ def facts(part: Job, nodes: Sequence[Node] = ()) -> frozenset[str]:
         found |= set() if part.reason == _LAUNCH and part.signal else {f"ended={part.reason}"}
     elif part.reason and part.started is None:
         found.add(f"reason={part.reason}")
-    fallen = _fallen(found) if any(map(troubled, nodes)) else set()
+    fallen = _fallen(found) if any(node.troubled for node in nodes) else set()
     return frozenset(found | _compared(part, found) | fallen | _stopped(part, found))
 
 
@@ -197,7 +175,7 @@ def evidence(part: Job, nodes: Sequence[Node] = ()) -> list[EvidenceLine]:
             texts.append(f"job {part.job_id}: a step ended with {part.derived_exit_code}:{part.derived_signal or 0}")
         else:
             texts.append(f"step {step.step_id} ({step.name}): {_words(step.state, step.exit_code, step.signal, None)}")
-    bad = [node for node in nodes if troubled(node)]
+    bad = [node for node in nodes if node.troubled]
     texts += [f"node {node.name}: {node.state}" + (f" ({node.reason})" if node.reason else "") for node in bad]
     return [EvidenceLine(file=SOURCE, line=0, text=text) for text in texts]
 

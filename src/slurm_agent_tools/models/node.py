@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+_TROUBLE = ("down", "fail", "inval", "err", "unk")
+
+_DRAINS = ("drain", "drng")
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -22,6 +26,20 @@ class Node:
     gpu_types: tuple[str, ...] = ()
     reason: str | None = None
     threads_per_core: int = 1
+
+    @property
+    def troubled(self) -> bool:
+        """True where it is down, failing, registered wrongly, not heard of, or does not answer (`*`).
+
+        One that is drained, reserved or powered off is in no trouble.
+        """
+        state = self.state.lower()
+        return "*" in state or state.startswith(_TROUBLE)
+
+    @property
+    def drained(self) -> bool:
+        """True where an administrator, or Slurm, keeps new jobs from it; those that it has may go on."""
+        return self.state.lower().startswith(_DRAINS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from slurm_agent_tools.diagnosis.job_facts import troubled
 from slurm_agent_tools.errors import AgentToolsError, SlurmError, StorageError
 from slurm_agent_tools.insights import capacity
 from slurm_agent_tools.models.arguments import GetStatus, Section
@@ -281,7 +280,7 @@ def _unaccounted(context: ClusterContext, answers: Answers) -> list[Alert]:
 
 def _down(nodes: Sequence[Node]) -> list[Alert]:
     """Nodes that run nothing although nobody took them away."""
-    bad = [f"{node.name} ({node.state})" for node in nodes if troubled(node)]
+    bad = [f"{node.name} ({node.state})" for node in nodes if node.troubled]
     if not bad:
         return []
     which = ", ".join(bad[:_NAMED]) + (f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.diagnosis.job_facts import drained, troubled
 from slurm_agent_tools.models.node import Node
 
 
@@ -20,7 +19,7 @@ def node(state: str) -> Node:
     ],
 )  # fmt: skip
 def test_a_node_that_is_down_failing_wrong_or_silent_is_in_trouble(state: str):
-    assert troubled(node(state))
+    assert node(state).troubled
 
 
 @pytest.mark.parametrize(
@@ -31,9 +30,9 @@ def test_a_node_that_is_down_failing_wrong_or_silent_is_in_trouble(state: str):
     ],
 )  # fmt: skip
 def test_a_node_that_is_taken_drained_reserved_or_powered_off_is_not(state: str):
-    assert not troubled(node(state))
+    assert not node(state).troubled
 
 
 @pytest.mark.parametrize(("state", "told"), [("drain", True), ("drng", True), ("drained*", True), ("idle", False)])
 def test_a_node_that_takes_no_new_jobs_is_drained(state: str, told: bool):
-    assert drained(node(state)) is told
+    assert node(state).drained is told
