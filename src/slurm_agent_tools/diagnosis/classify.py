@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, ran_without, survived
+from slurm_agent_tools.diagnosis.good_end import ended_well, last_word, own_message, quiet, ran_without, survived
 from slurm_agent_tools.diagnosis.harmless_lines import not_activated, not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
@@ -360,9 +360,9 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
 
 def _failed_at_the_end(texts: Sequence[LogText]) -> str:
     """Both sides, where a program ended in an error and Slurm recorded a success: it knows the script's code alone."""
-    last = [text.lines[max(0, len(text.lines) - _CLOSE) :] for text in texts]
-    near = {line.text for lines in last for line in lines}
-    if not any(line.text in near for line in errors(texts)):
+    wrong = {line.text for line in errors(texts)}
+    places = [[at for at, line in enumerate(text.lines) if line.text in wrong] for text in texts]
+    if not any(at and last_word(text, at[-1]) for text, at in zip(texts, places, strict=True)):
         return ""
     found = hits(texts, frozenset())
     best = root(found, frozenset(), texts)
