@@ -339,11 +339,11 @@ def tighten(base: _Model, wanted: _Model, path: str = "") -> tuple[_Model, list[
         elif not isinstance(old, str):
             update[name] = max(old, new) if Tighter.HIGHER in info.metadata else _lower(old, new)
             if update[name] != new:
-                notes.append(f"`{place}` cannot be loosened from {_said(place, old)} to {_said(place, new)}; ignored")
+                notes.append(f"`{place}` cannot be loosened from {said(place, old)} to {said(place, new)}; ignored")
     return base.model_copy(update=update), notes
 
 
-def _said(place: str, value: float | None) -> str:
+def said(place: str, value: object) -> str:
     """A limit as a policy file writes it; bytes and seconds are known by the field's name."""
     if isinstance(value, int) and ("memory" in place or place.endswith("_bytes")):
         return human_memory(value)

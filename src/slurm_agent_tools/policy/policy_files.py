@@ -7,14 +7,14 @@ import json
 import os
 import platform
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 from slurm_agent_tools.errors import ConfigError, StorageError
-from slurm_agent_tools.policy.loading import MAX_BYTES, Base, LoadedPolicy, load, shipped
+from slurm_agent_tools.policy.loading import MAX_BYTES, Base, LoadedPolicy, load, said, shipped
 from slurm_agent_tools.text import safe_open
 from slurm_agent_tools.text.bounded_documents import decoded, json_value
 
@@ -199,10 +199,33 @@ def distrust() -> bool:
 
 
 def loosened(base: LoadedPolicy) -> Sequence[str]:
-    """What a policy lets through that the shipped one does not, in a few words for the person who is asked."""
-    now, before = base.limits_in_brief(), load(shipped()).limits_in_brief()
+    """What a policy changes in the shipped one, in a few words for the person who is asked."""
+    shipped_one = load(shipped())
+    now, before = base.limits_in_brief(), shipped_one.limits_in_brief()
     changed = [f"limits.{name}: {before.get(name, 'none')} -> {now.get(name, 'none')}" for name in {**before, **now}
                if now.get(name) != before.get(name)]  # fmt: skip
     changed += [f"rules.{rule}: {level}" for rule, level in base.policy.rules.items()]
     changed += [f"exception: {item.rule} until {item.until}" for item in base.policy.exceptions]
-    return changed
+    return [*changed, *_changes(_rest(shipped_one), _rest(base))]
+
+
+_TOLD = {"name", "version", "limits", "rules", "exceptions", "site_rules"}
+"""Parts of a policy that are told in words of their own, or can only forbid."""
+
+
+def _rest(loaded: LoadedPolicy) -> dict[str, object]:
+    return loaded.policy.model_dump(mode="json", exclude=_TOLD)
+
+
+def _changes(before: Mapping[str, object], now: Mapping[str, object], path: str = "") -> Iterator[str]:
+    """Each field that is another: its values, or of a list what came and what went."""
+    for name, new in now.items():
+        old, place = before.get(name), f"{path}{name}"
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changes(old, new, f"{place}.")
+        elif isinstance(old, list) and isinstance(new, list):
+            more, less = [f"+ {one}" for one in new if one not in old], [f"- {one}" for one in old if one not in new]
+            if more or less:
+                yield f"{place}: {', '.join(more + less)}"
+        elif old != new:
+            yield f"{place}: {said(place, old)} -> {said(place, new)}"

@@ -176,16 +176,37 @@ def test_a_trusted_policy_is_the_shipped_one_with_the_file_as_its_base(home: Pat
     assert loaded.layers == ("shipped", f"trusted {path}")
 
 
+def told_of(home: Path, text: str) -> list[str]:
+    """What the person sees who is to trust a file with this text."""
+    path = home / "a.yaml"
+    path.write_text(text)
+    return list(policy_files.loosened(policy_files.trustworthy(path)[1]))
+
+
 def test_what_a_file_would_loosen_is_told_in_words(home: Path):
     text = (
         "limits: {gpus: {free: 64, justify: 64}, max_pending_jobs: 3}\nrules: {opaque-code: warn}\n"
         "exceptions: [{rule: gpus, reason: agreed upon, until: 2027-01-31}]\n"
     )
-    told = policy_files.loosened(base(text))
+    told = told_of(home, text)
     assert [line.split(":")[0] for line in told[:-2]] == ["limits.gpus", "limits.max_pending_jobs"]
     assert told[1].endswith("none -> 3")
     assert told[-2:] == ["rules.opaque-code: warn", "exception: gpus until 2027-01-31"]
     assert policy_files.loosened(load(shipped())) == []
+
+
+def test_whatever_else_a_file_changes_is_told_too_and_nothing_that_it_leaves_as_it_was(home: Path):
+    """Whoever trusts a file has to see that it lets options through that were refused."""
+    now = load(shipped()).policy
+    options = ", ".join([*now.allowed_options, "uid"])
+    told = told_of(
+        home,
+        f"allowed_options: [{options}]\nprotected: []\nsubmissions: on\nname: other\n",
+    )
+    assert told == [
+        "allowed_options: + uid",
+        f"protected: {', '.join(f'- {one}' for one in now.protected)}",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.file).resolve()
     content, made = policy_files.trustworthy(path)
     changed = policy_files.loosened(made)
-    printing.lines([f"{path} over the shipped policy:", *(f"  {line}" for line in changed or ["changes no limit"])])
+    printing.lines([f"{path} over the shipped policy:", *(f"  {line}" for line in changed or ["changes nothing"])])
     printing.lines(["Type trust to let it decide on this machine:"])
     if sys.stdin.readline().strip().lower() != "trust":
         printing.lines(["Nothing was changed."])
