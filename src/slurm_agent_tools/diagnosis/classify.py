@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from slurm_agent_tools.diagnosis import root_cause
 from slurm_agent_tools.diagnosis.excerpt import LogText, last_run, split_rank
-from slurm_agent_tools.diagnosis.good_end import ended_well, own_message, quiet, ran_without, survived
+from slurm_agent_tools.diagnosis.good_end import ended_well, last_word, own_message, quiet, ran_without, survived
 from slurm_agent_tools.diagnosis.harmless_lines import not_activated, not_entered, of_the_shell, probing
 from slurm_agent_tools.diagnosis.job_facts import (
     among,
@@ -340,14 +340,14 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
     live = [part for part in (job, *tasks) if part.active]
     if job.state == "UNKNOWN" and not live:
         return _judged(_Case(job, texts, facts(job), hits(texts, frozenset())))
-    bad, ending = errors(texts), ""
+    (bad, last), ending = errors_and_last(texts), ""
     if live:
         reason = f" ({job.reason})" if job.state == "PENDING" and job.reason else ""
         text = f"The job is {job.state}{reason}; nothing has failed so far."
     else:
         text = "The job completed with exit code 0, and no step of it failed."
         text += " Its log holds lines that tell of errors; look at them." if bad else ""
-        ending = _failed_at_the_end(texts)
+        ending = _failed_at_the_end(texts, bad, last)
         text += ending
     return Diagnosis(
         category=NONE,
@@ -358,16 +358,15 @@ def _no_failure(job: Job, tasks: Sequence[Job], texts: Sequence[LogText]) -> Dia
     )
 
 
-def _failed_at_the_end(texts: Sequence[LogText]) -> str:
+def _failed_at_the_end(texts: Sequence[LogText], bad: Sequence[EvidenceLine], last: str | None) -> str:
     """Both sides, where a program ended in an error and Slurm recorded a success: it knows the script's code alone."""
-    last = [text.lines[max(0, len(text.lines) - _CLOSE) :] for text in texts]
-    near = {line.text for lines in last for line in lines}
-    if not any(line.text in near for line in errors(texts)):
+    wrong = {line.text for line in bad}
+    places = [[at for at, line in enumerate(text.lines) if line.text in wrong] for text in texts]
+    if not any(at and last_word(text, at[-1]) for text, at in zip(texts, places, strict=True)):
         return ""
     found = hits(texts, frozenset())
     best = root(found, frozenset(), texts)
-    error = errors_and_last(texts)[1]
-    named = f" ({_named(best.hit)})" if best is not None and best.late <= _CLOSE else f': "{quoted(error or "")}"'
+    named = f" ({_named(best.hit)})" if best is not None and best.late <= _CLOSE else f': "{quoted(last or "")}"'
     return f" One of them is at the end{named}. A script may end with code 0 behind a program that failed."
 
 

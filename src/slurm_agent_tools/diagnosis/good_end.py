@@ -47,6 +47,10 @@ _PAST = 5  # lines of a program behind an environment that was not activated: it
 
 _NEAR = 5  # lines at the end, where a program that fails tells of it in whatever words
 
+# What an interpreter or a launcher says behind an error, and the line above a job's report.
+_HALTED = re.compile(r"(?i)\b(?:halted|abort(?:ed|ing)|terminat(?:ed|ing)|exit(?:ed|ing)|core dumped)\b")
+_RULED = re.compile(r"\s*([#=*-])\1{9,}\s*$")
+
 # A line of a good end, but for one word.
 _NOT_SAID = re.compile(
     r"(?i)\b(?:download|load|fetch|upload|extract|pull)\w{0,3}\b|\b(?:not|never|no|without|before|until|when|unless)\b|n't\b"
@@ -200,6 +204,16 @@ def _speaks(body: str) -> bool:
 def ended_well(text: LogText, position: int) -> bool:
     """True where the last lines, behind that one, say that the work was done."""
     return _done(own_lines(text)[position + 1 :], _DONE)
+
+
+def last_word(text: LogText, position: int) -> bool:
+    """True where nothing but errors and a report behind a ruled line follows that line."""
+    for body in own_lines(text)[position + 1 :]:
+        if _RULED.match(body):
+            return True
+        if body.strip() and not tells(body) and not _broken_off(body) and not _HALTED.search(body[:400]):
+            return False
+    return True
 
 
 def ran_without(text: LogText, position: int) -> bool:

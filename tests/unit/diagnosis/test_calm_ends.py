@@ -184,6 +184,19 @@ def test_an_error_at_the_end_of_a_job_that_slurm_calls_completed_tells_both_side
     assert "at the end (missing-module: ModuleNotFoundError: No module named 'pandas')" in named.explanation
 
 
+def test_an_error_behind_which_a_program_went_on_in_a_job_that_slurm_calls_completed_is_only_shown():
+    caught = ["Traceback (most recent call last):", '  File "load.py", line 4, in <module>', '    open("optional.cfg")']
+    caught += ["FileNotFoundError: [Errno 2] No such file or directory: 'optional.cfg'"]
+    report = ["##########", "State    : COMPLETED", "ExitCode : 0:0"]
+    good = job("COMPLETED", exit_code=0)
+
+    went_on = diagnose(good, (), [log(*caught, "accuracy: 0.91")])
+    assert (went_on.category, went_on.confidence) == ("none", 0.6)
+    assert "at the end" not in went_on.explanation
+    assert diagnose(good, (), [log(*caught, "", *report)]).confidence == 0.5
+    assert diagnose(good, (), [log("accuracy: 0.91"), log(*caught)]).confidence == 0.5
+
+
 def test_an_error_far_from_the_end_of_a_job_that_slurm_calls_completed_is_only_shown():
     found = diagnose(job("COMPLETED", exit_code=0), (), [log("Error: object 'res' not found", *ROWS)])
     assert (found.category, found.confidence) == ("none", 0.6)
