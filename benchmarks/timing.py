@@ -37,10 +37,13 @@ def python(*words: str) -> list[str]:
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """A user's environment with a home folder of its own; bytecode may be written, as everywhere but in tests."""
+    """A user's environment with a home folder of its own; bytecode may be written, as everywhere but in tests.
+
+    This machine's own workstation, where one is up, is not in it.
+    """
     names = ("PATH", "LANG", "LC_ALL", "TZ")
     kept = {name: os.environ[name] for name in names if name in os.environ}
-    return {**kept, "HOME": str(folder), **more}
+    return {**kept, "HOME": str(folder), "SLURM_AGENT_WORKSTATION": str(folder / "no-workstation"), **more}
 
 
 def whole(argv: Sequence[str], env: Mapping[str, str], cwd: Path = ROOT) -> Spent:
