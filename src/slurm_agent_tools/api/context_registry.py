@@ -193,6 +193,9 @@ def chosen_cluster(settings: Settings, cluster: str | None) -> str | None:
     if wanted in settings.clusters or wanted == LOCAL:
         return wanted
     kind = InputError if cluster else ConfigError
+    if wanted == WORKSTATION:
+        hint = "Bring this machine up as one: slurm-agent-tools workstation up"
+        raise kind("cluster", wanted, "is not there: this machine was never brought up as a cluster", hint=hint)
     raise kind("cluster", wanted, "is no cluster of the settings", hint=_named(settings))
 
 

@@ -137,7 +137,7 @@ def _cheapest(need: JobNeed, usable: Sequence[BackendPlace], *, local_first: boo
     def order(place: BackendPlace) -> tuple[object, ...]:
         return (
             not place.local if local_first else False,
-            places.cost(place, need) or 0.0,
+            places.price_order(place, need),
             _TESTING_FIRST[place.purpose],
             *_sooner(place, need),
         )
@@ -149,7 +149,7 @@ def _cheapest(need: JobNeed, usable: Sequence[BackendPlace], *, local_first: boo
 
 def _cheap(place: BackendPlace, need: JobNeed) -> str:
     money = places.cost(place, need)
-    price = f"{places.said(money, place)} for it" if money else "nothing to pay"
+    price = f"{places.said(money, place)} for it" if money or place.costs_money else "nothing to pay"
     purpose = " for testing" if place.purpose == "testing" else ""
     where = "this machine" if place.local else f"the cheapest partition{purpose} that can run it"
     return f"{place.name} is {where}: {price}"
@@ -203,7 +203,7 @@ def _soonest(need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
     )
 
     def order(place: BackendPlace) -> tuple[object, ...]:
-        return (places.cost(place, need) or 0.0, *_sooner(place, need))
+        return (places.price_order(place, need), *_sooner(place, need))
 
     best = min(fitting, key=order, default=None)
     why = "" if best is None else f"{best.name}: {_state(best, need)}"
@@ -220,8 +220,8 @@ def _or_rented(question: Question, need: JobNeed, free: _Found, paid: _Found) ->
     if not crowded or not (need.urgent or question == 3):
         why = "it is free of charge, and not busy" if not crowded else "it is free of charge, and nothing is urgent"
         return replace(free, why=f"{free.why}; {why}")
-    money = places.cost(paid.place, need) or 0.0
-    if (need.urgent and question == 3) or need.budget is not None:
+    money = places.cost(paid.place, need)
+    if money is not None and ((need.urgent and question == 3) or need.budget is not None):
         why = "it is urgent" if need.urgent else "the budget holds it, and production is busy"
         return replace(paid, why=f"{paid.why}; {why}, and {free.place.name} is not free: {_state(free.place, need)}")
     ask = (
@@ -319,9 +319,9 @@ def _why(found: _Found, need: JobNeed) -> list[str]:
     if found.place is None:
         return reasons
     money = places.cost(found.place, need)
-    if money is not None and found.place.costs_money:
+    if found.place.costs_money:
         left = "" if need.budget is None else f" of a budget of {places.said(need.budget, found.place)}"
-        when = f", by prices of {found.place.priced_on}" if found.place.priced_on else ""
+        when = f", by prices of {found.place.priced_on}" if found.place.priced_on and money is not None else ""
         reasons.append(f"Cost {places.said(money, found.place)}{left}{when}.")
     if found.place.hours_left is not None:
         hours = places.gpu_hours(need) if need.gpus else places.cpu_hours(need)
@@ -340,9 +340,8 @@ def _second_best(choice: Choice, place: BackendPlace) -> str:
     need, chosen = choice.need, choice.place
     if chosen is None:
         return "a person decides" if choice.status == "ask_person" else "it was not compared"
-    money = places.cost(place, need) or 0.0
-    if place.costs_money and money > (places.cost(chosen, need) or 0.0):
-        return f"it costs {places.said(money, place)}"
+    if place.costs_money and places.price_order(place, need) > places.price_order(chosen, need):
+        return f"it costs {places.said(places.cost(place, need), place)}"
     if place.purpose == "long":
         return "it is kept for jobs that cannot restart; a slow queue is no reason for it"
     if place.purpose == "testing" and choice.question not in {1, 2}:

@@ -11,12 +11,22 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.configs.experiment_config import Config, parse_config
@@ -63,7 +73,22 @@ Seconds = Annotated[int, _with_unit(parse_span, "24h"), Field(gt=0)]
 
 Bytes = Annotated[int, _with_unit(parse_memory, "80G"), Field(gt=0)]
 
-Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
+
+def _printable(value: str) -> str:
+    if not all(line.isprintable() for line in value.split("\n")):
+        raise ValueError("has a character that cannot be printed")
+    return value
+
+
+def _one_line(value: str) -> str:
+    if "\n" in value:
+        raise ValueError("has to be one line")
+    return value
+
+
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(_printable)]
+
+Line = Annotated[Text, AfterValidator(_one_line)]
 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -77,7 +102,7 @@ class _Page(BaseModel):
 class PageGpus(_Page):
     """GPUs of one node. Memory of one GPU, bytes."""
 
-    type: Text
+    type: Line
     per_node: Count
     memory: Bytes | None = None
 
@@ -85,7 +110,7 @@ class PageGpus(_Page):
 class PageQueue(_Page):
     """A partition or queue, or a size of machine. Memory of one node, bytes; times in seconds."""
 
-    name: Text
+    name: Line
     purpose: Purpose
     time_limit: Seconds | None = None
     nodes: Count | None = None
@@ -120,12 +145,12 @@ class BackendPage(_Page):
     """All that is written of one backend."""
 
     kind: Kind
-    title: Text | None = None
-    cluster: Text | None = None
+    title: Line | None = None
+    cluster: Line | None = None
     """The name of a cluster in the settings, for kind slurm; default: the page's own name."""
-    reach: Text | None = None
-    who: Text | None = None
-    users: tuple[Text, ...] = ()
+    reach: Line | None = None
+    who: Line | None = None
+    users: tuple[Line, ...] = ()
     """Who may use it, by user name; empty: whoever reaches it."""
     queues: tuple[PageQueue, ...] = Field(min_length=1, alias="partitions")
     price: Price = Price()
@@ -133,8 +158,8 @@ class BackendPage(_Page):
     """Whether jobs can be ended without warning, as on spot machines."""
     usual_wait: Annotated[int, _with_unit(parse_span, "5m"), Field(ge=0)] | None = None
     files: Text | None = None
-    kueue_queue: Text | None = None
-    image: Text | None = None
+    kueue_queue: Line | None = None
+    image: Line | None = None
     """The container image of a job, for kinds kubernetes and skypilot."""
     notes: tuple[Text, ...] = ()
 
@@ -193,16 +218,28 @@ def purposes(project: Path, cluster: str) -> dict[str, str]:
 def page_files(project: Path) -> Iterator[Path]:
     """All files of pages, of every folder. Raises ConfigError for too many of them and for a name that is none."""
     for folder in folders(project):
-        try:
-            paths = sorted(islice(folder.glob("*.yaml"), _PAGES + 1))
-        except OSError as error:
-            raise ConfigError("backends", str(folder), f"cannot be read: {error.strerror}") from error
+        paths = _files(folder)
         if len(paths) > _PAGES:
             hint = "Keep what is used, and put the rest elsewhere."
             raise ConfigError("backends", str(folder), f"holds more than {_PAGES} pages", hint=hint)
         for path in paths:
+            if path.suffix != ".yaml":
+                raise ConfigError("backends", str(path), "is not read", hint=f"Name it {path.stem}.yaml.")
             checked_name(path.stem)
             yield path
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of pages in a folder, which need not be there. Raises ConfigError where it cannot be looked into."""
+    try:
+        with os.scandir(folder) as found:
+            named = (Path(one.path) for one in found if one.name.endswith((".yaml", ".yml")))
+            return sorted(islice((path for path in named if not path.name.startswith(".")), _PAGES + 1))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        hint = "Mend its permissions: a page that cannot be read is never skipped."
+        raise ConfigError("backends", str(folder), f"cannot be read: {error.strerror}", hint=hint) from error
 
 
 def checked_name(name: str) -> str:
@@ -278,7 +315,9 @@ def _parsed(data: bytes, path: str) -> Config:
     try:
         return parse_config(data, ".yaml", path)
     except InputError as error:
-        raise ConfigError("backends", None, f"cannot be read: {error.message}", hint=f"Correct {path}.") from error
+        raise ConfigError(
+            "backends", None, f"cannot be read: {error.message.removeprefix('config_path: ')}", hint=f"Correct {path}."
+        ) from error
 
 
 def _bytes(path: Path, project: Path) -> bytes:
@@ -306,6 +345,16 @@ def template(name: str) -> str:
     if name not in TEMPLATES:
         raise InputError("from", name, "is not a template", hint=f"Templates: {', '.join(TEMPLATES)}.")
     return (resources.files("slurm_agent_tools") / "assets" / FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def is_example(page: BackendPage) -> bool:
+    """Whether a page still says what a template says, whose figures are examples; that of this machine has none."""
+    return page.kind != "workstation" and any(page == _of_template(name) for name in TEMPLATES)
+
+
+@cache
+def _of_template(name: str) -> BackendPage:
+    return _validated(_parsed(template(name).encode(), name).value)
 
 
 # --- what a live cluster says otherwise -------------------------------------------------------------------------------

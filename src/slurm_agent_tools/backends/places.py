@@ -117,8 +117,9 @@ class BackendPlace:
 
     @property
     def costs_money(self) -> bool:
-        """Whether its hours have a price above nothing."""
-        return bool(self.gpu_hour or self.cpu_hour)
+        """Whether its hours have a price above nothing. Rented machines have one, whether it is known or not."""
+        known = self.gpu_hour is not None or self.cpu_hour is not None or self.hours_left is not None
+        return bool(self.gpu_hour or self.cpu_hour) or (self.kind == "skypilot" and not known)
 
 
 def misfit(place: BackendPlace, need: JobNeed) -> str | None:
@@ -199,8 +200,11 @@ def cpu_hours(need: JobNeed, *, most: bool = False) -> float:
 
 
 def cost(place: BackendPlace, need: JobNeed, *, most: bool = False) -> float | None:
-    """What all of it costs there, in the page's currency; None where no price is known. `most`: at its longest."""
-    if place.gpu_hour is None and place.cpu_hour is None:
+    """What all of it costs there, in the page's currency; None where no price is known. `most`: at its longest.
+
+    The price of a GPU hour holds its CPUs too, where none is said of them; it says nothing of a job without GPUs.
+    """
+    if (place.gpu_hour if need.gpus else place.cpu_hour) is None:
         return None
     gpu = (place.gpu_hour or 0.0) * gpu_hours(need, most=most)
     return gpu + (place.cpu_hour or 0.0) * cpu_hours(need, most=most)
@@ -209,6 +213,8 @@ def cost(place: BackendPlace, need: JobNeed, *, most: bool = False) -> float | N
 def over_budget(place: BackendPlace, need: JobNeed) -> str | None:
     """Which budget it would pass there, with its figures."""
     money = cost(place, need, most=True)
+    if need.budget is not None and money is None and place.costs_money:
+        return f"what it costs is not known, and the budget is {said(need.budget, place)}"
     if need.budget is not None and money is not None and money > need.budget:
         return f"it costs up to {said(money, place)}, and the budget is {said(need.budget, place)}"
     hours = gpu_hours(need, most=True) if need.gpus else cpu_hours(need, most=True)
@@ -218,8 +224,16 @@ def over_budget(place: BackendPlace, need: JobNeed) -> str | None:
     return None
 
 
-def said(money: float, place: BackendPlace) -> str:
-    """An amount in the page's currency."""
+def price_order(place: BackendPlace, need: JobNeed) -> float:
+    """Sorts what is free of charge first, then by price, and rented places of unknown price last."""
+    money = cost(place, need)
+    return (math.inf if place.costs_money else 0.0) if money is None else money
+
+
+def said(money: float | None, place: BackendPlace) -> str:
+    """An amount in the page's currency; None: not known."""
+    if money is None:
+        return "an unknown amount"
     return f"{money:.2f} {place.currency or ''}".strip()
 
 

@@ -17,7 +17,7 @@ RULES_FILE = ".slurm-agent-sync"
 PART = ".slurm-agent-part"
 """How the names end of files that are not whole yet."""
 
-BRINGS = ("logs", "results", "checkpoints")
+BRINGS = ("logs", "results", "checkpoints", "slurm-*.out")
 """What comes back where neither the call nor the rules file says."""
 
 # --- Patterns, and the file that holds them ---------------------------------------------------------------------------

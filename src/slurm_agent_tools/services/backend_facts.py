@@ -23,6 +23,8 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services.context import ClusterContext, ContextRegistry
 from slurm_agent_tools.settings import LOCAL, Settings
 
+_EXAMPLE = "its page still says what the template says, and those figures are examples: fill it in."
+
 
 @dataclass(frozen=True, slots=True)
 class BackendFacts:
@@ -66,6 +68,8 @@ async def gather(registry: ContextRegistry, context: ClusterContext, need: JobNe
     known += [place for one in others for place in places.of_page(one, context.clock.now().date())]
     known = _with_this_machine(known, only)
     told = [text for name in names for text in found[name].contradictions]
+    about = [one for one in written if only is None or _cluster_of(one, names) == only]
+    told += [f"{one.name}: {_EXAMPLE}" for one in about if pages.is_example(one.page)]
     return BackendFacts(tuple(sorted(known, key=lambda one: one.name)), tuple(told))
 
 

@@ -247,10 +247,10 @@ def _expected(place: BackendPlace, need: JobNeed) -> ExpectedShown:
         run=_quantiles(need.run),
         cost=CostShown(
             amount=None if money is None else round(money, 2),
-            currency=place.currency,
+            currency=place.currency if money is not None else None,
             gpu_hours=round(places.gpu_hours(need), 2) if need.gpus else None,
             cpu_hours=round(places.cpu_hours(need), 2),
-            priced_on=place.priced_on,
+            priced_on=place.priced_on if money is not None else None,
         ),
     )
 

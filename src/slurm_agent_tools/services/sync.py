@@ -97,12 +97,15 @@ async def _pushed(call: _Sync) -> SyncReply:
     if call.ask.dry_run:
         summary = f"{_files(len(plan.moves))} ({human_memory(plan.size)}) would be sent{_some(differs)}; nothing was."
         answer = _with(_reply(call, "done", summary), plan, differs)
-        return answer.model_copy(update={"sent": len(plan.moves), "bytes": plan.size, "deleted": deletions})
+        gone = [one for one in deletions if one in there]
+        return answer.model_copy(update={"sent": len(plan.moves), "bytes": plan.size, "deleted": gone})
     outcome = await _copied(call, plan, out=True)
     deleted = (
         [] if outcome.stopped else [one for one in deletions if await call.there.files.remove(call.there.path(one))]
     )
-    return await _logged(call, _told(call, plan, outcome, gone).model_copy(update={"deleted": deleted}))
+    answer = _told(call, plan, outcome, gone)
+    summary = answer.summary + _deleted_words(deleted, [one for one in deletions if one not in there])
+    return await _logged(call, answer.model_copy(update={"deleted": deleted, "summary": summary}))
 
 
 async def _both(
@@ -274,6 +277,11 @@ def _differ(count: int) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return "" if not names else f" ({', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''})"
+
+
+def _deleted_words(deleted: Sequence[str], absent: Sequence[str]) -> str:
+    told = f" Deleted there: {', '.join(deleted[:_NAMED])}{', …' if len(deleted) > _NAMED else ''}." if deleted else ""
+    return told + (f" Was not there: {', '.join(absent[:_NAMED])}." if absent else "")
 
 
 def _kept_words(kept: Sequence[KeptFile]) -> str:

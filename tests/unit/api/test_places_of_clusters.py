@@ -78,6 +78,12 @@ def test_a_cluster_that_is_not_there_is_bad_input_of_a_call_and_a_bad_setting_of
         assert caught.value.hint.startswith("Known clusters: far, local.")
 
 
+def test_a_workstation_that_was_never_brought_up_is_told_with_the_command_that_does_it(tmp_path: Path):
+    with pytest.raises(InputError, match="never brought up") as caught:
+        chosen_cluster(settings(tmp_path, far=FAR), "workstation")
+    assert caught.value.hint.endswith("slurm-agent-tools workstation up")
+
+
 async def test_a_cluster_that_cannot_be_reached_runs_nothing_and_has_the_files_that_are_here(tmp_path: Path):
     away = UnreachableTransport("key", SlurmUnreachable("login is away", hint="Look at it."), str(tmp_path))
     with pytest.raises(SlurmUnreachable) as caught:

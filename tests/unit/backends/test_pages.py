@@ -139,3 +139,42 @@ def test_more_pages_than_anybody_reads_are_an_error(home: Path, tmp_path: Path) 
         write(tmp_path / "backends", f"b{number}")
     with pytest.raises(ConfigError, match="more than 64 pages"):
         pages.found_pages(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PAGE.replace("gpu", r'"gpu\n#PBS -q fast"'), ["partitions[0].name", "has to be one line"]),
+        (PAGE + 'title: "a\\u202eb"\n', ["title", "has a character that cannot be printed"]),
+        (PAGE + 'notes: ["a\\eb"]\n', ["notes[0]", "has a character that cannot be printed"]),
+        (PAGE + 'users: ["ada\\n"]\n', ["users[0]", "has to be one line"]),
+    ],
+)
+def test_what_a_page_says_can_be_printed_and_names_are_one_line(text: str, said: list[str]) -> None:
+    (told,) = problems(text)
+    assert all(words in told for words in said)
+
+
+def test_notes_may_have_several_lines() -> None:
+    assert problems(PAGE + "notes:\n  - |\n    one\n    two\n") == []
+
+
+def test_a_folder_of_pages_that_cannot_be_looked_into_is_an_error_and_never_skipped(home: Path, tmp_path: Path) -> None:
+    home.parent.mkdir(parents=True)
+    home.write_text("no folder")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        pages.found_pages(tmp_path / "project")
+
+
+def test_a_page_with_the_other_ending_is_an_error_that_names_the_right_one(home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "backends", "lab").rename(tmp_path / "backends" / "lab.yml")
+    with pytest.raises(ConfigError) as caught:
+        pages.found_pages(tmp_path)
+    assert caught.value.hint == "Name it lab.yaml."
+
+
+@pytest.mark.parametrize(("name", "example"), [("slurm", True), ("cloud", True), ("workstation", False)])
+def test_a_page_that_still_says_what_its_template_says_is_an_example(name: str, example: bool, tmp_path: Path) -> None:
+    page = pages.read_page(write(tmp_path / "backends", "lab", f"# mine\n{pages.template(name)}"), tmp_path)
+    assert pages.is_example(page) is example
+    assert not pages.is_example(page.model_copy(update={"title": "Ours"}))

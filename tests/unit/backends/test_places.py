@@ -108,3 +108,45 @@ def test_what_a_page_alone_tells_of_says_why_nothing_can_run_there_now(
     page = pages.BackendPage.model_validate(body)
     (place,) = places.of_page(pages.FoundPage("lab", "backends/lab.yaml", page), date(2026, 5, 1))
     assert (place.kind, place.cluster, place.problem) == (kind, cluster, problem)
+
+
+RENTED = replace(PLACE, backend="rented", kind="skypilot", currency="USD", gpu_hour=1.5, cpu_hour=None, hours_left=None)
+
+
+def test_the_price_of_a_gpu_hour_says_nothing_of_a_job_without_gpus() -> None:
+    assert places.cost(RENTED, replace(NEED, gpus=2)) == 3.0
+    assert places.cost(RENTED, NEED) is None
+    assert places.cost(replace(PLACE, gpu_hour=None), replace(NEED, gpus=2)) is None
+
+
+def test_rented_machines_cost_money_also_where_no_page_says_how_much() -> None:
+    unknown = replace(RENTED, gpu_hour=None)
+    assert unknown.costs_money
+    assert not replace(unknown, hours_left=10.0).costs_money
+    assert not replace(unknown, gpu_hour=0.0, cpu_hour=0.0).costs_money
+    assert not replace(unknown, kind="slurm").costs_money
+
+
+def test_what_is_free_comes_first_and_a_price_that_nobody_knows_last() -> None:
+    free = replace(PLACE, gpu_hour=None, cpu_hour=None, hours_left=None)
+    dear = replace(RENTED, cpu_hour=9.0)
+    found = choose(NEED, (RENTED, dear, free))
+    assert found.place == free
+    assert choose(NEED, (RENTED, dear)).place == dear
+    assert "rented/main" in [one.place.name for one in found.alternatives]
+
+
+def test_a_cost_that_is_not_known_is_said_and_a_budget_does_not_hold_it() -> None:
+    found = choose(NEED, (RENTED,))
+    assert found.place == RENTED
+    assert "Cost an unknown amount." in found.reasons
+    asked = choose(replace(NEED, budget=5.0), (RENTED,))
+    assert asked.status == "ask_person"
+    assert "what it costs is not known, and the budget is 5.00 USD" in (asked.ask or "")
+
+
+def test_a_busy_cluster_and_a_machine_of_unknown_price_are_a_question_for_a_person_even_when_urgent() -> None:
+    busy = replace(PLACE, gpu_hour=None, cpu_hour=None, hours_left=None, free_cpus=0, wait=Figures(9 * HOUR))
+    found = choose(replace(NEED, run=Figures(2 * HOUR), urgent=True), (busy, RENTED))
+    assert found.status == "ask_person"
+    assert "rented on rented/main for an unknown amount" in (found.ask or "")

@@ -117,3 +117,19 @@ def test_where_no_backend_fits_the_exit_code_is_1(
     found = json.loads(capsys.readouterr().out)
     assert found["status"] == "none_fits"
     assert "workstation up --yes" in found["alternatives"][0]["why_not"]
+
+
+def test_check_says_that_a_page_was_never_filled_in(project: Path, capsys: Capture) -> None:
+    main.main(["backends", "new", "lab", "--from", "slurm"])
+    capsys.readouterr()
+    assert main.main(["backends", "check"]) == 0
+    assert "figures are examples" in capsys.readouterr().out
+    path = project / "backends" / "lab.yaml"
+    path.write_text(path.read_text().replace("5000.0", "400.0"))
+    assert main.main(["backends", "check"]) == 0
+    assert capsys.readouterr().out == f"{path}: right\n"
+
+
+def test_without_a_page_check_says_how_to_begin_one(project: Path, capsys: Capture) -> None:
+    assert main.main(["backends", "check"]) == 0
+    assert "backends new NAME --from TEMPLATE" in capsys.readouterr().out

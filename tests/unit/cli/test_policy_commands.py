@@ -253,6 +253,15 @@ def test_lines_that_somebody_else_wrote_do_not_end_the_log(
     assert len(shown) == (1 if {"--rule", "--verdict"} & set(words) else 3)
 
 
+def test_a_line_says_what_a_fallback_and_a_transfer_were(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logged(project, {"event": "fallback", "note": "lab/gpu cannot be used, so rented/a100 is taken."})
+    logged(project, {"event": "synced", "summary": "2 files (1K) sent, 1 unchanged."})
+    assert main.main(["policy", "log"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("lab/gpu cannot be used, so rented/a100 is taken.")
+    assert second.endswith("2 files (1K) sent, 1 unchanged.")
+
+
 def test_a_time_that_is_none_is_an_error() -> None:
     assert main.main(["policy", "log", "--since", "yesterday"]) == 2
 

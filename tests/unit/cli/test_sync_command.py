@@ -96,6 +96,18 @@ def test_follow_without_a_job_ends_when_none_is_active_and_all_is_here(box):
     assert len(box.asked) == 6
 
 
+def test_follow_ends_where_a_file_cannot_be_brought_after_the_job_and_goes_on_over_a_cut_connection(box):
+    cut = reply("partial", reason="The connection was cut.")
+    box.answers = {"get_status": [jobs(0)] * 5, "sync_files": [reply("partial"), cut, *[reply("partial")] * 3]}
+    assert main.main(["sync", "pull", "--follow", "--every=0.001"]) == 4
+
+
+def test_follow_ends_at_what_waiting_does_not_mend(box, capsys):
+    box.answers = {"get_status": [StorageError("The ledger was written by a newer version.")]}
+    assert main.main(["sync", "pull", "--follow"]) == 1
+    assert "newer version" in capsys.readouterr().err
+
+
 def test_follow_ends_where_the_policy_refuses_and_where_the_end_cannot_be_pulled(box, capsys):
     box.answers = {"get_status": [jobs(1)], "sync_files": [reply("blocked", blocker="policy")]}
     assert main.main(["sync", "pull", "--follow"]) == 3
@@ -115,3 +127,8 @@ def test_a_toolset_that_is_switched_off_takes_the_command_with_it(box, monkeypat
     monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
     assert main.main(["sync", "status"]) == 2
     assert "toolset files" in capsys.readouterr().err
+
+
+def test_without_a_direction_that_alone_is_said_to_be_missing(box, capsys):
+    assert main.main(["sync"]) == 2
+    assert "PATTERN are required" not in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.services.test_choose_backend import HOUR, Clusters
+from tests.unit.services.test_choose_backend import CLOUD, HOUR, Clusters
 
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
@@ -76,3 +76,12 @@ async def test_waits_are_those_of_jobs_of_about_this_size_where_there_are_enough
     assert found.expected is not None
     assert found.expected.wait is not None
     assert (found.expected.wait.basis, "of about this size" in found.expected.wait.source) == (6, True)
+
+
+async def test_what_a_job_without_gpus_costs_is_not_told_by_the_price_of_gpus(one: Clusters) -> None:
+    one.page("rented", CLOUD)
+    found = await one.choose(resources={"cpus": 2}, expected="2h")
+    (rented,) = (shown for shown in found.alternatives if shown.backend == "rented")
+    assert rented.expected is not None
+    assert rented.expected.cost is not None
+    assert (rented.expected.cost.amount, rented.expected.cost.currency) == (None, None)

@@ -384,3 +384,10 @@ async def test_what_is_wrong_with_one_of_several_clusters_is_told_as_it_is(tmp_p
     with pytest.raises(ConfigError, match="could be changed"):
         await both.choose(resources=GPU, expected="2h")
     await both.close()
+
+
+async def test_a_page_that_was_never_filled_in_is_told_with_the_answer(one: Clusters) -> None:
+    one.page("rented", pages.template("cloud"))
+    one.page("ours", CLOUD)
+    (told,) = (await one.choose(resources=GPU, expected="2h")).contradictions
+    assert told.startswith("rented: its page still says what the template says")

@@ -220,8 +220,11 @@ async def test_only_named_files_are_deleted_and_only_there(sides: Sides) -> None
     for wrong in ("a", "deep", "*", ".git/config", "../there/b", "."):
         with pytest.raises(InputError):
             await sides.sync("push", delete=[wrong])
+    planned = await sides.sync("push", delete=["deep/c", "never"], dry_run=True)
+    assert (planned.deleted, sorted(sides.files())) == (["deep/c"], ["a", "b", "deep/c"])
     reply = await sides.sync("push", delete=["deep/c", "never"])
     assert (reply.deleted, sorted(sides.files())) == (["deep/c"], ["a", "b"])
+    assert reply.summary.endswith("Deleted there: deep/c. Was not there: never.")
     for other in ("pull", "status"):
         with pytest.raises(InputError, match="is for push"):
             await sides.sync(other, delete=["b"])

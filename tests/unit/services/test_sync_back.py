@@ -27,14 +27,14 @@ async def sides(tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.proves("sync-moves-what-differs")
 async def test_logs_results_and_checkpoints_come_back_and_then_only_what_is_new(sides: Sides) -> None:
-    for name in ("logs/1.out", "results/a.json", "checkpoints/step-1.pt", "data/raw.bin", "two\nlines"):
+    for name in ("logs/1.out", "results/a.json", "checkpoints/step-1.pt", "data/raw.bin", "two\nlines", "slurm-7.out"):
         sides.write(name, name, there=True)
     first = await sides.sync("pull")
-    assert (first.status, first.received) == ("done", 3)
-    assert sorted(sides.files(there=False)) == ["checkpoints/step-1.pt", "logs/1.out", "results/a.json"]
+    assert (first.status, first.received) == ("done", 4)
+    assert sorted(sides.files(there=False)) == ["checkpoints/step-1.pt", "logs/1.out", "results/a.json", "slurm-7.out"]
     sides.write("logs/1.out", "longer than before", there=True)
     again = await sides.sync("pull")
-    assert (again.received, again.unchanged) == (1, 2)
+    assert (again.received, again.unchanged) == (1, 3)
     assert sides.files(there=False)["logs/1.out"] == b"longer than before"
     assert (await sides.sync("pull", paths=["data/*", "two*"])).received == 2
     assert sides.files(there=False)["two\nlines"] == b"two\nlines"

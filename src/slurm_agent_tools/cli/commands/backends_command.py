@@ -16,6 +16,13 @@ from slurm_agent_tools.units import format_duration, human_memory
 
 DONE, INVALID = 0, 2
 
+_NONE = [
+    "No page yet. Begin one: slurm-agent-tools backends new NAME --from TEMPLATE",
+    f"Templates: {', '.join(pages.TEMPLATES)}.",
+]
+
+_EXAMPLE = "right, but it still says what the template says, and those figures are examples: fill it in"
+
 _AS_JSON = "print one JSON document"
 
 
@@ -55,8 +62,7 @@ def _list(args: argparse.Namespace, project: Path) -> int:
         printing.document({"backends": [_body(one) for one in found]}, as_json=True)
         return DONE
     lines = [line for one in found for line in _lines(one)]
-    hint = "No page yet. Begin one: slurm-agent-tools backends new NAME --from TEMPLATE"
-    printing.lines(lines or [hint, f"Templates: {', '.join(pages.TEMPLATES)}."])
+    printing.lines(lines or _NONE)
     return DONE
 
 
@@ -101,8 +107,11 @@ def _check(args: argparse.Namespace, project: Path) -> int:
         told = {path: [{"message": one.message, "hint": one.hint} for one in wrong] for path, wrong in found.items()}
         printing.document({"pages": told}, as_json=True)
     else:
+        if not found:
+            printing.lines(_NONE)
         for path, wrong in found.items():
-            printing.lines([f"{path}: {'wrong' if wrong else 'right'}"])
+            word = "wrong" if wrong else _EXAMPLE if pages.is_example(pages.read_page(Path(path), project)) else "right"
+            printing.lines([f"{path}: {word}"])
             printing.lines([f"  {one.message}. {one.hint}" for one in wrong])
     return INVALID if any(found.values()) else DONE
 

@@ -26,6 +26,9 @@ _PAUSE = 0.3
 
 _LAST = 20
 
+_ABOUT = ("script", "path", "job_name", "job_id", "note", "summary")
+"""What an entry is about, in a line for people."""
+
 _TOGETHER = 100
 """Entries that are drawn at once."""
 
@@ -144,7 +147,7 @@ def _print(entries: Iterable[Entry], *, as_json: bool) -> None:
 
 
 def _line(entry: Entry) -> str:
-    about = " ".join(str(entry[name]) for name in ("script", "path", "job_name", "job_id") if entry.get(name))
+    about = " ".join(str(entry[name]) for name in _ABOUT if entry.get(name))
     spoken = _rules(entry)
     told = f"  [{', '.join(spoken)}]" if spoken else ""
     who = f"{entry.get('user')}/{entry.get('principal') or entry.get('client') or entry.get('by') or '?'}"

@@ -10,7 +10,7 @@ import anyio
 from slurm_agent_tools.api import brief, printing
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
-from slurm_agent_tools.errors import AgentToolsError, InputError, SlurmError, StorageError
+from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GetStatus, WaitForJob
 from slurm_agent_tools.models.status_answer import SlurmSection, StatusReply
 from slurm_agent_tools.models.sync_answer import SyncReply
@@ -24,6 +24,9 @@ MIXED = True
 
 _SECONDS = 5.0
 
+_TRIES = 3
+"""How often a file that cannot be brought is tried again once its job has ended."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `sync`."""
@@ -33,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " there (a pattern), what comes back (pull: PATTERN) and what stays (!PATTERN)."
     )
     parser.add_argument("direction", choices=("push", "pull", "status"))
-    parser.add_argument("paths", nargs="*", metavar="PATTERN", help="only these files, folders or patterns")
+    parser.add_argument("paths", nargs="*", default=[], metavar="PATTERN", help="only these files, folders or patterns")
     parser.add_argument(
         "--delete", action="append", metavar="NAME", help="push: delete this one file there; may be given again"
     )
@@ -85,7 +88,7 @@ async def _once(box: Toolbox, ask: SyncFiles) -> SyncReply:
 
 async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> SyncReply:
     """Pull until the job is over, and once more. A cluster or a file that is away meanwhile is no end."""
-    received = size = 0
+    received = size = tries = 0
     while True:
         goes_on = await _goes_on(box, args)
         reply: SyncReply | None = None
@@ -100,7 +103,8 @@ async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> S
             if reply.received or reply.status != "done":
                 printing.note(reply.summary)
             refused = reply.status == "blocked" and reply.blocker == "policy"
-            if refused or (not goes_on and reply.status != "partial"):
+            tries = 0 if goes_on or reply.received or reply.reason is not None else tries + 1
+            if refused or (not goes_on and (reply.status != "partial" or tries >= _TRIES)):
                 return reply.model_copy(update={"received": received, "bytes": size})
         await anyio.sleep(args.every)
 
@@ -112,9 +116,7 @@ async def _goes_on(box: Toolbox, args: argparse.Namespace) -> bool:
             reply = await box.call("wait_for_job", WaitForJob(job_id=args.job, timeout_seconds=0, cluster=args.cluster))
             return reply.status != "finished"
         status = await box.call("get_status", GetStatus(sections=["jobs"], refresh=True, cluster=args.cluster))
-    except InputError:
-        raise
-    except AgentToolsError as error:
+    except SlurmError as error:
         printing.note(f"{error.message} Trying again.")
         return True
     jobs = status.slurm if isinstance(status, StatusReply) else None
