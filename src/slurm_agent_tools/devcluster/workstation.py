@@ -64,6 +64,9 @@ async def up(
     await packages.ensure_packages(accounting=True, yes=yes, say=say, release=unpack)
     if slurm is not None:
         await packages.ensure_release(slurm, say)
+    beside = workstation_place.MACHINES
+    if where != beside and running(beside):
+        say(f"mind: the machine's own workstation in {beside} runs too; both give the same cores and memory to jobs")
     with folders.written_by_us():
         lifecycle.claim(where)
     with lifecycle.locked(where), folders.written_by_us():
@@ -130,7 +133,7 @@ async def down(folder: Path | None = None, *, jobs: str | None = None, wipe: boo
     where = _place(folder)
     cluster = definition.recorded(where)
     if cluster is None:
-        say(f"no workstation in {where}")
+        say(f"no workstation in {where}{_of_the_machine(where)}")
         return
     if wipe and jobs == "keep":
         raise InputError("jobs", jobs, "cannot be kept where everything is deleted", hint="Say --end-jobs.")
@@ -150,6 +153,13 @@ async def down(folder: Path | None = None, *, jobs: str | None = None, wipe: boo
         if wipe:
             shutil.rmtree(where)
     say("down" + (f", and {where} is deleted" if wipe else f"; its state stays in {where}"))
+
+
+def _of_the_machine(where: Path) -> str:
+    found = workstation_place.find()
+    return (
+        "" if found is None or found.folder == where else f"; that of the machine is {found.folder}: root takes it down"
+    )
 
 
 @dataclass(frozen=True, slots=True)

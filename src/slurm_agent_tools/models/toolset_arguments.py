@@ -22,6 +22,7 @@ class ChooseBackend(ToolArguments):
     """Arguments of choose_backend: exactly one of script and resources."""
 
     script: str | None = Field(None, description="Batch script in the project")
+    args: list[str] | None = Field(None, description="Its arguments")
     resources: ResourcesAsked | None = None
     expected: str | None = Field(None, description="How long one job runs, e.g. 2h; default from earlier runs")
     jobs: int = Field(1, ge=1, le=100000, description="Independent jobs of this kind")

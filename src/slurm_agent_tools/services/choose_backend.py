@@ -41,6 +41,8 @@ async def choose_backend(
     if (ask.script is None) == (ask.resources is None):
         hint = "Give the batch script, or resources such as {gpus: 1, memory: 16G} with expected."
         raise InputError("script or resources", ask.script, "is needed, and only one of them", hint=hint)
+    if ask.args and ask.script is None:
+        raise InputError("args", ask.args, "are a script's", hint="Leave them out, or give script.")
     tried = await _tried(context, ask, caller)
     need = await _need(context, ask, tried)
     facts = await backend_facts.gather(registry, context, need, ask.cluster)
@@ -85,7 +87,7 @@ async def _tried(context: ClusterContext, ask: ChooseBackend, caller: Caller) ->
     """As the caller says, else as the ladder of a script's configuration knows."""
     if ask.new_configuration is not None or ask.script is None:
         return _Tried(ask.new_configuration)
-    request = await open_request(context, SubmitJob(script=ask.script), caller)
+    request = await open_request(context, SubmitJob(script=ask.script, args=ask.args), caller)
     try:
         snapshot = await submission_facts.take_snapshot(context, request.effective, fresh=False)
         known = await submission_facts.live_facts(context, snapshot, request.reading)
@@ -279,7 +281,8 @@ def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: Ba
     then = None
     if choice.links > 1:
         then = f"Then {choice.links - 1} more, each with dependency afterany:JOB_ID of the one before."
-    return NextCall(tool="submit_job", arguments={"script": ask.script, **arguments}, then=then)
+    given = {"script": ask.script} | ({"args": ask.args} if ask.args else {})
+    return NextCall(tool="submit_job", arguments=given | arguments, then=then)
 
 
 def _array(choice: Choice, place: BackendPlace) -> dict[str, object]:

@@ -82,7 +82,8 @@ async def validate_config(context: ClusterContext, ask: ValidateConfig) -> Valid
 
 async def _dry_run(context: ClusterContext, shown: str) -> tuple[list[Complaint], dict[str, object]]:
     """What the project's own check says, where the settings name one."""
-    argv = [word.replace("{path}", shown) for word in context.settings.dry_run]
+    named = f"./{shown}" if shown.startswith("-") else shown  # never taken for an option
+    argv = [word.replace("{path}", named) for word in context.settings.dry_run]
     env = {name: os.environ[name] for name in context.policy.policy.pass_environment if name in os.environ}
     return await input_files.dry_run(argv, env, context.here.root) if argv else ([], {})
 

@@ -1,12 +1,15 @@
 """`doctor` says where each setting came from and whether Slurm answers."""
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from slurm_agent_tools import settings
+from slurm_agent_tools.api.context_registry import open_store
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import doctor_command
 from slurm_agent_tools.settings import setting_sources
@@ -78,6 +81,23 @@ def test_a_ledger_that_had_to_move_is_told_with_the_reason(
     out = capsys.readouterr().out
     assert "folder: /var/tmp/mine" in out
     assert "network file system (nfs4)" in out
+
+
+def test_a_ledger_that_cannot_be_used_is_told_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reached(*_: object) -> dict[str, dict[str, object]]:
+        return {"local": {"reachable": True, "steps": []}}
+
+    monkeypatch.setattr(doctor_command, "_clusters", reached)
+    monkeypatch.setenv("SLURM_AGENT_STATE_DIR", str(tmp_path / "records"))
+    assert main.main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ledger"]["problem"] is None
+    open_store(settings.load()).close()
+    with closing(sqlite3.connect(tmp_path / "records" / doctor_command.LEDGER)) as ledger:
+        ledger.execute("PRAGMA user_version = 9999")
+    assert main.main(["doctor"]) == 1
+    assert "written by a newer version. Update slurm-agent-tools." in capsys.readouterr().out
 
 
 def test_a_person_reads_lines(capsys: pytest.CaptureFixture[str]) -> None:

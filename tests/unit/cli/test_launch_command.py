@@ -255,6 +255,21 @@ def test_without_credentials_the_answer_holds_skys_own_words(context, sky, capsy
     assert "sky check" in answer["manual_commands"]
 
 
+def test_a_sky_that_cannot_be_started_is_no_machine_and_no_trace_of_the_task_is_left(context, sky, capsys):
+    written(context)
+    _, asked = launched(capsys)
+    assert [*(Path(context.settings.state_dir) / "launches").iterdir()] == []
+    broken = "#!/nowhere/python\n"
+    approve(context, asked["approval_id"])
+    (sky.folder / "sky").write_text('#!/bin/sh\nrm "$0"\nprintf "#!/nowhere/python\\n" > "$0"\nchmod +x "$0"\n')
+    code, answer = launched(capsys)
+    assert (code, "Nothing was started" in answer["error"]["message"]) == (1, True)
+    (sky.folder / "sky").write_text(broken)
+    code, answer = launched(capsys)
+    assert (code, answer["blocker"]) == (3, "tool_unavailable")
+    assert "cannot be started" in answer["reason"]
+
+
 def test_a_launch_that_fails_is_an_error_that_says_how_to_look(context, sky, capsys):
     written(context)
     _, answer = launched(capsys)

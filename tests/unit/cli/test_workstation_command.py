@@ -14,6 +14,8 @@ from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError, Me
 from slurm_agent_tools.devcluster.machine_facts import Kept, MachineGpu, MachineNode
 from slurm_agent_tools.devcluster.workstation import WorkstationStatus
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.settings import workstation_place
+from slurm_agent_tools.settings.workstation_place import WorkstationPlace
 
 GPUS = (
     MachineGpu("a100", "/dev/nvidia0", "NVIDIA A100\x1b[31m-SXM4-80GB", 80 * 2**30),
@@ -137,3 +139,14 @@ async def test_enable_and_disable_tell_what_they_did(monkeypatch, capsys, what):
     monkeypatch.setattr(workstation_unit, what, did)
     assert await called(what) == 0
     assert capsys.readouterr().out == f"{what}d\nand more\n"
+
+
+async def test_who_takes_down_what_is_the_machines_is_told_that_root_does(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(workstation_place, "folder", lambda: tmp_path / "mine")
+    monkeypatch.setattr(workstation_place, "find", lambda: WorkstationPlace(tmp_path / "machine"))
+    assert await called("down") == 0
+    err = capsys.readouterr().err
+    assert f"no workstation in {tmp_path / 'mine'}; that of the machine is {tmp_path / 'machine'}: root" in err
+    monkeypatch.setattr(workstation_place, "find", lambda: None)
+    assert await called("down") == 0
+    assert "of the machine" not in capsys.readouterr().err

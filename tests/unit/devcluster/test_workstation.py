@@ -265,6 +265,12 @@ async def test_the_state_of_one_version_of_slurm_is_not_given_to_another(ground)
     assert again.bin_dir == cluster.bin_dir
 
 
+async def test_beside_the_machines_own_it_says_that_both_give_the_same(ground, monkeypatch):
+    monkeypatch.setattr(workstation, "running", lambda folder: folder == workstation_place.MACHINES)
+    await ground.up()
+    assert any("the machine's own workstation" in line for line in ground.lines)
+
+
 async def test_down_says_where_its_state_is_and_wipes_when_told(ground):
     await ground.up()
     await ground.down()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.services.ladders import laboratory, over
 from tests.unit.services.scenes import Scene
 
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.backend_answer import ChooseReply
 from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 
@@ -54,3 +56,19 @@ async def test_a_small_one_needs_none_and_what_the_caller_says_counts(scene: Sce
     assert (await choose(scene, expected="2h", new_configuration=True)).stage == "smoke"
     laboratory(scene)
     assert (await choose(scene, new_configuration=False)).stage == "production"
+
+
+async def test_its_arguments_are_a_part_of_what_was_tried_and_of_the_next_call(scene: Scene) -> None:
+    laboratory(scene)
+    scene.slurm.next_job(after=60)
+    sent = await scene.submit(args=["--alpha"], stage="smoke", time_limit="00:20:00")
+    await over(scene, sent.job_id)
+    tried, other = await choose(scene, args=["--alpha"]), await choose(scene, args=["--beta"])
+    assert (tried.stage, other.stage) == ("production", "smoke")
+    assert tried.next is not None
+    assert tried.next.arguments["args"] == ["--alpha"]
+
+
+async def test_arguments_without_a_script_are_an_error(scene: Scene) -> None:
+    with pytest.raises(InputError, match="args"):
+        await choose(scene, script=None, resources={"gpus": 1}, expected="2h", args=["x"])

@@ -120,3 +120,12 @@ async def test_of_a_check_that_failed_the_last_five_lines_are_told(lab: Scene):
     told = next(one for one in (await validated(lab)).errors if one.path == "dry_run")
 
     assert told.message.endswith(": line 2; line 3; line 4; line 5; line 6")
+
+
+async def test_a_path_that_looks_like_an_option_is_none_to_the_projects_own_check(lab: Scene):
+    lab.write("-c.sh", FILES["train.sh"])
+    checked_by(lab, sys.executable, "-c", "import sys; print('saw', sys.argv[1]); sys.exit(3)", "{path}")
+
+    told = next(one for one in (await validated(lab, "-c.sh")).errors if one.path == "dry_run")
+
+    assert "saw ./-c.sh" in told.message

@@ -13,14 +13,22 @@ import anyio
 from pydantic import BaseModel
 
 from slurm_agent_tools.api import printing, render
-from slurm_agent_tools.api.context_registry import OpenedContexts, chosen_cluster, ledger_folder, load_policy_for
+from slurm_agent_tools.api.context_registry import (
+    OpenedContexts,
+    chosen_cluster,
+    ledger_folder,
+    load_policy_for,
+    open_store,
+)
 from slurm_agent_tools.cli.commands.doctor_steps import check_steps
 from slurm_agent_tools.cli.terminal import at_terminal
-from slurm_agent_tools.errors import MemoryUnreachable
+from slurm_agent_tools.errors import MemoryUnreachable, StorageError
 from slurm_agent_tools.settings import MemorySettings, Settings, load, sources
 from slurm_agent_tools.transport.base import asker
 
 DONE, FAILED = 0, 1
+
+LEDGER = "ledger.sqlite3"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings; 0 when every cluster answers, else 1. Settings or a policy that cannot be used are raised."""
     settings = load()
     policy = load_policy_for(settings)
-    clusters = anyio.run(_clusters, settings, args.cluster)
+    clusters, ledger = anyio.run(_clusters, settings, args.cluster), _ledger(settings)
     body = {
         "settings": {name: {"value": value, "from": source} for name, value, source in origins(settings)},
         "policy": {
@@ -46,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
             "source": policy.source,
             "notes": list(policy.notes),
         },
-        "ledger": _ledger(settings),
+        "ledger": ledger,
         "clusters": clusters,
         "memory": anyio.run(_memory, settings.memory) if settings.memory.on else None,
     }
@@ -54,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         printing.lines([json.dumps(body, indent=2)])
     else:
         printing.show(_pieces(body))
-    return DONE if all(found["reachable"] for found in clusters.values()) else FAILED
+    works = ledger["problem"] is None and all(found["reachable"] for found in clusters.values())
+    return DONE if works else FAILED
 
 
 def origins(settings: Settings) -> list[tuple[str, object, str]]:
@@ -64,9 +73,14 @@ def origins(settings: Settings) -> list[tuple[str, object, str]]:
 
 
 def _ledger(settings: Settings) -> dict[str, str | None]:
-    """Where the records are, and why not in the usual folder. Raises ConfigError."""
-    lies = ledger_folder(settings)
-    return {"folder": str(lies.folder), "note": lies.note}
+    """Where the records are, why not in the usual folder, and why they cannot be read. Raises ConfigError."""
+    lies, problem = ledger_folder(settings), None
+    if (lies.folder / LEDGER).exists():
+        try:
+            open_store(settings).close()
+        except StorageError as error:
+            problem = f"{error.message}. {error.hint}".strip()
+    return {"folder": str(lies.folder), "note": lies.note, "problem": problem}
 
 
 async def _clusters(settings: Settings, name: str | None) -> dict[str, dict[str, Any]]:

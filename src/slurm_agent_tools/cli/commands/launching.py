@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
+
 from slurm_agent_tools.backends.export.skypilot_task import LARGEST, SkyPilotTask, read_task
 from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
 from slurm_agent_tools.models.decision import Decision, decision_shown
@@ -32,6 +34,9 @@ from slurm_agent_tools.units import format_duration
 
 _DRY_RUN, _LAUNCH = 300.0, 3600.0
 """Seconds that sky may take: for its dry run, and until a machine is there and the work has begun."""
+
+_NEVER_BEGAN = 127
+"""The exit code of a program that cannot be started, as shells give it."""
 
 _LAST = 2000
 """Characters of sky's own words in an answer."""
@@ -222,6 +227,8 @@ async def start(context: ClusterContext, wanted: LaunchPlan, given: Approval, ca
     if done is None:
         summary = f"sky did not come back: a machine may be there. Look with `sky status {name}`."
         return _reply(context, wanted, "unconfirmed", summary, output=output, manual_commands=commands)
+    if done == _NEVER_BEGAN:
+        raise AgentToolsError(f"Nothing was started: {output}", hint="Mend sky, then call launch again: it asks anew.")
     if done:
         hint = f"A machine may be there all the same: `sky status {name}`, then `sky down {name}`."
         raise AgentToolsError(f"sky launch ended with {done}: {output}", hint=hint)
@@ -236,9 +243,15 @@ async def _sky(context: ClusterContext, wanted: LaunchPlan, argv: list[str], sec
     if not await context.files.write_new(copy, wanted.data, mode=0o600):
         raise StorageError(f"{copy} exists already", hint="Call again: the name holds a random part.")
     env = {**process.environment(), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
-    ended = await process.run(
-        [*argv, "-c", wanted.task.name, copy], env=env, cwd=context.project, timeout=seconds, max_output=2**20
-    )
+    try:
+        ended = await process.run(
+            [*argv, "-c", wanted.task.name, copy], env=env, cwd=context.project, timeout=seconds, max_output=2**20
+        )
+    except OSError as error:
+        return _NEVER_BEGAN, f"{argv[0]} cannot be started: {error.strerror}"
+    finally:
+        with anyio.CancelScope(shield=True):
+            await context.files.remove(copy)
     said = (ended.stdout + ended.stderr).decode("utf-8", "replace").strip()
     return ended.exit_code, sanitize.shown(said[-_LAST:])
 
