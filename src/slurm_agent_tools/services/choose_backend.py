@@ -267,7 +267,7 @@ def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: Ba
     """The call that brings it there. Another scheduler's script is written, and a person starts it."""
     array = _array(choice, place)
     if place.kind in _FORMATS:
-        return _elsewhere(choice, place, array)
+        return _elsewhere(choice, place, array, context.policy.policy.defaults.time_limit)
     arguments: dict[str, object] = {"partition": place.partition} | array
     if place.cluster != context.cluster:
         arguments["cluster"] = place.cluster
@@ -293,10 +293,17 @@ def _array(choice: Choice, place: BackendPlace) -> dict[str, object]:
     return {"array": f"0-{jobs - 1}" + (f"%{place.max_jobs}" if place.max_jobs and place.max_jobs < jobs else "")}
 
 
-def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object]) -> NextCall:
-    """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives."""
-    need = choice.need
-    arguments = {"format": _FORMATS[place.kind], "backend": place.backend, "partition": place.queue, **array}
+def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object], usual: int) -> NextCall:
+    """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives. `usual`: seconds it gets else."""
+    need, longest = choice.need, places.SMOKE_SECONDS if choice.stage == "smoke" else usual
+    limit = min(longest, place.time_limit or longest)
+    arguments: dict[str, object] = {
+        "format": _FORMATS[place.kind],
+        "backend": place.backend,
+        "partition": place.queue,
+        **array,
+    }
+    arguments |= {"time_limit": format_duration(limit)} if limit < usual else {}
     if need.gpus and place.kind == "skypilot":
         arguments["gpu_type"] = None if place.gpu_type is None else place.gpu_type.upper()
     if place.kind == "skypilot" and place.currency == "USD" and place.costs_money:

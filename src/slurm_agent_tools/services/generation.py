@@ -5,15 +5,16 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
 from slurm_agent_tools.backends import pages
 from slurm_agent_tools.backends.export import by_page, formats
-from slurm_agent_tools.backends.export.exported_job import ExportFormat
+from slurm_agent_tools.backends.export.exported_job import ExportFormat, JobToExport
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
@@ -32,7 +33,7 @@ from slurm_agent_tools.units import format_memory, parse_memory
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
     """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
     check(ask)
-    ask, paged = await _by_page(context, ask)
+    ask, paged, holds = await _by_page(context, ask)
     elsewhere = formats.chosen(ask)
     draft = compose(
         ask,
@@ -45,7 +46,7 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     )
     data, read_as = draft.script.encode(), posixpath.join(GENERATED, draft.file_name)
     draft = replace(draft, reasons=[*paged, *draft.reasons])
-    draft, file, commands = _written(ask, draft, elsewhere, context.settings.mail_user)
+    draft, file, commands = _written(ask, draft, elsewhere, context.settings.mail_user, holds)
     decision = await judge_script(context, data, read_as, file, justification=ask.justification)
     await context.log_decision(caller, decision, "generate_script", "decided", path=file.path, size=file.size)
     if decision.verdict != "allow":
@@ -65,16 +66,20 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     )
 
 
-async def _by_page(context: ClusterContext, ask: GenerateScript) -> tuple[GenerateScript, list[str]]:
-    """The request with what the page of its backend adds. Raises InputError and ConfigError."""
+_Holds = Callable[[JobToExport], None]
+"""Raises InputError for a job that is more than the place it goes to has."""
+
+
+async def _by_page(context: ClusterContext, ask: GenerateScript) -> tuple[GenerateScript, list[str], _Holds | None]:
+    """The request with what the page of its backend adds, and its check. Raises InputError and ConfigError."""
     if ask.backend is None:
-        return ask, []
+        return ask, [], None
     found = await anyio.to_thread.run_sync(pages.found_pages, Path(context.project))
     page = next((one for one in found if one.name == ask.backend), None)
     if page is None:
         hint = f"There is: {', '.join(one.name for one in found) or 'no page yet'}. `backends new` makes one."
         raise InputError("backend", ask.backend, "has no page", hint=hint)
-    return by_page.by_page(ask, page)
+    return *by_page.by_page(ask, page), partial(by_page.check_limits, page, by_page.queue_of(ask, page))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,11 @@ class Judged:
 
 
 def _written(
-    ask: GenerateScript, draft: Draft, elsewhere: ExportFormat | None, mail_user: str | None
+    ask: GenerateScript,
+    draft: Draft,
+    elsewhere: ExportFormat | None,
+    mail_user: str | None,
+    holds: _Holds | None,
 ) -> tuple[Draft, Judged, list[str]]:
     """The draft as the format has it, its file, and the commands for a person. Raises InputError."""
     path = posixpath.join(GENERATED, draft.file_name)
@@ -96,6 +105,8 @@ def _written(
         return draft, Judged(path, len(draft.script.encode())), []
     body = body_elsewhere(ask, draft.request)
     job = formats.job_to_export(ask, draft.request, body, draft.file_name, mail_user)
+    if holds is not None:
+        holds(job)
     path = path.removesuffix(".sh") + elsewhere.suffix
     draft = replace(draft, script=elsewhere.write(job), reasons=[*draft.reasons, *elsewhere.notes(job)])
     return draft, Judged(path, len(draft.script.encode()), False, job.hourly_price), list(elsewhere.command(job, path))

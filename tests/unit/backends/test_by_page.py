@@ -131,4 +131,41 @@ async def test_each_template_says_enough_to_write_a_job_with_an_image_beside_it(
     scheduler = {"cloud": "skypilot"}.get(name, name)
     image = {"image": "team/train:1"} if name == "kubernetes" else {}
 
-    assert (await written(tmp_path, page, format=scheduler, partition=partition, **image))[0]
+    assert (await written(tmp_path, page, format=scheduler, partition=partition, time_limit="01:00:00", **image))[0]
+
+
+LIMITED = """
+kind: pbs
+partitions:
+  - {name: workq, purpose: production, time_limit: "4h", nodes: 2, cpus_per_node: 8, memory_per_node: "20G",
+     gpus: {type: a100, per_node: 2}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("just", "beyond", "said"),
+    [
+        ({"time_limit": "04:00:00"}, {"time_limit": "04:00:01"}, "time_limit: '04:01:00' is more than workq.*04:00:00"),
+        (
+            {"gpus": 2, "memory": "16G"},
+            {"gpus": 3, "memory": "16G"},
+            "gpus: '3' is more than workq of the page there has on a node: 2",
+        ),
+        ({"cpus": 8}, {"cpus": 9}, "cpus: '9' is more"),
+        ({"gpus": 0, "memory": "20G"}, {"gpus": 0, "memory": "21G"}, "memory: '21G' is more.*20G"),
+        (
+            {"gpus": 2, "nodes": 2, "launcher": "mpi"},
+            {"gpus": 3, "nodes": 3, "launcher": "mpi"},
+            "nodes: '3' is more than workq of the page there has: 2",
+        ),
+    ],
+)
+async def test_what_is_more_than_the_pages_partition_has_is_an_error(tmp_path: Path, just, beyond, said):
+    why = {"justification": "it needs this much"}
+    assert (await written(tmp_path, LIMITED, format="pbs", **(just | why)))[0]
+    with pytest.raises(InputError, match=said):
+        await written(tmp_path, LIMITED, format="pbs", **(beyond | why))
+
+
+async def test_where_a_page_leaves_a_limit_open_nothing_is_compared(tmp_path: Path):
+    assert (await written(tmp_path, PBS, format="pbs", gpus=4, time_limit="1-00:00:00"))[0]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.services.test_choose_backend import CLOUD, HOUR, Clusters
 
+from slurm_agent_tools.backends.pages import template
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=1\n#SBATCH --time=2:00:00\n#SBATCH --mem=4G\n"
@@ -85,3 +87,27 @@ async def test_what_a_job_without_gpus_costs_is_not_told_by_the_price_of_gpus(on
     assert rented.expected is not None
     assert rented.expected.cost is not None
     assert (rented.expected.cost.amount, rented.expected.cost.currency) == (None, None)
+
+
+async def test_a_smoke_run_elsewhere_is_written_with_its_short_time_limit(one: Clusters, slurm: FakeSlurm) -> None:
+    slurm.controller_down()
+    one.page("there", template("pbs"))
+    found = await one.choose(resources={"gpus": 1, "memory": "16G"}, expected="5h", new_configuration=True)
+    assert found.next is not None
+    assert (found.partition, found.next.arguments["time_limit"]) == ("debug", "00:30:00")
+    ask = GenerateScript(name="train", command="python train.py", **found.next.arguments)
+    written = await one.box.call("generate_script", ask)
+    assert written.status == "written"
+    assert "walltime=00:30:00" in written.script
+
+
+@pytest.mark.parametrize(("limit", "given"), [("1h", "01:00:00"), ("2h", None), ("9h", None)])
+async def test_a_page_with_less_time_than_a_script_gets_by_itself_gives_its_own(
+    one: Clusters, slurm: FakeSlurm, limit: str, given: str | None
+) -> None:
+    slurm.controller_down()
+    page = f'kind: pbs\npartitions:\n  - {{name: work, purpose: production, time_limit: "{limit}", gpus: {{type: a, per_node: 1}}}}\n'
+    one.page("there", page)
+    found = await one.choose(resources={"gpus": 1}, expected="30m", new_configuration=False)
+    assert found.next is not None
+    assert found.next.arguments.get("time_limit") == given

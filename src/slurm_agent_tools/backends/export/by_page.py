@@ -5,11 +5,13 @@ What the caller states counts first. What neither says is not guessed: the forma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from slurm_agent_tools.backends.export.exported_job import JobToExport
 from slurm_agent_tools.backends.pages import BackendPage, FoundPage, PageQueue
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.script_arguments import Format, GenerateScript
+from slurm_agent_tools.units import format_duration, human_memory
 
 _FORMATS: Mapping[str, Format] = {
     "slurm": "slurm", "workstation": "slurm", "pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"
@@ -22,7 +24,7 @@ def by_page(ask: GenerateScript, found: FoundPage) -> tuple[GenerateScript, list
     if ask.format != wanted:
         problem = f"is not what the page {found.name} ({page.kind}) is for"
         raise InputError("format", ask.format, problem, hint=f"Write format {wanted}.")
-    queue = _queue(ask, found)
+    queue = queue_of(ask, found)
     added = {"kubernetes": _for_kubernetes, "skypilot": _for_skypilot, "pbs": _for_pbs}.get(page.kind, _nothing)(
         ask, page, queue
     )
@@ -31,7 +33,29 @@ def by_page(ask: GenerateScript, found: FoundPage) -> tuple[GenerateScript, list
     return ask.model_copy(update=new), told
 
 
-def _queue(ask: GenerateScript, found: FoundPage) -> PageQueue | None:
+def check_limits(found: FoundPage, queue: PageQueue | None, job: JobToExport) -> None:
+    """Raises InputError where one node, or the time, is more than the page's partition has. What it leaves open holds.
+
+    `queue` None: none was named, so nothing is known of where it runs.
+    """
+    if queue is None:
+        return
+    gpus = None if queue.gpus is None else queue.gpus.per_node
+    table: list[tuple[str, int, int | None, Callable[[int], str]]] = [
+        ("time_limit", job.time_limit, queue.time_limit, format_duration),
+        ("nodes", job.nodes, queue.nodes, str),
+        ("gpus", job.gpus_per_node, gpus, str),
+        ("cpus", job.cpus_per_node, queue.cpus_per_node, str),
+        ("memory", job.memory_per_node, queue.memory_per_node, human_memory),
+    ]
+    for field, asked, most, shown in table:
+        if most is not None and asked > most:
+            of = "" if field in {"time_limit", "nodes"} else " on a node"
+            problem = f"is more than {queue.name} of the page {found.name} has{of}: {shown(most)}"
+            raise InputError(field, shown(asked), problem, hint="Ask for less, or name another partition of the page.")
+
+
+def queue_of(ask: GenerateScript, found: FoundPage) -> PageQueue | None:
     """The one that is named, or the only one."""
     queues = {queue.name: queue for queue in found.page.queues}
     if ask.partition is None:

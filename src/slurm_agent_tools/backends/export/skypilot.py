@@ -73,8 +73,9 @@ def _command(job: JobToExport, path: str) -> Sequence[str]:
 
 
 def _notes(job: JobToExport) -> list[str]:
+    each = f"each of {job.nodes} machines" if job.nodes > 1 else "the machine"
     told = [
-        f"Price: at most {job.max_hourly_cost:g} US dollars an hour for each of {job.nodes} machines.",
+        f"Price: at most {job.max_hourly_cost:g} US dollars an hour for {each}.",
         f"A machine that was idle for {IDLE_MINUTES} minutes is taken away, with its disk: bring results back before.",
         "The project's folder goes along (workdir); name files that must not in .skyignore.",
     ]
