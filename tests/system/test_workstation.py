@@ -192,6 +192,8 @@ def test_after_a_crash_of_every_daemon_nothing_is_forgotten_and_jobs_run_on(desk
 def test_what_ended_with_the_machine_is_told_as_ended_when_it_is_up_again(desk):
     job = desk.submitted(desk.script("cut.sh", "#SBATCH --mem=50M --time=00:05:00", "sleep 300"))
     desk.cli("wait_for_job", f"--job-id={job}", "--timeout-seconds=5")
+    # slurmctld writes its state every five seconds; where backfill started the job, with the next change of another.
+    other = desk.submitted(desk.script("far.sh", "#SBATCH --mem=50M --time=00:05:00 --begin=now+1hour", "true"))
     anyio.run(anyio.sleep, 6)
     cluster = definition.recorded(desk.home)
     for name in cluster.daemons:
@@ -199,6 +201,9 @@ def test_what_ended_with_the_machine_is_told_as_ended_when_it_is_up_again(desk):
     anyio.run(partial(workstation.down, desk.home, jobs="end"))  # the jobs too, as when the power goes
     assert desk.command("up").returncode == 0
     assert desk.ended(job)["state"] in {"NODE_FAIL", "CANCELLED"}
+    desk.cli("wait_for_job", f"--job-id={other}", "--timeout-seconds=1")
+    code, reply = desk.cli("cancel_job", f"--job-id={other}", "--reason=it was there for the state")
+    assert (code, reply["status"]) == (0, "cancelled"), reply
 
 
 @pytest.mark.proves("workstation-forgets-nothing")

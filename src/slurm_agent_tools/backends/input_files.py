@@ -1,9 +1,9 @@
 """The files of the project that a job reads, as far as texts name them: for a configuration, and as a manifest.
 
 Found are the files that the script's reading followed, modules that those import, and every word of the script, of its
-arguments and of those files that is the name of a file. What the job writes is not among them: a redirection's target,
-the value of an option for output, what a line of a program saves, and what `#SMOKE writes:` declares. Folders that are
-named are not walked.
+arguments and of those files that is the name of a file, or a pattern of names. What the job writes is not among them: a
+redirection's target, the value of an option for output, what a call of a program saves, and what `#SMOKE writes:`
+declares; code and settings are, unless the script itself makes them anew. Of folders only those of settings are walked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 
 from slurm_agent_tools.backends import stages
 from slurm_agent_tools.errors import AgentToolsError, StorageError
@@ -27,6 +28,9 @@ from slurm_agent_tools.transport.base import Files
 WRITES = "what it writes"
 """The part of a configuration that names what its script declares to write."""
 
+TOLD = "what Slurm tells it"
+"""The part that names how the job is called and where it waits, for a script that reads that."""
+
 _HASHED = 32 * 2**20
 """Bytes of a file that is told by its contents; a larger one by its size and its time."""
 
@@ -38,25 +42,45 @@ _MOST_NAMES, _MOST_NAMES_THERE = 4000, 400
 
 _MOST_TEXTS = 1500
 
-_WORD = re.compile(r"[\w.~/@%+-]{1,255}", re.ASCII)
+_WORD = re.compile(r"[\w.~/@%+-]{1,255}")
 
-_QUOTED = re.compile(r"[\"']([^\"'\s\\]{1,255})[\"']")
+_QUOTED = re.compile(r"[\"']([^\"'\s\\]{1,255}|[\w./ -]{1,250}\.\w{1,8})[\"']")
+
+_PATTERN = re.compile(r"[\w.~/@%+*?${}-]*[*?$}][\w.*?${}-]*")
+
+_FILLED = re.compile(r"\$\{\w+\}|\$\w+|\{[^{}]*\}")
+
+_JOINED = re.compile(r"[\"']([\w./-]{1,100})[\"']\s*\)?\s*[,/]\s*[\"']([\w./-]{1,100})[\"']")
 
 _IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([\w, \t]+)|import[ \t]+([\w., \t]+))")
 
+_STARTED = re.compile(r"[ \t]-m[ \t]+([A-Za-z_][\w.]*)")
+
 _TARGET = re.compile(
-    r"(?:&>>?|>>?\|?)[ \t]*[\"']?([\w./@%+-]+)|\btee\b(?:[ \t]+-\w+)*[ \t]+([\w./@%+-]+)"
-    r"|(?<![\w-])-{1,2}(?:o|out|output|log|save|result|dump|export)[\w-]*[= \t]+([\w./@%+-]+)"
+    rf"(?:&>>?|>>?\|?)[ \t]*[\"']?([\w./@%+-]+)|\btee\b(?:[ \t]+-\w+)*[ \t]+([\w./@%+-]+)|{stages.OUTPUT_OPTION}"
 )
 
-_SAVES = re.compile(
-    r"""["'](?:[wax]b?\+?|wt|at|w\+b)["']|\b(?:save\w*|dump\w*|savez?|savefig|to_(?:csv|json|parquet|hdf|pickle|excel))\s*\("""
-    r"""|\.write\w*\(|FileHandler|SummaryWriter|makedirs|mkdir|basicConfig"""
+_SAVED = re.compile(
+    r"""\bopen\s*\((?:[^()]|\([^()]*\))*["'](?:[wax]b?\+?|wt|at|w\+b)["'][^()]*\)|\([^()]*\)\.(?:write\w*|open\(\s*["'][wax])"""
+    r"""|\b(?:save\w*|dump\w*|savefig|to_(?:csv|json|parquet|hdf|pickle|excel)|FileHandler|SummaryWriter|makedirs|mkdir"""
+    r"""|basicConfig|write\w*)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""
 )
+"""Calls that save: the names in them are of files that they write."""
 
-_LOADS = re.compile(r"read|load|from_|input|glob|\bopen\(\s*[\"'][^\"']*[\"']\s*\)")
+_LOADS = re.compile(r"read|load|from_|input|glob|\bopen\(")
+
+_TELLS = re.compile(r"SLURM_JOB_(NAME|PARTITION|ACCOUNT|QOS|RESERVATION)\b")
 
 _SETTINGS = (".yaml", ".yml", ".toml", ".json", ".ini", ".cfg", ".conf", ".in", ".inp", ".mdp", ".namelist", ".nml")
+
+_OF_PATTERNS = (*(end for end in _SETTINGS if end != ".json"), ".sh", ".r", ".jl", ".csv", ".tsv", ".txt")
+"""What a pattern of names is followed for: other files with a part of the name filled in are mostly outputs."""
+
+_PROSE = (".md", ".rst", ".html", ".css", ".lock")
+
+_SETTINGS_FOLDER = re.compile(r"conf|cfg|setting|param|recipe", re.IGNORECASE)
+
+_MATCHES, _MATCHES_THERE, _DEPTH = 200, 40, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,55 +151,132 @@ class _Search:
         self.home = posixpath.dirname(posixpath.join(self.root, reading.path))
         self.found: dict[str, InputFile] = {}
         self.asked: set[str] = set()
+        self.listed: dict[str, frozenset[str]] = {}
+        self.folders: set[str] = set()
+        self.told: set[str] = set()
+        self.written: set[str] = set()
         self.todo: deque[tuple[str, str]] = deque()  # path in the project, text
         self.bytes = 0
 
     async def all(self) -> dict[str, InputFile]:
         """Search until nothing is left."""
-        text = self.reading.text
-        written = {word for match in _TARGET.finditer(text) for word in match.groups() if word} | set(self.writes)
-        self.asked |= {self._place(word, folder) for word in written for folder in (self.work, self.root)}
+        text, request = self.reading.text, self.reading.request
+        anew = {self._place(word, folder) for word in stages.made_anew(text) for folder in (self.work, self.root)}
+        logs = [path for path in (request.output, request.error) if path]
+        self.written = anew | {
+            self._place(w, folder) for w in (*self.writes, *logs) for folder in (self.work, self.root)
+        }
         self.asked.add(posixpath.join(self.root, self.reading.path))
-        for path in (*self.reading.files, *self.reading.settings):
-            await self._look(posixpath.join(self.root, path), named=False)
-        words = [*_named(text), *(part for word in self.args for part in _named(word))]
+        followed = [posixpath.join(self.root, path) for path in (*self.reading.files, *self.reading.settings)]
+        for path in followed:
+            if path not in anew:
+                await self._look(path, named=False)
+        self._hear(text)
+        words = [*_named(_TARGET.sub(" ", text)), *(part for word in self.args for part in _named(word))]
         await self._try(words, (self.work, self.root, self.home))
+        started = "".join(f"import {name}, {name}.__main__\n" for name in _STARTED.findall(text))
+        await self._try(_modules(started), (self.root, posixpath.join(self.root, "src")), named=False)
         while self.todo:
             path, content = self.todo.popleft()
+            self._hear(content)
             folder = posixpath.dirname(posixpath.join(self.root, path))
             if path.endswith(".py"):
-                lines = content.split("\n")
-                read = "\n".join(line for line in lines if _LOADS.search(line) or not _SAVES.search(line))
-                await self._try(_QUOTED.findall(read), (self.work, self.root, folder))
-                await self._try(_modules(content), (folder, self.root, self.work, self.home), named=False)
+                await self._python(content, folder)
             else:
                 await self._try(_named(_TARGET.sub(" ", content)), (self.work, self.root, folder))
+            if path.endswith(_SETTINGS):
+                end, beside = posixpath.splitext(path)[1], await self._names(folder)
+                await self._try([w + end for w in _WORD.findall(content) if w + end in beside], (folder,))
         if self.writes:
             self.found[WRITES] = InputFile(0, " ".join(sorted(self.writes)))
+        if self.told:
+            said = [f"{name}={self._said(name)}" for name in sorted(self.told)]
+            self.found[TOLD] = InputFile(0, " ".join(said))
         return self.found
+
+    async def _python(self, content: str, folder: str) -> None:
+        """What a program names, where it does not save it, and the modules that it imports."""
+        read = _SAVED.sub(" ", content)
+        words, folders = [word for word in _QUOTED.findall(read) if word.strip()], (self.work, self.root, folder)
+        await self._try([*words, *([".env"] if "load_dotenv" in content else [])], folders)
+        places = [self._place(word, one) for word in words for one in folders]
+        inside = [place for place in dict.fromkeys(places) if place in self.folders]
+        loaded = [w for line in read.split("\n") if _LOADS.search(line) for w in _QUOTED.findall(line) if "/" not in w]
+        for one in inside:
+            await self._try([word for word in loaded if word in await self._names(one)], (one,))
+        for first, rest in _JOINED.findall(read):
+            known = [one for one in folders if first.split("/")[0] in await self._names(one)]
+            await self._try([f"{first}/{rest}"], known)
+        sources = (folder, self.root, self.work, self.home, posixpath.join(self.root, "src"))
+        await self._try(_modules(content), sources, named=False)
+        for one in dict.fromkeys(sources):
+            built = [name for name in await self._names(one) if name.endswith(".so")]
+            imported = {posixpath.splitext(path)[0] for path in _modules(content)} if built else set()
+            await self._try([name for name in built if name.split(".")[0] in imported], (one,), named=False)
+
+    def _hear(self, content: str) -> None:
+        """Note what the job asks of how it is called and where it waits."""
+        self.told |= set(_TELLS.findall(content))
+
+    def _said(self, name: str) -> str:
+        stated = self.reading.request.find({"NAME": "job-name"}.get(name, name.lower()))
+        return stated[-1].value or "" if stated else ""
 
     def _place(self, word: str, folder: str) -> str:
         return posixpath.normpath(posixpath.join(folder, word))
 
+    async def _names(self, folder: str) -> frozenset[str]:
+        """What is in a folder of the project; nothing in one that is not there."""
+        root = self.root.rstrip("/")
+        if folder not in self.listed:
+            above, name = posixpath.split(folder)
+            there = folder == root or (folder.startswith(f"{root}/") and name in await self._names(above))
+            names = await self.files.list(await self.files.real_path(folder)) if there else None
+            self.listed[folder] = frozenset(names or ())
+        return self.listed[folder]
+
     async def _try(self, words: Iterable[str], folders: Sequence[str], *, named: bool = True) -> None:
-        """Look for files of these names, in each of these folders."""
+        """Look for files of these names, in each of these folders; a word without a sign of a file is one if it is."""
         for word in dict.fromkeys(words):
             for folder in dict.fromkeys(folders):
-                await self._look(self._place(word, folder), named=named, needed=False)
+                place = self._place(word, folder)
+                if _PATTERN.fullmatch(word):
+                    await self._match(posixpath.dirname(place), _FILLED.sub("*", posixpath.basename(word)))
+                elif posixpath.basename(place) in await self._names(posixpath.dirname(place)):
+                    await self._look(place, named=named, needed=False)
+
+    async def _match(self, folder: str, pattern: str) -> None:
+        """The files of a pattern, where they are settings, code or tables."""
+        if pattern.lower().endswith(_OF_PATTERNS) and not _PATTERN.search(folder.removeprefix(self.root)):
+            found = [name for name in sorted(await self._names(folder)) if fnmatchcase(name, pattern)]
+            for name in found[: _MATCHES_THERE if self.far else _MATCHES]:
+                await self._look(posixpath.join(folder, name), named=True, needed=False)
+
+    async def _walk(self, folder: str, depth: int = 0) -> None:
+        """All settings in a folder that is named like one of settings."""
+        for name in sorted(await self._names(folder)):
+            if len(self.found) < (_MATCHES_THERE if self.far else _MATCHES) and name.endswith(_SETTINGS):
+                await self._look(posixpath.join(folder, name), named=True, needed=False)
+            elif "." not in name and depth < _DEPTH:
+                await self._walk(posixpath.join(folder, name), depth + 1)
 
     async def _look(self, path: str, *, named: bool, needed: bool = True) -> None:
         """Take the file in, where there is one; where it was followed before, it has to be there."""
-        if path in self.asked or not path.startswith(self.root.rstrip("/") + "/"):
+        if path in self.asked or not path.startswith(self.root.rstrip("/") + "/") or (named and path in self.written):
             return
         self.asked.add(path)
         most = _MOST_NAMES_THERE if self.far else _MOST_NAMES
         if len(self.asked) > most or len(self.found) > _MOST_TEXTS:
-            raise ValueError(f"it names more than {most} words that may be files")
+            raise ValueError(f"it names more than {most} files")
         real = await self.files.real_path(path)
         stat = await self.files.stat(real)
         if stat is None or stat.kind != "file":
             if needed:
                 raise StorageError(f"{path} cannot be read", hint="Call again.")
+            if stat is not None and stat.kind == "dir":
+                self.folders.add(path)
+                if named and _SETTINGS_FOLDER.search(posixpath.basename(path)):
+                    await self._walk(path)
             return
         name = posixpath.relpath(path, self.root)
         most_bytes = _HASHED_THERE if self.far else _HASHED
@@ -189,7 +290,7 @@ class _Search:
         if data is None or len(data) != stat.size:
             raise StorageError(f"{name} changed, or went away, while it was read", hint="Call again.")
         self.found[name] = InputFile(stat.size, f"{self._hash(name, data)}{moved}", named, stat.modified)
-        if b"\0" not in data and len(data) <= 2**20:
+        if b"\0" not in data and len(data) <= 2**20 and not name.endswith(_PROSE):
             self.todo.append((name, data.decode("utf-8", "surrogateescape")))
 
     def _hash(self, name: str, data: bytes) -> str:
@@ -201,11 +302,13 @@ class _Search:
 
 
 def _named(text: str) -> Iterator[str]:
-    """Words of a text that look like files."""
+    """Words of a text that may be files, and names in quotes that have spaces."""
     for word in _WORD.findall(text):
         word = word.strip("-.,~") if not word.startswith(("./", "../")) else word  # noqa: PLW2901 - signs around it
-        if ("/" in word or "." in word) and not word.startswith("//"):
+        if word and not word.startswith("//"):
             yield word
+    yield from (word for word in _QUOTED.findall(text) if " " in word)
+    yield from _PATTERN.findall(text)
 
 
 def _modules(text: str) -> Iterator[str]:

@@ -35,7 +35,7 @@ _WRITTEN = re.compile(r"[\w./@+=-]{1,200}", re.ASCII)
 
 _LAYOUT = re.compile(
     r"node|task|gpu|cpu|core|proc|rank|device|thread|worker|world|mem|partition|array|parallel|batch|seed|path|file"
-    r"|config|data|^(?:--?)?(?:time|exit|sleep|true|false|return)$",
+    r"|config|data|size|dim|width|height|depth|hidden|layer|head|channel|resolution|grid|mesh|rate|^-{0,2}lr$|^(?:--?)?(?:time|exit|sleep|true|false|return)$",
     re.IGNORECASE,
 )
 """What is no length: where a job runs, what it works on, and commands of the shell."""
@@ -88,6 +88,35 @@ def _why(name: str) -> str:
 
 def _inside(name: str) -> bool:
     return _WRITTEN.fullmatch(name) is not None and not name.startswith("/") and ".." not in name.split("/")
+
+
+OUTPUT_OPTION = (
+    r"(?<![\w-])(?:-o|--?(?:out|output|error|std(?:out|err)|log|save|result|dump|export)s?"
+    r"(?:[-_]?(?:file|dir|path|name|to|as|prefix|folder|root|csv|json|log))*)[= \t]+[\"']?([\w./@%+-]+)"
+)
+
+_ANEW = re.compile(rf"(?<![>&])(?:&>|>\|?)(?!>)[ \t]*[\"']?([\w./@%+-]+)|\btee[ \t]+([\w./@%+-]+)|{OUTPUT_OPTION}")
+
+_BEGINS = re.compile(r"(?<![\w$-])(?:if|for|while|until|case|select|function)[ \t]|[{(][ \t]*$")
+
+_ENDS = re.compile(r"^[ \t]*(?:fi|done|esac|[)}])(?!\w)|;[ \t]*(?:fi|done|esac|\})(?!\w)")
+
+_PERHAPS = re.compile(r"&&|\|\||(?<![\w$-])(?:then|do|else|elif)(?![\w-])")
+
+_LEAVES = re.compile(r"(?<![\w$-])(?:exit|return|exec)(?![\w-])")
+
+
+def made_anew(text: str) -> set[str]:
+    """Files that a script writes from their beginning, whatever else happens: what they hold then is its own."""
+    found, depth = set[str](), 0
+    for line in text.split("\n"):
+        begins, ends = len(_BEGINS.findall(line)), len(_ENDS.findall(line))
+        if depth == 0 and not begins and _PERHAPS.search(line) is None:
+            found |= {word for match in _ANEW.finditer(line) for word in match.groups() if word}
+        if _LEAVES.search(line) is not None:
+            break
+        depth = max(0, depth + begins - ends)
+    return found
 
 
 def without_lengths(text: str, lengths: Iterable[str], *, apart: bool = False) -> str:

@@ -39,7 +39,7 @@ def apart() -> bool:
 def slurm_conf(cluster: Cluster, choices: Choices, *, clients: bool = False) -> str:
     """The whole slurm.conf; a line of `choices.extra` takes the place of the default line with the same key."""
     parts = [_site(cluster), _claims(cluster), _listening(clients=clients), _programs(cluster), _times(cluster)]
-    parts += [_scheduling(), _memory(cgroup=choices.cgroup)]
+    parts += [_scheduling(cluster), _memory(cgroup=choices.cgroup)]
     if choices.accounting:
         parts += [_accounting(cluster), _shared(cluster)]
     given = {_key(line) for line in choices.extra.splitlines()} - {""}
@@ -128,13 +128,15 @@ UnkillableStepTimeout=120
 """
 
 
-def _scheduling() -> str:
-    # Quick rounds of the scheduler: a person or a test waits for each of these jobs.
-    return """\
+def _scheduling(cluster: Cluster) -> str:
+    # Quick rounds of the scheduler: a person or a test waits for each of these jobs. What the backfill scheduler starts
+    # is written to disk with the next change only, so on a workstation the main one, which writes, comes first.
+    backfill = f"bf_interval={5 if cluster.machine is None else 30}"
+    return f"""\
 MaxJobCount=200000
 MaxArraySize=20001
 SchedulerType=sched/backfill
-SchedulerParameters=defer,bf_interval=5,sched_interval=2,sched_min_interval=100000,batch_sched_delay=0,max_rpc_cnt=150
+SchedulerParameters=defer,{backfill},sched_interval=2,sched_min_interval=100000,batch_sched_delay=0,max_rpc_cnt=150
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor

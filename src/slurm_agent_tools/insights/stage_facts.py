@@ -6,6 +6,7 @@ import contextlib
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 
 from slurm_agent_tools.backends import input_files, stages
@@ -24,6 +25,9 @@ from slurm_agent_tools.transport.base import Files
 _NOT_ENDED = "its end is not known"
 
 _SHOWN, _LATELY = 5, 100
+
+_SLACK = timedelta(seconds=5)
+"""How far the clocks of a node and of the project's files may be apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +85,24 @@ def _as_tried(
 ) -> tuple[str, dict[str, str]]:
     """The configuration as an earlier run knew it, where nothing but files was added since that only a word names.
 
-    That run did without them, and they were written after it was submitted: they are what it, or a later one, wrote.
+    That run did without them, and they were written while it, or a later one, was there: they are what those wrote.
     """
     for run in runs if all(run.configuration != found for run in runs) else ():
         known = run.parts or {}
-        later = {
-            name for name, file in files.items()
-            if file.named and name not in known and file.modified is not None and file.modified >= run.created
-        }  # fmt: skip
+        since = [one for one in runs if one.created >= run.created]
+        later = {name for name, file in files.items() if file.named and name not in known and _written_by(file, since)}
         kept = {name: value for name, value in parts.items() if name not in later}
         if later and stages.configuration(kept) == run.configuration:
             return run.configuration, kept
     return found, parts
+
+
+def _written_by(file: InputFile, runs: Sequence[Submission]) -> bool:
+    """Whether a file was written while one of these runs waited or ran."""
+    if file.modified is None:
+        return False
+    ends = [(run.created, run.ended) for run in runs]
+    return any(begun <= file.modified and (ended is None or file.modified <= ended + _SLACK) for begun, ended in ends)
 
 
 async def _parts(sources: JobSources, asked: StageQuestion) -> tuple[dict[str, str], dict[str, InputFile]]:

@@ -206,3 +206,10 @@ def test_the_accounting_of_a_workstation_knows_its_person_and_no_qualities(monke
     assert "User - 'ada':DefaultAccount='workstation'" in text
     assert text.count("AdminLevel") == root
     assert "lab" not in text
+
+
+def test_on_a_workstation_jobs_are_started_by_the_scheduler_that_writes_it_down_first():
+    shared = Choices(cgroup=False, accounting=True)
+
+    assert "bf_interval=5," in conf()["SchedulerParameters"]
+    assert "SchedulerParameters=defer,bf_interval=30,sched_interval=2," in config_files.slurm_conf(desk(), shared)

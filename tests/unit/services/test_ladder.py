@@ -300,6 +300,8 @@ async def test_what_the_smoke_run_writes_is_no_change_of_the_configuration(lab: 
     lab.write("train.py", f"{program}\n")
     tried = await smoke(lab)
     lab.write(made, "loss 0.5\n")
+    ended = lab.context.store.staged(lab.context.owner)[0].ended
+    os.utime(lab.project / made, (ended.timestamp(), ended.timestamp()))
 
     reply = await large(lab)
 
