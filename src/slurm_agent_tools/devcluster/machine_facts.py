@@ -129,6 +129,11 @@ async def read(sight: Sight, kept: Kept, gpus: Sequence[MachineGpu] | None = Non
     quota = _cpu_quota(sight)
     if quota is not None:
         free = free[: max(1, int(quota // threads))]
+    if not free:
+        hint = "Let it run on both threads of a core at least, or without such a limit (taskset, a cpuset)."
+        raise InputError(
+            "what this process may use", sorted(sight.affinity), "holds no whole core of this machine", hint=hint
+        )
     free = free[: len(free) - _kept_cores(kept, len(free))]
     limit = min([hardware["RealMemory"], *_memory_limits(sight)])
     held = _kept_memory(kept, limit)

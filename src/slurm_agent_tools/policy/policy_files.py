@@ -198,7 +198,7 @@ def distrust() -> bool:
     return True
 
 
-def loosened(base: LoadedPolicy) -> Sequence[str]:
+def changed_from_shipped(base: LoadedPolicy) -> Sequence[str]:
     """What a policy changes in the shipped one, in a few words for the person who is asked."""
     shipped_one = load(shipped())
     now, before = base.limits_in_brief(), shipped_one.limits_in_brief()

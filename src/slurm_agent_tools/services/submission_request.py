@@ -152,7 +152,10 @@ async def judge(
     evaluation = context_of(context, request, live=known, partitions=partitions, grant=grant, decision_id=new_id())
     judged = request.as_decided(evaluate(request.reading, evaluation))
     (tried,) = (rule for rule in judged.verdict.rules if rule.id == "smoke-first")
-    if known is not None and known.ladder is None and tried.outcome == "deny":
+    named_and_off = (
+        request.arguments.stage is not None and tried.outcome == "not_evaluated"
+    )  # it counts once that is on
+    if known is not None and known.ladder is None and (tried.outcome == "deny" or named_and_off):
         known = replace(known, ladder=await _ladder(context, judged, known))
         judged = replace(
             judged.as_decided(evaluate(request.reading, replace(evaluation, live=known))), ladder=known.ladder

@@ -147,6 +147,13 @@ async def test_cores_that_this_process_may_not_use_are_for_no_job(desk):
     assert found.reserved == tuple(range(6, 16))
 
 
+async def test_one_thread_of_a_core_is_no_core_and_that_is_said(desk):
+    desk.affinity = frozenset({10})
+    with pytest.raises(InputError, match="holds no whole core") as caught:
+        await desk.read(Kept())
+    assert "taskset" in caught.value.hint
+
+
 async def test_two_sockets_are_counted_one_after_the_other(desk):
     desk.says["slurmd"] = (
         "NodeName=x CPUs=16 Boards=1 SocketsPerBoard=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000\n"

@@ -359,3 +359,19 @@ async def test_a_smoke_run_that_slurm_may_have_counts_as_one_that_goes_on(lab: S
 
     closed(await lab.submit(args=["--steps", "60"], job_name="other", **SMOKE), "deny")
     assert "has not ended" in closed(await large(lab), "deny")
+
+
+async def test_a_stage_that_is_named_while_the_rule_is_off_counts_once_it_is_on(lab: Scene):
+    lab.policy(rules={"smoke-first": "off"})
+    tried = await smoke(lab)
+    assert lab.context.store.by_job(lab.context.owner, int(tried.job_id)).stage == "smoke"
+    assert rule(tried).outcome == "pass"
+    lab.policy(rules={})
+
+    assert (await large(lab)).status == "submitted"
+
+
+async def test_while_the_rule_is_off_a_large_job_without_a_stage_is_not_looked_at(lab: Scene):
+    lab.policy(rules={"smoke-first": "off"})
+    sent = await large(lab)
+    assert lab.context.store.by_job(lab.context.owner, int(sent.job_id)).stage is None

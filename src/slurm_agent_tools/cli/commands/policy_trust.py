@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         raise AgentToolsError("trusting a policy needs a person at a terminal, and this is none", hint=hint)
     path = Path(args.file).resolve()
     content, made = policy_files.trustworthy(path)
-    changed = policy_files.loosened(made)
+    changed = policy_files.changed_from_shipped(made)
     printing.lines([f"{path} over the shipped policy:", *(f"  {line}" for line in changed or ["changes nothing"])])
     printing.lines(["Type trust to let it decide on this machine:"])
     if sys.stdin.readline().strip().lower() != "trust":
