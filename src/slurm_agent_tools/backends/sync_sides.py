@@ -31,6 +31,8 @@ _MINUTES = 600.0  # seconds for one command over many files
 
 _RULES_BYTES = 2**20
 
+_LEAST, _MOST = 2**14, 2**20  # bytes that are read at once
+
 
 @dataclass(frozen=True, slots=True)
 class SyncSide:
@@ -83,26 +85,55 @@ def _bounded(names: Iterable[str]) -> None:
 
 def local_states(root: str, names: Iterable[str], *, hashed: bool = True) -> dict[str, SyncEntry]:
     """What is here under the names, and the folders on the way that are none. Raises StorageError."""
-    found: dict[str, SyncEntry] = {}
+    inside: dict[str, list[str]] = {}
     for name in names:
-        for path in (*folders_above(name), name):
-            if path not in found and (entry := local_state(root, path, hashed=hashed and path == name)) is not None:
-                found[path] = entry
-    return found
+        inside.setdefault(posixpath.dirname(name), []).append(name)
+    found: dict[str, SyncEntry | None] = {}
+    for folder, members in inside.items():
+        way = list(folders_above(f"{folder}/")) if folder else []
+        found |= {above: local_state(root, above, hashed=False) for above in way if above not in found}
+        if all((above := found[one]) is not None and above.kind == "dir" for one in way):
+            found |= _members(root, folder, members, hashed=hashed)
+        else:  # the system says of each what is in its way
+            found |= {name: local_state(root, name, hashed=hashed) for name in members}
+    return {name: entry for name, entry in found.items() if entry is not None}
+
+
+def _members(root: str, folder: str, names: Sequence[str], *, hashed: bool) -> dict[str, SyncEntry | None]:
+    """What is here under names of one folder, which is opened once for all. Raises StorageError."""
+    try:
+        with safe_open.folder(posixpath.join(root, folder), make=False) as where:
+            return {name: _state(where, name, hashed=hashed) for name in names}
+    except (FileNotFoundError, NotADirectoryError):
+        return dict.fromkeys(names)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
 
 
 def local_state(root: str, name: str, *, hashed: bool) -> SyncEntry | None:
     """What is here under one name; None where there is nothing. Raises StorageError."""
-    path = posixpath.join(root, name)
+    return _state(safe_open.OpenFolder(None, posixpath.join(root, posixpath.dirname(name))), name, hashed=hashed)
+
+
+def _state(where: safe_open.OpenFolder, path: str, *, hashed: bool) -> SyncEntry | None:
+    """`where`: the folder that holds it, which need not be open."""
+    name = where.name(posixpath.basename(path))
     try:
-        state = os.lstat(path)
-        leads = os.readlink(path) if modes.S_ISLNK(state.st_mode) else None  # noqa: PTH115
-        made = _entry(name, state.st_mode, state.st_size, leads)
-        return made if made.kind != "file" or not hashed else _with_hash(made, path)
+        state = os.stat(name, dir_fd=where.handle, follow_symlinks=False)
+        leads = os.readlink(name, dir_fd=where.handle) if modes.S_ISLNK(state.st_mode) else None
+        made = _entry(path, state.st_mode, state.st_size, leads)
+        if made.kind != "file" or not hashed:
+            return made
+        is_open = where.handle is not None
+        return _with_hash(made, safe_open.open_stored(where, name) if is_open else safe_open.open_file(name))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StorageError(f"{name}: {error.strerror}", hint="Check the file and its permissions.") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> StorageError:
+    return StorageError(f"{name}: {error.strerror}", hint="Check the file and its permissions.")
 
 
 def _entry(name: str, mode: int, size: int, leads: str | None = None) -> SyncEntry:
@@ -110,12 +141,15 @@ def _entry(name: str, mode: int, size: int, leads: str | None = None) -> SyncEnt
     return SyncEntry(name, kinds.get(modes.S_IFMT(mode), "other"), size, bool(mode & modes.S_IXUSR), leads=leads)
 
 
-def _with_hash(entry: SyncEntry, path: str) -> SyncEntry:
-    handle = safe_open.open_file(path)
-    with open(handle, "rb") as file:  # noqa: PTH123
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = os.fstat(file.fileno()).st_size
-    return SyncEntry(entry.path, "file", size, entry.executable, digest)
+def _with_hash(entry: SyncEntry, handle: int) -> SyncEntry:
+    """The same with the hash of the file that is open, and as many bytes as went into it. Its handle is closed."""
+    digest, size = hashlib.sha256(), 0
+    piece = min(max(entry.size + 1, _LEAST), _MOST)  # room for all of it, and no more: most are small
+    with open(handle, "rb", buffering=0) as file:
+        while data := file.read(piece):
+            digest.update(data)
+            size += len(data)
+    return SyncEntry(entry.path, "file", size, entry.executable, digest.hexdigest())
 
 
 # --- The other side: programs that every login node has, by argument vectors; names go in on standard input -----------

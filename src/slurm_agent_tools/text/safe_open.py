@@ -85,10 +85,15 @@ def open_file(path: str) -> int:
         _stored(os.stat(path))  # noqa: PTH116
         return os.open(path, os.O_RDONLY | NO_LINK | NO_WAIT | CLOSED)
     with folder(place, make=False) as where:
-        found = os.stat(name, dir_fd=where.handle, follow_symlinks=False)
-        if not stat.S_ISLNK(found.st_mode):  # what follows says what is wrong with a link
-            _stored(found)
-        handle = os.open(name, os.O_RDONLY | NO_LINK | NO_WAIT | CLOSED, dir_fd=where.handle)
+        return open_stored(where, name)
+
+
+def open_stored(where: OpenFolder, name: str) -> int:
+    """The handle of a stored file in an open folder, as `open_file` gives it."""
+    found = os.stat(name, dir_fd=where.handle, follow_symlinks=False)
+    if not stat.S_ISLNK(found.st_mode):  # what follows says what is wrong with a link
+        _stored(found)
+    handle = os.open(name, os.O_RDONLY | NO_LINK | NO_WAIT | CLOSED, dir_fd=where.handle)
     try:
         _stored(os.fstat(handle))
     except NotStored:

@@ -177,3 +177,28 @@ def test_an_object_that_unfolds_without_end_ends_git_and_not_this_machine(tmp_pa
     dirty, megabytes = done.stdout.split()
     assert dirty == "None", done.stderr
     assert int(megabytes) < 500
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Python looks for libraries without programs")
+def test_loading_the_ssh_library_starts_no_program_that_path_names(tmp_path: Path):
+    proof = tmp_path / "was-run.txt"
+    for name in ("gcc", "cc", "ld", "objdump"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {proof}\n')
+        (tmp_path / name).chmod(0o755)
+    text = (
+        "import importlib, pkgutil, sys\n"
+        "started = []\n"
+        "sys.addaudithook(lambda event, words: started.append(words) if event == 'subprocess.Popen' else None)\n"
+        "import slurm_agent_tools.transport.ssh as room\n"
+        "for one in pkgutil.iter_modules(room.__path__):\n"
+        "    importlib.import_module(f'{room.__name__}.{one.name}')\n"
+        "assert 'asyncssh' in sys.modules\n"
+        "print(started)\n"
+        "import ctypes.util\n"
+        "print(ctypes.util.find_library('no-such-library'), len(started) > 0)  # what others look for is as it was\n"
+    )
+    argv = [sys.executable, "-c", text]
+    done = subprocess.run(argv, capture_output=True, text=True, env={"PATH": f"{tmp_path}:/nowhere"}, check=False)
+
+    assert done.stdout == "[]\nNone True\n", done.stderr
+    assert "oqs" not in proof.read_text()
