@@ -16,7 +16,7 @@ from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, SlurmU
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings, SlurmSettings, with_workstation
 from slurm_agent_tools.settings.workstation_place import NAME as WORKSTATION
-from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, KeptBackdrop, ask_all
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import LedgerFolder, anchor, choose, register
@@ -80,22 +80,46 @@ class OpenedContexts:
         return self._places[name]
 
     async def _open(self, name: str) -> ClusterContext:
-        place = self.place(name)
-        async with self._ledger:
-            if self._store is None:
-                self._store = await anyio.to_thread.run_sync(open_store, self.settings, self._clock)
-        project = str(self.settings.project_root.resolve())
+        """What needs no answer from elsewhere is made ready while one is waited for."""
+        place, project = self.place(name), str(self.settings.project_root.resolve())
+        ledger = ConcurrentQuestion(self._opened_ledger)
+        reached = ConcurrentQuestion(partial(self._reached, name, place))
+        if _elsewhere(self.settings, name):
+            await ask_all(reached, ledger, ConcurrentQuestion(partial(self._made_ready, place)))
+        else:
+            await ledger.run()
+            await reached.run()
+        ledger.value()
         try:
-            environment = await place.login_environment()
-            site = None
-            if _elsewhere(self.settings, name):
-                site, self._site_read[name] = await _site(place), time.monotonic()
+            environment, site = reached.value()
         except SlurmError as error:
             away = UnreachableTransport(place.key, error, project)
             return await self._context(name, away, await away.login_environment(), project, None)
         context = await self._context(name, place, environment, project, site)
         self._contexts[name] = context
         return context
+
+    async def _opened_ledger(self) -> None:
+        async with self._ledger:
+            if self._store is None:
+                self._store = await anyio.to_thread.run_sync(open_store, self.settings, self._clock)
+
+    async def _reached(self, name: str, place: Transport) -> tuple[LoginEnvironment, tuple[str, bytes] | None]:
+        """What the cluster says of itself, and the site policy of one elsewhere."""
+        environment = await place.login_environment()
+        if not _elsewhere(self.settings, name):
+            return environment, None
+        site, self._site_read[name] = await _site(place), time.monotonic()
+        return environment, site
+
+    async def _made_ready(self, place: Transport) -> None:
+        """Find out under which name a cluster is known, and read the policy's files here: both are kept."""
+
+        def both() -> None:
+            _ = place.key
+            self._reload(None)()
+
+        await anyio.to_thread.run_sync(both)
 
     async def _context(
         self, name: str, place: Transport, environment: LoginEnvironment, project: str, site: tuple[str, bytes] | None

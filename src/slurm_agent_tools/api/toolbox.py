@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
 from slurm_agent_tools.models import arguments, shapes
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry, Progress
 from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.text.log_events import begin_request, get_logger
 from slurm_agent_tools.transport.base import AskPerson, asker
@@ -40,12 +42,13 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """Who calls, with which policy, and where progress goes."""
+    """Who calls, with which policy, and where progress goes. `early`: see Toolbox.call."""
 
     context: ClusterContext
     caller: Caller
     progress: Progress | None = None
     consult: Consult | None = None
+    early: Any = None
 
 
 _REMEMBER = frozenset({"get_status", "wait_for_job", "analyze_log", "choose_backend"})
@@ -125,16 +128,18 @@ class Toolbox:
         progress: Progress | None = None,
         consult: Consult | None = None,
         asked: AskPerson | None = None,
+        early: ConcurrentQuestion[Any] | None = None,
     ) -> shapes.Reply:
         """Run one tool by its name in the catalogue, under one request id.
 
-        `consult` asks the person at the client for a yes, `asked` for what a login node wants to know.
+        `consult` asks the person at the client for a yes, `asked` for what a login node wants to know. `early` is asked
+        while the cluster is reached; the tool gets its answer.
         """
         begin_request(name)
         asker.set(asked)
-        anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
-        context = await (self.registry.home() if anywhere else self.registry.at(ask.cluster))
-        call = ToolCall(context, caller or Caller(), progress, consult)
+        context = await self._reached(name, ask, early)
+        found = None if early is None else early.value()
+        call = ToolCall(context, caller or Caller(), progress, consult, found)
         _log.info("request", client=call.caller.client, face=call.caller.face)
         method: Callable[[arguments.ToolArguments, ToolCall], Awaitable[shapes.Reply]] = getattr(self, name)
         if name in _REMEMBER:
@@ -146,6 +151,17 @@ class Toolbox:
             self.memory.note(call.context)
         _log.info("answer", status=reply.status)
         return reply
+
+    async def _reached(
+        self, name: str, ask: arguments.ToolArguments, early: ConcurrentQuestion[Any] | None
+    ) -> ClusterContext:
+        anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
+        reach = self.registry.home if anywhere else partial(self.registry.at, ask.cluster)
+        if early is None:
+            return await reach()
+        context = ConcurrentQuestion(reach)
+        await ask_all(context, early)
+        return context.value()
 
     async def view(
         self,
@@ -234,7 +250,7 @@ class Toolbox:
         """See services.sync."""
         from slurm_agent_tools.services import sync
 
-        return await sync.sync_files(call.context, ask, call.caller, call.progress)
+        return await sync.sync_files(call.context, ask, call.caller, call.progress, call.early)
 
     async def choose_backend(self, ask: toolset_arguments.ChooseBackend, call: ToolCall) -> backend_answer.ChooseReply:
         """See services.choose_backend."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
+import anyio
 import anyio.to_thread
 
 from slurm_agent_tools.backends import sync_plan, sync_sides, sync_transfer
@@ -28,6 +29,18 @@ _NAMED = 3  # files in a sentence
 
 
 @dataclass(frozen=True, slots=True)
+class LocalLook:
+    """What the project here says and has, looked at before anything is known of the cluster. `at`: when, in seconds."""
+
+    at: float
+    rules: SyncRules
+    tracked: tuple[str, ...] | None
+    paths: tuple[str, ...]
+    names: tuple[str, ...] = ()  # of a push: what belongs there
+    states: Mapping[str, SyncEntry] | None = None  # what is here under these names, where that was looked at too
+
+
+@dataclass(frozen=True, slots=True)
 class _Sync:
     """One call: the two sides, and what the project says."""
 
@@ -37,21 +50,47 @@ class _Sync:
     progress: Progress | None
     here: SyncSide
     there: SyncSide
-    rules: SyncRules
-    tracked: tuple[str, ...] | None
-    paths: tuple[str, ...]
+    local: LocalLook
+
+
+_FRESH = 3.0  # seconds that a look may be old; a login may wait minutes for a code, and whoever types it may edit files
+
+
+async def look_ahead(project: str, ask: SyncFiles) -> LocalLook:
+    """Look at all of the project that a call needs, before its cluster is reached. Raises as `sync_files`."""
+    found = await _look_here(project, ask)
+    states = await anyio.to_thread.run_sync(sync_sides.local_states, project, found.names)
+    return replace(found, states=states)
+
+
+async def _look_here(project: str, ask: SyncFiles) -> LocalLook:
+    begun, paths = anyio.current_time(), tuple(_pattern("paths", one) for one in ask.paths or ())
+    rules = await anyio.to_thread.run_sync(sync_sides.rules_of, project)
+    found = LocalLook(begun, rules, await tracked_files(project), paths)
+    return found if ask.direction == "pull" else replace(found, names=await _names(project, ask, found))
 
 
 async def sync_files(
-    context: ClusterContext, ask: SyncFiles, caller: Caller, progress: Progress | None = None
+    context: ClusterContext,
+    ask: SyncFiles,
+    caller: Caller,
+    progress: Progress | None = None,
+    early: LocalLook | None = None,
 ) -> SyncReply:
-    """Push, pull or compare. Raises InputError, ConfigError and StorageError; refusals are replies."""
+    """Push, pull or compare. Raises InputError, ConfigError and StorageError; refusals are replies.
+
+    `early`: a look at the project that was taken while the cluster was reached; it counts as long as it is fresh.
+    """
     if context.elsewhere is None:
         hint = "Name a cluster with a host of its own in `cluster`; get_status lists what this project runs on."
         raise InputError("cluster", context.cluster, "has the project's own files: nothing is brought over", hint=hint)
     if ask.delete and ask.direction != "push":
         raise InputError("delete", ask.delete, f"is for push, not for {ask.direction}", hint="Remove it.")
-    call = await _opened(context, ask, caller, progress)
+    here = SyncSide(context.files, context.project, LocalRunner(context.settings))
+    there = SyncSide(context.transport.files, context.environment.root, context.transport.runner)
+    fresh = early is not None and anyio.current_time() - early.at < _FRESH
+    local = early if early is not None and fresh else await _look_here(context.project, ask)
+    call = _Sync(context, ask, caller, progress, here, there, local)
     try:
         return await (_pulled(call) if ask.direction == "pull" else _pushed(call))
     except SlurmUnreachable as error:
@@ -60,19 +99,11 @@ async def sync_files(
         return answer.model_copy(update={"blocker": "cluster_unreachable", "reason": reason})
 
 
-async def _opened(context: ClusterContext, ask: SyncFiles, caller: Caller, progress: Progress | None) -> _Sync:
-    here = SyncSide(context.files, context.project, LocalRunner(context.settings))
-    there = SyncSide(context.transport.files, context.environment.root, context.transport.runner)
-    paths = tuple(_pattern("paths", one) for one in ask.paths or ())
-    rules = await anyio.to_thread.run_sync(sync_sides.rules_of, context.project)
-    return _Sync(context, ask, caller, progress, here, there, rules, await tracked_files(context.project), paths)
-
-
-def _pattern(field: str, text: str) -> str:
+def _pattern(field_name: str, text: str) -> str:
     try:
         return sync_plan.pattern(text)
     except ValueError as error:
-        raise InputError(field, text, str(error)) from error
+        raise InputError(field_name, text, str(error)) from error
 
 
 # --- There ------------------------------------------------------------------------------------------------------------
@@ -80,8 +111,8 @@ def _pattern(field: str, text: str) -> str:
 
 async def _pushed(call: _Sync) -> SyncReply:
     """What is the same there already stays; what is refused stops all of it before anything is sent."""
-    names, deletions = await _names(call), [_deletion(one) for one in call.ask.delete or ()]
-    here, there = await _both(call, names, deletions)
+    names, deletions = call.local.names, [_deletion(one) for one in call.ask.delete or ()]
+    here, there = await _both(call, deletions)
     entries = [here[name] for name in names if name in here]
     _check_deletions(deletions, here, there)
     plan = sync_plan.plan_push(entries, there)
@@ -108,30 +139,33 @@ async def _pushed(call: _Sync) -> SyncReply:
     return await _logged(call, answer.model_copy(update={"deleted": deleted, "summary": summary}))
 
 
-async def _both(
-    call: _Sync, names: Sequence[str], more: Sequence[str]
-) -> tuple[dict[str, SyncEntry], dict[str, SyncEntry]]:
+async def _both(call: _Sync, more: Sequence[str]) -> tuple[Mapping[str, SyncEntry], dict[str, SyncEntry]]:
     """What is here, and what is there, looked at side by side. Raises as each of both."""
+    names, states = call.local.names, call.local.states
+
+    async def local() -> Mapping[str, SyncEntry]:
+        if states is not None:
+            return states
+        return await anyio.to_thread.run_sync(sync_sides.local_states, call.here.root, names)
+
     there = ConcurrentQuestion(partial(sync_sides.remote_states, call.there.runner, call.there.root, [*names, *more]))
-    here = ConcurrentQuestion(
-        partial(anyio.to_thread.run_sync, partial(sync_sides.local_states, call.here.root, names))
-    )
-    await ask_all(here, there)
+    here = ConcurrentQuestion(local)
+    await ask_all(there, here)
     return here.value(), there.value()
 
 
-async def _names(call: _Sync) -> list[str]:
+async def _names(project: str, ask: SyncFiles, local: LocalLook) -> tuple[str, ...]:
     """Everything of the project that belongs there: what git tracks, and what the rules add."""
-    if call.tracked is None and not call.rules.sent:
+    if local.tracked is None and not local.rules.sent:
         hint = f"Is git installed? Run `git init` and `git add`, or name what is sent in {sync_plan.RULES_FILE}."
-        raise InputError("direction", call.ask.direction, "needs git, and a repository that can be read", hint=hint)
-    added = await anyio.to_thread.run_sync(sync_sides.local_names, call.here.root, call.rules.sent)
-    names = sorted({name for name in (*(call.tracked or ()), *added) if not call.rules.leave_alone(name)})
-    for one in call.paths:
+        raise InputError("direction", ask.direction, "needs git, and a repository that can be read", hint=hint)
+    added = await anyio.to_thread.run_sync(sync_sides.local_names, project, local.rules.sent)
+    names = sorted({name for name in (*(local.tracked or ()), *added) if not local.rules.leave_alone(name)})
+    for one in local.paths:
         if not any(sync_plan.matches([one], name) for name in names):
             hint = f"`git add` it, or name it in {sync_plan.RULES_FILE}."
             raise InputError("paths", one, "names nothing that git tracks or the rules send", hint=hint)
-    return [name for name in names if sync_plan.matches(call.paths, name)] if call.paths else names
+    return tuple(name for name in names if not local.paths or sync_plan.matches(local.paths, name))
 
 
 def _deletion(text: str) -> str:
@@ -141,7 +175,7 @@ def _deletion(text: str) -> str:
     return name
 
 
-def _check_deletions(names: Sequence[str], here: dict[str, SyncEntry], there: dict[str, SyncEntry]) -> None:
+def _check_deletions(names: Sequence[str], here: Mapping[str, SyncEntry], there: dict[str, SyncEntry]) -> None:
     for name in names:
         found = there.get(name)
         if name in here:
@@ -157,15 +191,15 @@ def _check_deletions(names: Sequence[str], here: dict[str, SyncEntry], there: di
 
 async def _pulled(call: _Sync) -> SyncReply:
     """What the patterns name; nothing here is overwritten that git tracks, unless it is named exactly."""
-    patterns = call.paths or call.rules.brought or sync_plan.BRINGS
+    patterns = call.local.paths or call.local.rules.brought or sync_plan.BRINGS
     found = await sync_sides.remote_names(call.there.runner, call.there.root, patterns)
-    names = [name for name in found if not call.rules.leave_alone(name)]
+    names = [name for name in found if not call.local.rules.leave_alone(name)]
     here = await anyio.to_thread.run_sync(partial(sync_sides.local_states, call.here.root, names))
     sizes = {name: entry.size for name, entry in here.items() if entry.kind == "file"}
     there = await sync_sides.remote_states(call.there.runner, call.there.root, names, sizes=sizes)
     plan = sync_plan.plan_pull(
         names, there, here,
-        tracked=frozenset(call.tracked or ()), named=frozenset(filter(sync_plan.is_name, call.paths)),
+        tracked=frozenset(call.local.tracked or ()), named=frozenset(filter(sync_plan.is_name, call.local.paths)),
         protected=_protected(call.context, names),
     )  # fmt: skip
     if (answer := _refusal(call, plan, ())) is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 # No backslash, newline, exclamation mark or quote inside the single quotes: csh and fish read those even there.
 START = """exec /bin/sh -c 'IFS= read -r x && eval "$(printf %b "$x")"'"""
@@ -82,14 +83,26 @@ def encoded(text: bytes) -> bytes:
 
 
 def login_line(mark: str) -> bytes:
-    """For a login shell without a command: prints the environment that it has made, between two marks."""
-    return f"exec /bin/sh -c 'echo; echo {mark} ok; /usr/bin/env -0; printf {mark}'\n".encode("ascii")
+    """For a login shell without a command: prints the environment that it has made and who it runs for, then the mark.
+
+    `id` is looked for by the PATH that the shell has made, as every command is that follows.
+    """
+    return f"exec /bin/sh -c 'echo; echo {mark} ok; /usr/bin/env -0; id -un; printf {mark}'\n".encode("ascii")
 
 
-def environment(out: FramedOutput, mark: str) -> dict[str, str] | None:
+@dataclass(frozen=True, slots=True)
+class LoginShell:
+    """What a login shell has made: its variables, and the user's name, empty where it is not told."""
+
+    environ: dict[str, str]
+    user: str
+
+
+def told(out: FramedOutput, mark: str) -> LoginShell | None:
     """What `login_line` printed; None where it is not whole."""
-    whole, end, _ = bytes(out.data).rpartition(b"\0" + mark.encode("ascii"))
-    return variables(whole) if out.word is not None and end else None
+    whole, end, _ = bytes(out.data).rpartition(mark.encode("ascii"))
+    raw, _, user = whole.rpartition(b"\0")
+    return LoginShell(variables(raw), as_text(user).strip()) if out.word is not None and end else None
 
 
 def variables(raw: bytes) -> dict[str, str]:

@@ -40,13 +40,17 @@ class Box:
 
     answers: ClassVar[dict[str, list[Any]]] = {}
     asked: ClassVar[list[tuple[str, ToolArguments]]] = []
+    early: ClassVar[list[Any]] = []
 
     @classmethod
     def open(cls, _: object) -> Box:
         return cls()
 
-    async def call(self, name: str, ask: ToolArguments, **_: Any) -> Any:
+    async def call(self, name: str, ask: ToolArguments, **more: Any) -> Any:
         self.asked.append((name, ask))
+        if more.get("early") is not None:
+            await more["early"].run()
+            self.early.append(more["early"].value())
         answer = self.answers[name].pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -60,7 +64,7 @@ class Box:
 def box(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Box]]:
     monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
     monkeypatch.setattr(sync_command, "Toolbox", Box)
-    Box.answers, Box.asked = {}, []
+    Box.answers, Box.asked, Box.early = {}, [], []
     yield Box
     assert not any(Box.answers.values())
 
@@ -73,6 +77,24 @@ def test_every_option_reaches_the_tool_and_the_exit_code_tells_the_end(box, caps
     wanted = SyncFiles(direction="push", paths=["a", "c*", "-e"], delete=["b", "d"], dry_run=True, cluster="lab")
     assert box.asked == [("sync_files", wanted)]
     assert json.loads(capsys.readouterr().out)["status"] == status
+    assert box.early == []  # no cluster of the settings has this name: the tool says so
+
+
+@pytest.mark.parametrize("named", [[], ["--cluster=lab"]])
+def test_the_files_are_looked_at_while_a_host_lets_us_in(box, tmp_path, monkeypatch, named):
+    (tmp_path / ".slurm-agent-sync").write_text("a\n")
+    (tmp_path / "a").write_text("x")
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", json.dumps({"lab": {"host": "lab", "remote_root": "~"}}))
+    box.answers = {"sync_files": [reply()]}
+    assert main.main(["sync", "push", *named]) == 0
+    assert ([*box.early[0].names], [*box.early[0].states]) == (["a"], ["a"])
+
+
+def test_nothing_is_looked_at_ahead_where_the_cluster_is_this_machine(box, monkeypatch):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", json.dumps({"here": {}}))
+    box.answers = {"sync_files": [reply()]}
+    assert main.main(["sync", "push"]) == 0
+    assert box.early == []
 
 
 def test_follow_goes_on_while_the_job_runs_and_over_what_is_away_and_pulls_once_more_at_its_end(box, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from tests.unit.transport.sshserver import Node
 
 from slurm_agent_tools.backends import sync_transfer
 from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.models.toolset_arguments import SyncFiles
+from slurm_agent_tools.services.sync import LocalLook, look_ahead
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion
 
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + ("b3BlbnNzaC1rZXktdjEAAAA" * 3 + "\n") * 4
 HOSTILE = ["-rf", "two\nlines", "sp ace", "ünï", "$(touch x)", "'quo\"te", "a\\b", "--", "*", "deep/-n/\n"]
@@ -51,6 +55,25 @@ async def test_tracked_files_go_there_and_then_only_what_changed(sides: Sides, r
     assert (again.sent, again.unchanged, again.bytes) == (1, 30, 7)
     assert sides.files()[names[7]] == b"changed"
     assert (await sides.sync("status")).differs == []
+
+
+@pytest.mark.parametrize(("age", "status", "sent"), [(0, "partial", 0), (60, "done", 1)])
+async def test_what_was_looked_at_before_the_login_is_looked_at_again_unless_it_is_fresh(
+    sides: Sides, age: float, status: str, sent: int
+) -> None:
+    sides.write("a", "early\n")
+    sides.track()
+    ask = SyncFiles(direction="push")
+
+    async def early() -> LocalLook:
+        found = await look_ahead(str(sides.here.resolve()), ask)
+        sides.write("a", "later\n")  # while a person types a code
+        return replace(found, at=found.at - age)
+
+    reply = await sides.box.call("sync_files", ask, early=ConcurrentQuestion(early))
+    assert (reply.status, reply.sent) == (status, sent)
+    assert sides.files() in [{}, {"a": b"later\n"}]
+    assert ("changed while it was read" in reply.summary) is (status == "partial")
 
 
 async def test_a_file_that_became_executable_goes_there_again(sides: Sides) -> None:

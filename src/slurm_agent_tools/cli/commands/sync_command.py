@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from slurm_agent_tools.api import brief, printing
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.models.arguments import GetStatus, WaitForJob
-from slurm_agent_tools.models.status_answer import SlurmSection, StatusReply
 from slurm_agent_tools.models.sync_answer import SyncReply
 from slurm_agent_tools.models.toolset_arguments import SyncFiles
-from slurm_agent_tools.settings import load
+from slurm_agent_tools.settings import Settings, load
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion
 from slurm_agent_tools.text import log_events
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.services.sync import LocalLook
 
 DONE, BLOCKED, AGAIN = 0, 3, 4
 
@@ -66,7 +72,7 @@ async def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     box = Toolbox.open(settings)
     try:
-        reply = await (_followed(box, ask, args) if args.follow else _once(box, ask))
+        reply = await (_followed(box, ask, args) if args.follow else _once(box, ask, _looked_ahead(settings, ask)))
     finally:
         with anyio.CancelScope(shield=True):
             await box.close()
@@ -74,13 +80,32 @@ async def run(args: argparse.Namespace) -> int:
     return {"blocked": BLOCKED, "partial": AGAIN}.get(reply.status, DONE)
 
 
-async def _once(box: Toolbox, ask: SyncFiles) -> SyncReply:
+def _looked_ahead(settings: Settings, ask: SyncFiles) -> ConcurrentQuestion[LocalLook] | None:
+    """Look at the files here while the host lets us in, where there is one.
+
+    All that the login needs is loaded first, and then, while the host answers, what looks at the files.
+    """
+    clusters = settings.clusters
+    name = ask.cluster or settings.cluster or (next(iter(clusters)) if len(clusters) == 1 else "")
+    if name not in clusters or clusters[name].host is None:
+        return None
+    importlib.import_module("slurm_agent_tools.transport.ssh.ssh_login")
+
+    async def look() -> LocalLook:
+        room = await anyio.to_thread.run_sync(importlib.import_module, "slurm_agent_tools.services.sync")
+        found: LocalLook = await room.look_ahead(str(settings.project_root.resolve()), ask)
+        return found
+
+    return ConcurrentQuestion(look)
+
+
+async def _once(box: Toolbox, ask: SyncFiles, early: ConcurrentQuestion[LocalLook] | None = None) -> SyncReply:
     with printing.moving(sys.stderr) as moved:
 
         async def tell(done: float, total: float | None, name: str) -> None:
             moved(done, total, name)
 
-        reply = await box.call("sync_files", ask, progress=tell, asked=at_terminal)
+        reply = await box.call("sync_files", ask, progress=tell, asked=at_terminal, early=early)
     if not isinstance(reply, SyncReply):  # pragma: no cover - the tool has no other answer
         raise TypeError(reply)
     return reply
@@ -111,6 +136,8 @@ async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> S
 
 async def _goes_on(box: Toolbox, args: argparse.Namespace) -> bool:
     """Whether a job may still write. Where nobody can tell, it may."""
+    from slurm_agent_tools.models.status_answer import SlurmSection, StatusReply  # noqa: PLC0415 - to follow alone
+
     try:
         if args.job is not None:
             reply = await box.call("wait_for_job", WaitForJob(job_id=args.job, timeout_seconds=0, cluster=args.cluster))

@@ -178,49 +178,54 @@ class SshTransport:
         self.files = SshFiles(self.link)
         self.runner = SshRunner(self.link, self.environ)
         self._lock = anyio.Lock()
-        self._environ: Mapping[str, str] | None = None
+        self._key: str | None = None
+        self._login_shell: login_shell.LoginShell | None = None
         self._around: LoginEnvironment | None = None
 
     @property
     def key(self) -> str:
-        """ssh:USER@HOST:PORT as the SSH configuration has them. Raises ConfigError."""
-        from slurm_agent_tools.transport.ssh import target  # noqa: PLC0415 - loads asyncssh
+        """ssh:USER@HOST:PORT as the SSH configuration has them, which is read once. Raises ConfigError."""
+        if self._key is None:
+            from slurm_agent_tools.transport.ssh import target  # noqa: PLC0415 - loads asyncssh
 
-        return f"ssh:{target.key(self.settings)}"
+            self._key = f"ssh:{target.key(self.settings)}"
+        return self._key
 
     async def login_environment(self) -> LoginEnvironment:
         """Asked once, then remembered. Raises SlurmUnreachable, AccessRefused, StorageError and ConfigError."""
-        environ = await self.environ()
+        shell = await self._shell()
         if self._around is None:
-            named = await self.runner.run(["id", "-un"])
-            user = named.stdout.decode("utf-8", "surrogateescape").strip()
-            if named.exit_code != 0 or not user:
+            if not shell.user:
+                self._login_shell = None  # whoever knows the names there may answer the next call
                 raise SlurmUnreachable(f"{self.link.host} does not tell the user's name.", hint="Try `id -un` there.")
-            self._around = LoginEnvironment(user, await self._root(environ), environ)
+            self._around = LoginEnvironment(shell.user, await self._root(shell.environ), shell.environ)
         return self._around
 
     async def environ(self) -> Mapping[str, str]:
         """What the login shell makes of the environment: a site's Slurm is often on PATH only by its profile."""
+        return (await self._shell()).environ
+
+    async def _shell(self) -> login_shell.LoginShell:
         async with self._lock:
-            if self._environ is None:
-                self._environ = await self._login()
-        return self._environ
+            if self._login_shell is None:
+                self._login_shell = await self._login()
+        return self._login_shell
 
     async def close(self) -> None:
         """End the connection."""
         await self.link.close()
 
-    async def _login(self) -> Mapping[str, str]:
+    async def _login(self) -> login_shell.LoginShell:
         mark = secrets.token_hex(12)
         async with self.link.session(None, 2**22, mark) as session:
             session.send(login_shell.login_line(mark))
             with anyio.move_on_after(_LOGIN_SECONDS):
                 # What start-up files leave running keeps the session open; all that counts may be there before.
                 await session.ended.wait()
-                if login_shell.environment(session.out, mark) is None:
+                if login_shell.told(session.out, mark) is None:
                     await session.over.wait()
-        found = login_shell.environment(session.out, mark)
-        if found is None or not found.get("PATH"):
+        found = login_shell.told(session.out, mark)
+        if found is None or not found.environ.get("PATH"):
             raise SlurmUnreachable(
                 f"The login shell on {self.link.host} {_failed(session)}",
                 hint=f"Look at what `ssh {self.link.host}` does at login.",
