@@ -29,6 +29,9 @@ _READ_BACK = 2**20
 
 _AT_ONCE = 16
 
+_MOST_FAILED = 20
+"""Files that cannot be read, after which no more are tried."""
+
 Told = Callable[[int, str], Awaitable[None]]
 """Is told of each file that is whole: bytes, name."""
 
@@ -61,10 +64,24 @@ async def copy(
         for batch in _batches([one for one in files if one.size <= _PIECE]):
             await _small(source, target, batch, outcome, told, out=out)
         for entry in (one for one in files if one.size > _PIECE):
-            await _large(source, target, entry, outcome, told, out=out)
+            try:
+                await _large(source, target, entry, outcome, told, out=out)
+            except _UnreadFileError as error:
+                _unread(entry, error, outcome, out=out)
     except (StorageError, SlurmError) as error:
-        outcome.stopped = f"{error.message} {error.hint}".strip()
+        outcome.stopped = f"{error.message.rstrip('.')}. {error.hint}".strip()
     return outcome
+
+
+class _UnreadFileError(StorageError):
+    """One file cannot be read; the others may be."""
+
+
+def _unread(entry: SyncEntry, error: StorageError, outcome: SyncOutcome, *, out: bool) -> None:
+    """Leave one file there out, so that the rest comes back. What is sent is whole or not sent. Raises StorageError."""
+    if out or len(outcome.failed) >= _MOST_FAILED:
+        raise error
+    outcome.failed.append(KeptFile(entry.path, error.message.rpartition(f"{entry.path}: ")[2]))
 
 
 # --- By rsync, over the connection that is open: one login, and what the SSH configuration says holds for it ----
@@ -193,7 +210,11 @@ async def _small(
     data: dict[str, bytes] = {}
 
     async def read(entry: SyncEntry) -> None:
-        found = await source.files.read(source.path(entry.path), size=entry.size)
+        try:
+            found = await source.files.read(source.path(entry.path), size=entry.size)
+        except StorageError as error:
+            _unread(entry, error, outcome, out=out)
+            return
         if found is None:
             outcome.failed.append(KeptFile(entry.path, "it disappeared meanwhile"))
         else:
@@ -339,7 +360,12 @@ async def _grown(
     """Add to a part until it is as long as the file; the bytes that moved."""
     moved = 0
     while at < entry.size:
-        piece = await source.files.read(place, offset=at, size=min(_PIECE, entry.size - at))
+        try:
+            piece = await source.files.read(place, offset=at, size=min(_PIECE, entry.size - at))
+        except StorageError as error:
+            if not at:
+                await target.files.remove(part)
+            raise _UnreadFileError(error.message, hint=error.hint) from error
         if not piece:
             break
         if not await target.files.append(part, piece):

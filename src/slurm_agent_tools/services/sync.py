@@ -266,7 +266,7 @@ def _told(call: _Sync, plan: SyncPlan, outcome: SyncOutcome, more: Sequence[str]
     summary += f", {plan.unchanged} unchanged."
     if left:
         why = outcome.stopped or "; ".join(f"{kept.path}: {kept.why}" for kept in outcome.failed[:_NAMED])
-        summary += f" {_files(len(left))} not: {why} Call again: what is whole is not moved again."
+        summary += f" {_files(len(left))} not: {why.rstrip('.')}. Call again: what is whole is not moved again."
     kept = [*plan.refused, *outcome.failed]
     answer = _reply(call, "partial" if left else "done", summary + _kept_words(plan.refused))
     return answer.model_copy(

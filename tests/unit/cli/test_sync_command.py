@@ -107,6 +107,7 @@ def test_follow_goes_on_while_the_job_runs_and_over_what_is_away_and_pulls_once_
     assert main.main(["sync", "pull", "--follow", "--every=0.001", "--job=7", "logs", "--json"]) == 0
     told = capsys.readouterr()
     assert (json.loads(told.out)["received"], json.loads(told.out)["bytes"]) == (3, 25)
+    assert json.loads(told.out)["summary"].startswith("In all, 3 brought here (25B).")
     assert "A node vanished. Trying again." in told.err
     assert "The host is away. Trying again." in told.err
     assert [name for name, _ in box.asked] == ["wait_for_job", "sync_files"] * 4
@@ -118,10 +119,12 @@ def test_follow_without_a_job_ends_when_none_is_active_and_all_is_here(box):
     assert len(box.asked) == 6
 
 
-def test_follow_ends_where_a_file_cannot_be_brought_after_the_job_and_goes_on_over_a_cut_connection(box):
-    cut = reply("partial", reason="The connection was cut.")
-    box.answers = {"get_status": [jobs(0)] * 5, "sync_files": [reply("partial"), cut, *[reply("partial")] * 3]}
+def test_follow_ends_where_a_file_cannot_be_brought_after_the_job_and_says_so_once(box, capsys):
+    left = reply("partial").model_copy(update={"summary": "1 file not: a: Permission denied"})
+    moved = reply("partial", received=1)
+    box.answers = {"get_status": [jobs(0)] * 8, "sync_files": [left, left, moved, *[left] * 5]}
     assert main.main(["sync", "pull", "--follow", "--every=0.001"]) == 4
+    assert capsys.readouterr().err.count("Permission denied") == 2
 
 
 def test_follow_ends_at_what_waiting_does_not_mend(box, capsys):

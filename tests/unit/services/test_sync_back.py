@@ -138,6 +138,52 @@ async def test_what_breaks_off_leaves_whole_files_and_the_next_run_finishes(side
     assert again.sent + again.unchanged == 20
 
 
+class Locked:
+    """Files of which some cannot be read."""
+
+    def __init__(self, files: Any, part: str) -> None:
+        self._files, self._part = files, part
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    async def read(self, path: str, **more: Any) -> Any:
+        if self._part in path:
+            raise StorageError(f"{path}: Permission denied", hint="Check the file.")
+        return await self._files.read(path, **more)
+
+
+def lock(sides: Sides, part: str) -> None:
+    remote = sides.box.context.transport
+    object.__setattr__(remote, "files", Locked(remote.files, part))
+
+
+@pytest.mark.proves("sync-goes-on-where-it-broke")
+@pytest.mark.parametrize("size", [10, 5000])
+async def test_a_file_there_that_cannot_be_read_keeps_no_other_from_coming_back(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(sync_transfer, "_PIECE", 1000)
+    for name in ("a", "locked", "z"):
+        sides.write(f"logs/{name}", name[0].encode() * size, there=True)
+    lock(sides, "locked")
+    reply = await sides.sync("pull")
+    assert (reply.status, reply.received, reply.differs) == ("partial", 2, ["logs/locked"])
+    assert (reply.kept[0].path, reply.kept[0].why) == ("logs/locked", "Permission denied")
+    assert sorted(sides.files(there=False)) == ["logs/a", "logs/z"]
+
+
+async def test_where_many_files_cannot_be_read_the_rest_is_not_tried(sides: Sides) -> None:
+    for number in range(50):
+        sides.write(f"logs/locked{number:02}", there=True)
+    sides.write("logs/zzz", there=True)
+    lock(sides, "locked")
+    reply = await sides.sync("pull")
+    assert (reply.status, reply.received, len(reply.differs)) == ("partial", 0, 51)
+    assert "Permission denied" in (reply.reason or "")
+    assert len(reply.kept) == 20
+
+
 @pytest.mark.proves("sync-goes-on-where-it-broke")
 async def test_a_connection_that_is_cut_under_sftp_is_told_and_the_next_run_finishes(sides: Sides, node: Node) -> None:
     texts = {f"f{number:02}": os.urandom(200_000) for number in range(40)}

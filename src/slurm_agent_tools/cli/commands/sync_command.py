@@ -20,6 +20,7 @@ from slurm_agent_tools.models.toolset_arguments import SyncFiles
 from slurm_agent_tools.settings import Settings, load
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion
 from slurm_agent_tools.text import log_events
+from slurm_agent_tools.units import human_memory
 
 if TYPE_CHECKING:
     from slurm_agent_tools.services.sync import LocalLook
@@ -30,7 +31,7 @@ MIXED = True
 
 _SECONDS = 5.0
 
-_TRIES = 3
+_TRIES = 5
 """How often a file that cannot be brought is tried again once its job has ended."""
 
 
@@ -114,6 +115,7 @@ async def _once(box: Toolbox, ask: SyncFiles, early: ConcurrentQuestion[LocalLoo
 async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> SyncReply:
     """Pull until the job is over, and once more. A cluster or a file that is away meanwhile is no end."""
     received = size = tries = 0
+    said = ""
     while True:
         goes_on = await _goes_on(box, args)
         reply: SyncReply | None = None
@@ -125,12 +127,13 @@ async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> S
             printing.note(f"{error.message} Trying again.")
         if reply is not None:
             received, size = received + reply.received, size + reply.bytes
-            if reply.received or reply.status != "done":
-                printing.note(reply.summary)
+            if reply.received or (reply.status != "done" and reply.summary != said):
+                printing.note(said := reply.summary)
             refused = reply.status == "blocked" and reply.blocker == "policy"
-            tries = 0 if goes_on or reply.received or reply.reason is not None else tries + 1
+            tries = 0 if goes_on or reply.received or reply.status != "partial" else tries + 1
             if refused or (not goes_on and (reply.status != "partial" or tries >= _TRIES)):
-                return reply.model_copy(update={"received": received, "bytes": size})
+                all_of_it = f"In all, {received} brought here ({human_memory(size)}). Last: {reply.summary}"
+                return reply.model_copy(update={"received": received, "bytes": size, "summary": all_of_it})
         await anyio.sleep(args.every)
 
 
