@@ -24,6 +24,9 @@ from slurm_agent_tools.settings import workstation_place
 SHORT = (
     "#!/bin/bash\n#SBATCH --cpus-per-task=1\n#SBATCH --mem=100M\n#SBATCH --time=10\n#SBATCH --output=x.out\nhostname\n"
 )
+GPU = (
+    "#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH --mem-per-gpu=100M\n#SBATCH --time=20\n#SBATCH --output=gpu.out\nhostname\n"
+)
 LAB = """kind: slurm
 partitions:
   - {name: special, purpose: testing}
@@ -65,6 +68,7 @@ def desk(fresh: Place, door: LoginNode, machine: Path) -> Desk:
     plain = laptop(fresh, door)
     made = Desk(plain.cluster, plain.project, plain.extra, there=plain.there, home=machine)
     (made.project / "short.sh").write_text(SHORT)
+    (made.project / "gpu.sh").write_text(GPU)
     (made.project / "backends").mkdir()
     (made.project / "backends" / "lab.yaml").write_text(LAB)
     (made.project / "backends" / "rented.yaml").write_text(pages.template("cloud"))
@@ -91,6 +95,43 @@ async def test_short_work_stays_here_and_gpus_are_those_of_the_cluster(desk: Des
     assert {(one["backend"], one["partition"]) for one in longer["alternatives"]} >= {
         ("lab", "special"), ("lab", "cpu"), ("rented", "a100"),
     }  # fmt: skip
+
+
+@pytest.mark.proves("seven-questions")
+async def test_a_gpu_job_goes_from_the_question_to_its_end_on_the_cluster_behind_its_login_node(desk: Desk) -> None:
+    async with desk.client() as client:
+        there = await call(client, "choose_backend", script="gpu.sh", expected="10m")
+        assert (there["question"], there["backend"], there["partition"]) == (2, "lab", "special"), there
+        await call(client, "get_status", cluster="lab")
+        sent = await call(client, "submit_job", **there["next"]["arguments"])
+        assert sent["status"] == "submitted", sent
+        job = await call(client, "wait_for_job", job_id=sent["job_id"], cluster="lab", timeout_seconds=60)
+    assert (job["job"]["state"], job["job"]["partition"]) == ("COMPLETED", "special"), job
+    assert job["job"]["nodes"].endswith("spec01")
+    assert (desk.there / "gpu.out").exists()
+
+
+@pytest.mark.proves("seven-questions")
+async def test_long_jobs_and_many_are_answered_from_what_the_live_cluster_says(desk: Desk) -> None:
+    asked = {
+        "12 hours": {"expected": "12h"},
+        "3 days that restart": {"expected": "3d", "restartable": True},
+        "3 days, nobody knows": {"expected": "3d"},
+        "50 jobs": {"expected": "2h", "jobs": 50},
+    }
+    async with desk.client() as client:
+        found = {
+            name: await call(client, "choose_backend", resources={"gpus": 4}, **more) for name, more in asked.items()
+        }
+    told = {name: (one["status"], one["question"], one.get("partition")) for name, one in found.items()}
+    assert told == {
+        "12 hours": ("chosen", 4, "gpu"),
+        "3 days that restart": ("chosen", 5, "gpu"),
+        "3 days, nobody knows": ("ask_person", 5, None),
+        "50 jobs": ("chosen", 6, "gpu"),
+    }, found
+    assert any("chain of 2 jobs of at most 2-00:00:00" in reason for reason in found["3 days that restart"]["reasons"])
+    assert "checkpoint" in found["3 days, nobody knows"]["question_for_person"]
 
 
 @pytest.mark.proves("fallbacks-are-noted")

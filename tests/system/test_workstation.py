@@ -278,6 +278,10 @@ def test_the_guides_commands_work_and_an_ordinary_users_workstation_says_that_no
             assert (code, sent["status"]) == (0, "submitted"), sent
             assert any("No wall" in alert["message"] for alert in sent["alerts"]), sent["alerts"]
             assert other.ended(sent["job_id"])["state"] == "COMPLETED"
+            (inline,) = re.findall(r"`(eval [^`]+)`", GUIDE.read_text())
+            shell = other.as_user(["bash", "-c", f"{inline}\nsacct -X -n -o State -j {sent['job_id']}"])
+            done = subprocess.run(shell, capture_output=True, text=True, env=other.environment() | search, timeout=60)
+            assert (done.returncode, done.stdout.split()) == (0, ["COMPLETED"]), done
     told = dict(seen)
     for command in ("workstation up --yes", "workstation status", "get_status --cluster workstation"):
         assert "No wall between jobs holds for memory and cores" in told[f"slurm-agent-tools {command}"]

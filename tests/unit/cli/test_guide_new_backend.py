@@ -14,6 +14,7 @@ import pytest
 from slurm_agent_tools.backends import pages
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "new-backend.md"
+TEXT = "".join(GUIDE.read_text().split("```")[::2])
 LINES = [
     line for block in re.findall(r"```bash\n(.*?)```", GUIDE.read_text(), re.DOTALL) for line in block.splitlines()
 ]
@@ -50,6 +51,9 @@ def test_every_command_of_the_guide_is_done_in_its_order(project: Path) -> None:
     assert "right" in said[5]
     assert "rented" in said[6]
     assert "ask_person" in said[7]
+    for line in re.findall(r"`(slurm-agent-tools [^`]+|backends [a-z]+)`", TEXT):
+        done = run(f"slurm-agent-tools {line.removeprefix('slurm-agent-tools ')}", project)
+        assert done.returncode == 0, (line, done)
 
 
 def test_the_guide_names_the_same_templates_and_fields_as_the_code() -> None:
