@@ -29,7 +29,7 @@ from slurm_agent_tools.services.backend_facts import BackendFacts
 from slurm_agent_tools.services.context import Caller, ClusterContext, ContextRegistry
 from slurm_agent_tools.services.project_paths import asked_of
 from slurm_agent_tools.services.submission_request import open_request, tried_before
-from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, parse_memory, parse_span
+from slurm_agent_tools.units import UNLIMITED, ArraySpec, format_duration, format_memory, parse_memory, parse_span
 
 _FORMATS: Mapping[Kind, str] = {"pbs": "pbs", "kubernetes": "kubernetes", "skypilot": "skypilot"}
 
@@ -51,7 +51,8 @@ async def choose_backend(
         choice = replace(choice, reasons=(*choice.reasons, tried.why))
     if choice.fallback is not None:
         await _note(context, caller, ask, choice)
-    return _reply(context, ask, choice, facts)
+    own = (await asked_of(context, "script", ask.script)).array if ask.script is not None and ask.jobs == 1 else None
+    return _reply(context, ask, choice, facts, own)
 
 
 async def _note(context: ClusterContext, caller: Caller, ask: ChooseBackend, choice: Choice) -> None:
@@ -188,7 +189,9 @@ def _read(field: str, text: str, parse: Callable[[str], int]) -> int:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def _reply(context: ClusterContext, ask: ChooseBackend, choice: Choice, facts: BackendFacts) -> ChooseReply:
+def _reply(
+    context: ClusterContext, ask: ChooseBackend, choice: Choice, facts: BackendFacts, own: ArraySpec | None
+) -> ChooseReply:
     place = choice.place
     return ChooseReply(
         status=choice.status,
@@ -210,7 +213,7 @@ def _reply(context: ClusterContext, ask: ChooseBackend, choice: Choice, facts: B
         question_for_person=choice.ask,
         fallback=choice.fallback,
         contradictions=list(facts.contradictions),
-        next=None if place is None else _next(context, ask, choice, place),
+        next=None if place is None else _next(context, ask, choice, place, own),
     )  # fmt: skip
 
 
@@ -263,17 +266,19 @@ def _quantiles(found: Figures | None) -> QuantilesShown | None:
     return QuantilesShown(median=found.median, p95=found.p95, basis=found.basis, source=found.source)
 
 
-def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: BackendPlace) -> NextCall:
+def _next(
+    context: ClusterContext, ask: ChooseBackend, choice: Choice, place: BackendPlace, own: ArraySpec | None
+) -> NextCall:
     """The call that brings it there. Another scheduler's script is written, and a person starts it."""
-    array = _array(choice, place)
+    array, policy = _array(choice, place, own), context.policy.policy
+    smoke = min(places.SMOKE_SECONDS, policy.smoke_first.smoke_time_limit)
     if place.kind in _FORMATS:
-        return _elsewhere(choice, place, array, context.policy.policy.defaults.time_limit)
+        return _elsewhere(choice, place, array, smoke, policy.defaults.time_limit)
     arguments: dict[str, object] = {"partition": place.partition} | array
     if place.cluster != context.cluster:
         arguments["cluster"] = place.cluster
     if choice.stage == "smoke":
-        seconds = min(places.SMOKE_SECONDS, place.time_limit or places.SMOKE_SECONDS)
-        arguments |= {"time_limit": format_duration(seconds)}
+        arguments |= {"time_limit": format_duration(min(smoke, place.time_limit or smoke))}
     if ask.script is None:
         return _written(choice, arguments, "Add name and command; then submit_job.")
     if choice.stage != "production":
@@ -285,17 +290,29 @@ def _next(context: ClusterContext, ask: ChooseBackend, choice: Choice, place: Ba
     return NextCall(tool="submit_job", arguments=given | arguments, then=then)
 
 
-def _array(choice: Choice, place: BackendPlace) -> dict[str, object]:
-    """Several jobs are one array, with as many tasks at once as may be; SkyPilot has none."""
-    jobs = choice.need.jobs
+def _array(choice: Choice, place: BackendPlace, own: ArraySpec | None) -> dict[str, object]:
+    """Several jobs are one array, with as many tasks at once as may be; SkyPilot has none.
+
+    A script's `own` array keeps its numbers, and of it a smoke run takes the first; submit_job reads it in the script.
+    """
+    jobs, elsewhere = choice.need.jobs, place.kind in _FORMATS
+    if choice.stage == "smoke" and own is not None and own.count > 1:
+        return {"array": str(own.first)}
     if jobs == 1 or place.kind == "skypilot":
         return {}
-    return {"array": f"0-{jobs - 1}" + (f"%{place.max_jobs}" if place.max_jobs and place.max_jobs < jobs else "")}
+    numbers, limit = (f"0-{jobs - 1}", None) if own is None else (own.text.partition("%")[0].strip("[]"), own.limit)
+    most = min(limit or jobs, place.max_jobs or jobs)
+    if own is not None and most == min(limit or jobs, jobs) and not elsewhere:
+        return {}
+    return {"array": numbers + (f"%{most}" if most < jobs else "")}
 
 
-def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object], usual: int) -> NextCall:
-    """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives. `usual`: seconds it gets else."""
-    need, longest = choice.need, places.SMOKE_SECONDS if choice.stage == "smoke" else usual
+def _elsewhere(choice: Choice, place: BackendPlace, array: Mapping[str, object], smoke: int, usual: int) -> NextCall:
+    """A script for PBS, Kubernetes or SkyPilot, with the names that its page gives.
+
+    Seconds that a `smoke` run may take, and those that a script gets where nobody names them (`usual`).
+    """
+    need, longest = choice.need, smoke if choice.stage == "smoke" else usual
     limit = min(longest, place.time_limit or longest)
     arguments: dict[str, object] = {
         "format": _FORMATS[place.kind],

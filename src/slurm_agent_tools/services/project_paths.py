@@ -12,6 +12,7 @@ from slurm_agent_tools.models.request import Resources, ScriptReading
 from slurm_agent_tools.scripts.reader import read_script as reader_read_script
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.transport.base import NO_FILE, Stat
+from slurm_agent_tools.units import ArraySpec
 
 
 def check_text(field: str, value: str, *, limit: int = 1000) -> str:
@@ -133,6 +134,7 @@ class AskedJob:
     name: str
     path: str
     requested: Resources
+    array: ArraySpec | None = None
 
 
 async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
@@ -146,4 +148,4 @@ async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob
     with contextlib.suppress(SlurmError):
         partitions = await context.slurm.partitions()
     name = reading.request.name or reading.path.rsplit("/", 1)[-1]
-    return AskedJob(name, reading.path, resolved(reading.request, partitions))
+    return AskedJob(name, reading.path, resolved(reading.request, partitions), reading.request.array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,47 @@ async def test_a_page_with_less_time_than_a_script_gets_by_itself_gives_its_own(
     found = await one.choose(resources={"gpus": 1}, expected="30m", new_configuration=False)
     assert found.next is not None
     assert found.next.arguments.get("time_limit") == given
+
+
+@pytest.mark.parametrize(
+    ("array", "given"), [("1-60%8", "1-60%4"), ("1-120:2", "1-120:2%4"), ("[1-60]", "1-60%4"), ("1-60%2", None)]
+)
+async def test_the_numbers_of_a_scripts_own_array_stay_as_they_are(
+    one: Clusters, array: str, given: str | None
+) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}#SBATCH --array={array}\nsleep 60\n")
+    found = await one.choose(script="a.sh", new_configuration=False)
+    assert found.next is not None
+    assert (found.question, found.next.arguments.get("array")) == (6, given)
+
+
+async def test_elsewhere_the_scripts_own_array_is_said_with_its_numbers(one: Clusters, slurm: FakeSlurm) -> None:
+    slurm.controller_down()
+    one.page("there", template("pbs"))
+    (one.project / "a.sh").write_text(f"{SCRIPT}#SBATCH --array=1-60%2\nsleep 60\n")
+    found = await one.choose(script="a.sh", new_configuration=False)
+    assert found.next is not None
+    assert (found.backend, found.next.arguments["array"]) == ("there", "1-60%2")
+
+
+@pytest.mark.parametrize(("array", "given"), [("3-60%8", "3"), ("3", None)])
+async def test_a_smoke_run_takes_the_first_task_of_the_scripts_array(
+    one: Clusters, array: str, given: str | None
+) -> None:
+    (one.project / "a.sh").write_text(f"{SCRIPT}#SBATCH --array={array}\nsleep 60\n")
+    found = await one.choose(script="a.sh", new_configuration=True)
+    assert found.next is not None
+    assert (found.stage, found.next.arguments.get("array")) == ("smoke", given)
+
+
+@pytest.mark.parametrize("seconds", [600, 1800])
+async def test_a_smoke_run_is_as_long_as_the_policy_lets_one_be(one: Clusters, seconds: int) -> None:
+    (context,) = one.contexts.values()
+    policy = context.policy.policy
+    stages = policy.smoke_first.model_copy(update={"smoke_time_limit": seconds})
+    made = replace(context.policy, policy=policy.model_copy(update={"smoke_first": stages}))
+    one.contexts["local"] = replace(context, policy=made)
+    (one.project / "a.sh").write_text(f"{SCRIPT}sleep 60\n")
+    found = await one.choose(script="a.sh", new_configuration=True)
+    assert found.next is not None
+    assert found.next.arguments["time_limit"] == {600: "00:10:00", 1800: "00:30:00"}[seconds]
