@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.request import Evidence, JobRequest, Pin, Resources
-from slurm_agent_tools.models.shapes import ResourcesShown, Shape, WaitMeasured, unknown
+from slurm_agent_tools.models.shapes import ResourcesShown, Shape, WaitMeasured, no_items, unknown
 
 Verdict = Literal["allow", "justify", "approve", "deny"]
 
@@ -91,7 +91,7 @@ class DecisionShown(Shape):
     policy: PolicyUsed
     rules: list[RuleDecision]
     rules_passed: int | None = Field(default=None, exclude_if=unknown)  # in brief, where those are not listed
-    pinned: list[Pin] = Field(default_factory=list)
+    pinned: list[Pin] = Field(default_factory=no_items)
     approval: Consent | None = None
 
 
@@ -101,8 +101,8 @@ class Blocked(Shape):
     blocker: Blocker | None = None
     reason: str | None = None
     human_action_required: bool | None = None
-    artifacts: list[str] = Field(default_factory=list)
-    manual_commands: list[str] = Field(default_factory=list)
+    artifacts: list[str] = Field(default_factory=no_items)
+    manual_commands: list[str] = Field(default_factory=no_items)
     decision: DecisionShown | None = None
 
 
@@ -150,7 +150,7 @@ class Sizing(Shape):
     time: SizeFigure
     cpus: SizeFigure
     recommended: ResourcesShown | None = None
-    warnings: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=no_items)
 
 
 class Budget(Shape):

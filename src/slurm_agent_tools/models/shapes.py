@@ -27,6 +27,16 @@ def unknown(value: object) -> bool:
     return value is None
 
 
+def no_items() -> list[Any]:
+    """The default of a list. pydantic asks what makes a default for its signature, which `list` looks up in a text."""
+    return []
+
+
+def no_values() -> dict[str, Any]:
+    """The default of a mapping, as `no_items`."""
+    return {}
+
+
 class Shape(BaseModel):
     """Base of everything that is shown."""
 
@@ -162,7 +172,7 @@ class JobShown(Shape):
     managed: bool | None = None
     cause: str | None = None  # one sentence on why it ended as it did, e.g. a step killed for memory
     estimated_start: datetime | None = None  # Slurm's own estimate for a pending job
-    sources: list[str] = Field(default_factory=list)
+    sources: list[str] = Field(default_factory=no_items)
 
 
 def empty(value: object) -> bool:
@@ -188,7 +198,7 @@ class BriefShown(JobShown):
     managed: bool | None = Field(default=None, exclude_if=unknown)
     cause: str | None = Field(default=None, exclude_if=unknown)
     estimated_start: datetime | None = Field(default=None, exclude_if=unknown)
-    sources: list[str] = Field(default_factory=list, exclude_if=empty)
+    sources: list[str] = Field(default_factory=no_items, exclude_if=empty)
 
 
 class SectionError(Shape):
@@ -218,7 +228,7 @@ class QueueWaits(Shape):
     """What all jobs waited lately whatever their size, together and by partition; `note` says what it rests on."""
 
     measured: WaitMeasured | None = None
-    partitions: dict[str, WaitMeasured] = Field(default_factory=dict)
+    partitions: dict[str, WaitMeasured] = Field(default_factory=no_values)
     note: str
 
 

@@ -15,6 +15,8 @@ from slurm_agent_tools.models.shapes import (
     ResultBrief,
     SectionError,
     Shape,
+    no_items,
+    no_values,
     unknown,
 )
 
@@ -36,7 +38,7 @@ class SlurmSection(Shape):
     max_concurrent: int
     slots_left: int
     jobs: list[BriefShown]
-    finished_recently: list[EndedShown] = Field(default_factory=list)
+    finished_recently: list[EndedShown] = Field(default_factory=no_items)
     not_shown: int = 0
 
 
@@ -63,9 +65,9 @@ class QueueSection(Shape):
     estimated_wait: str | None
     recommendation: Literal["SUBMIT_NOW", "WAIT", "ADJUST"]
     why: str
-    grounds: list[str] = Field(default_factory=list)
+    grounds: list[str] = Field(default_factory=no_items)
     waits: QueueWaits | None = None
-    full_partitions: dict[str, str] = Field(default_factory=dict)
+    full_partitions: dict[str, str] = Field(default_factory=no_values)
 
 
 class PartitionShown(Shape):
@@ -169,7 +171,7 @@ class StatusReply(Reply):
     errors: list[BriefShown] | SectionError | None = None
     disk: DiskSection | SectionError | None = None
     policy: PolicySection | SectionError | None = None
-    ladders: list[LadderShown] = Field(default_factory=list)
-    alerts: list[Alert] = Field(default_factory=list)
+    ladders: list[LadderShown] = Field(default_factory=no_items)
+    alerts: list[Alert] = Field(default_factory=no_items)
     slurm_calls: dict[str, int] | None = None
-    age_seconds: dict[str, float] = Field(default_factory=dict)
+    age_seconds: dict[str, float] = Field(default_factory=no_values)

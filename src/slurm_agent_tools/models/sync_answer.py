@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from slurm_agent_tools.models.decision import Blocked
-from slurm_agent_tools.models.shapes import Reply, Shape
+from slurm_agent_tools.models.shapes import Reply, Shape, no_items
 
 
 class KeptShown(Shape):
@@ -29,8 +29,8 @@ class SyncReply(Reply, Blocked):
     received: int = 0
     unchanged: int = 0
     bytes: int = 0
-    differs: list[str] = Field(default_factory=list, description="Files that are not the same on both sides now")
+    differs: list[str] = Field(default_factory=no_items, description="Files that are not the same on both sides now")
     differs_not_shown: int = 0
-    deleted: list[str] = Field(default_factory=list)
-    kept: list[KeptShown] = Field(default_factory=list, description="Files that were not touched, and why")
+    deleted: list[str] = Field(default_factory=no_items)
+    kept: list[KeptShown] = Field(default_factory=no_items, description="Files that were not touched, and why")
     kept_not_shown: int = 0

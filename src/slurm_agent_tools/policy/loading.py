@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -276,6 +275,8 @@ def _validate(name: str, data: Mapping[str, object], lines: Mapping[KeyPath, int
     try:
         return Policy.model_validate(data)
     except ValidationError as error:
+        from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+
         first = error.errors()[0]
         place = first["loc"]
         field_name = ".".join(str(part) for part in place) or "policy"

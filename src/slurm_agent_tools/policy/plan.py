@@ -5,9 +5,7 @@ The pins make it whole: what its script leaves open is stated on the command lin
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING
@@ -18,7 +16,7 @@ from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.scripts import effective_request
-from slurm_agent_tools.units import format_duration, format_memory, human_memory, parse_array
+from slurm_agent_tools.units import format_duration, format_memory, human_memory
 
 if TYPE_CHECKING:
     from slurm_agent_tools.backends.stages import Ladder
@@ -55,7 +53,7 @@ class LiveFacts:
     known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
     ended_jobs: Mapping[str, str] = field(default_factory=dict)  # of those that it names: how they ended, FAILED
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
-    slots_after: int | None = None  # active_jobs with this job in it, see count_slots
+    slots_after: int | None = None  # active_jobs with this job in it, see slots.count_slots
     history: tuple[PastRun, ...] = ()  # newest first
     pending_after: int | None = None  # pending jobs with this one, counted like the active ones
     submissions_today: int = 0  # of this user on this cluster in the last 24 hours, from the ledger
@@ -90,88 +88,6 @@ class PlannedRequest:
     today: date | None = None  # for exceptions that end; None: none counts
     stage: Stage | None = None
     hourly_price: float | None = None  # US dollars of all machines together, where some are rented for it
-
-
-# --- How many of a caller's jobs count against the limit of concurrent jobs -------------------------------------------
-
-_ENDS = re.compile(r"(?:afterok|afterany|afternotok|aftercorr|afterburstbuffer):([^,?]+)")
-
-_PARENT = re.compile(r"(\d+)(?:_\d+|_\*)?(?:\+\d+)?(?:\([a-z]+\))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One submission's claim: `width` tasks at once, after the end of the jobs `after`."""
-
-    base: int
-    width: int
-    after: frozenset[int] = frozenset()
-
-
-def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
-    """One claim per submission from the rows of the queue; array tasks and het components are put together."""
-    rows: dict[int, list[Job]] = defaultdict(list)
-    for job in jobs:
-        if job.active:
-            rows[job.job_id.base].append(job)
-    return tuple(_claim(base, group) for base, group in sorted(rows.items()))
-
-
-def waits_for(dependency: str | None) -> frozenset[int]:
-    """Base ids of the jobs whose end a dependency waits for, as sbatch takes it or squeue prints it."""
-    found: set[int] = set()
-    for listed in _ENDS.findall(dependency or ""):
-        for item in listed.split(":"):
-            match = _PARENT.fullmatch(item)
-            if match is not None:
-                found.add(int(match[1]))
-    return frozenset(found)
-
-
-def named(dependency: str | None) -> frozenset[int]:
-    """Base ids of every job that a dependency names, whatever it waits for."""
-    return frozenset(int(found) for found in re.findall(r":(\d+)", dependency or ""))
-
-
-def count_slots(claimed: Sequence[Claim]) -> int:
-    """Slots that these claims take together.
-
-    Running plus pending jobs; an array by the tasks that may run at once; a job that waits for the end of another
-    takes over its slot, so a chain counts once, by its widest link; every further dependent of the same job counts on
-    its own.
-    """
-    by_base = {claim.base: claim for claim in claimed}
-    parent_of: dict[int, int] = {}
-    taken: set[int] = set()
-    for claim in sorted(claimed, key=lambda item: item.base):
-        free = sorted(parent for parent in claim.after if parent in by_base and parent not in taken)
-        # Ids grow with time, so a parent is always older: links can never form a ring.
-        free = [parent for parent in free if parent < claim.base]
-        if free:
-            parent_of[claim.base] = free[0]
-            taken.add(free[0])
-    return sum(_widest(claim, by_base, parent_of) for claim in claimed if claim.base not in taken)
-
-
-def _widest(last: Claim, by_base: dict[int, Claim], parent_of: dict[int, int]) -> int:
-    width, base = last.width, last.base
-    while base in parent_of:
-        base = parent_of[base]
-        width = max(width, by_base[base].width)
-    return width
-
-
-def _claim(base: int, rows: list[Job]) -> Claim:
-    width, limit = 0, None
-    for job in rows:
-        if job.job_id.tasks is not None:
-            spec = parse_array(job.job_id.tasks)
-            width += spec.count
-            limit = spec.limit or limit
-        elif job.job_id.component in {None, 0}:
-            width += 1
-    after = frozenset[int]().union(*(waits_for(job.dependency) for job in rows))
-    return Claim(base, max(1, width if limit is None else min(width, limit)), after)
 
 
 # --- Defaults put on the command line where a script is silent, and the one geometry that makes a request safe --------

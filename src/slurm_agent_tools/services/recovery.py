@@ -11,7 +11,7 @@ from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job, is_our_comment, token_in
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.submission_facts import begun
+from slurm_agent_tools.services.open_submissions import begun
 from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.store.submissions import EXPIRY, GIVEN_UP, Phase, Submission
 from slurm_agent_tools.units import JobId

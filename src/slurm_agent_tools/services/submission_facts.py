@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, UnknownJob
 from slurm_agent_tools.models.decision import Advised, ExpectedWait
-from slurm_agent_tools.models.job import Job, JobRecord, merged, token_in
+from slurm_agent_tools.models.job import Job, JobRecord, merged
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.policy import plan
+from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
+from slurm_agent_tools.services import open_submissions
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
-from slurm_agent_tools.store.submissions import LATE, Submission
+from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, format_duration
 
 if TYPE_CHECKING:
@@ -45,11 +46,6 @@ class Snapshot:
     unsettled: tuple[Submission, ...]
 
 
-def reserved_slots(unsettled: Sequence[Submission]) -> tuple[plan.Claim, ...]:
-    """The slots of submissions that the queue does not show and whose fate is not known."""
-    return tuple(plan.Claim(-1 - index, submission.slots) for index, submission in enumerate(unsettled))
-
-
 async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: bool) -> Snapshot:
     """Ask Slurm for queue and partitions at once. Raises SlurmError.
 
@@ -60,7 +56,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
     queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
-    return Snapshot(dict(partitions.value()), mine, await unsettled(context, mine))
+    return Snapshot(dict(partitions.value()), mine, await open_submissions.unsettled(context, mine))
 
 
 async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
@@ -69,28 +65,11 @@ async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
     Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
     """
     before = [job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active]
-    taken = plan.count_slots(plan.claims(job for job in before if job.job_id.base <= job_id.base))
+    taken = slots.count_slots(slots.claims(job for job in before if job.job_id.base <= job_id.base))
     limit = context.policy.policy.limits.max_concurrent_jobs
     if taken <= limit:
         return []
     return [f"it would be one of {taken} concurrent jobs, at most {limit} are allowed: others came first elsewhere"]
-
-
-async def begun(context: ClusterContext, *, keep: str | None = None) -> list[Submission]:
-    """Submissions of which something is left to find out, but for that of the key `keep`."""
-    since = context.clock.now() - LATE
-    items = await context.db(context.store.open_submissions, context.owner, lost_since=since)
-    return [item for item in items if item.idempotency_key != keep]
-
-
-async def unsettled(context: ClusterContext, mine: Sequence[Job]) -> tuple[Submission, ...]:
-    """Open submissions that the queue does not show: they may still become jobs, so they keep their slots."""
-    pending = await context.db(context.store.open_submissions, context.owner)
-    if not pending:
-        return ()
-    shown = {job.job_id.base for job in mine}
-    tokens = {token_in(job.comment) for job in mine}
-    return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
 
 async def live_facts(
@@ -99,13 +78,13 @@ async def live_facts(
     """Everything that the policy wants to know, with this script's request counted in. `work`: see Submission."""
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
-    reserved = reserved_slots(snapshot.unsettled)
-    now_claimed = (*plan.claims(snapshot.active), *reserved)
-    after = plan.waits_for(request.dependency)
-    candidate = plan.Claim(_CANDIDATE, width, after)
-    active_now, active_then = plan.count_slots(now_claimed), plan.count_slots((*now_claimed, candidate))
-    waiting = plan.claims(job for job in snapshot.active if job.state == "PENDING")
-    known, ended = await _named(context, plan.named(request.dependency)) if request.dependency else (frozenset(), {})
+    reserved = open_submissions.reserved_slots(snapshot.unsettled)
+    now_claimed = (*slots.claims(snapshot.active), *reserved)
+    after = slots.waits_for(request.dependency)
+    candidate = slots.Claim(_CANDIDATE, width, after)
+    active_now, active_then = slots.count_slots(now_claimed), slots.count_slots((*now_claimed, candidate))
+    waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
+    known, ended = await _named(context, slots.named(request.dependency)) if request.dependency else (frozenset(), {})
     before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
@@ -119,7 +98,7 @@ async def live_facts(
         takes_over=str(min(after)) if after and active_then < active_now + width else None,
         slots_after=active_then,
         history=before,
-        pending_after=plan.count_slots((*waiting, *reserved, candidate)),
+        pending_after=slots.count_slots((*waiting, *reserved, candidate)),
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
         cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),
@@ -228,7 +207,7 @@ async def _going(context: ClusterContext, dependency: str) -> bool:
     """Whether a job that it names is not over, or cannot be asked for. A singleton names none, but waits."""
     if "singleton" in dependency:
         return True
-    for base in sorted(plan.named(dependency)):
+    for base in sorted(slots.named(dependency)):
         try:
             view = await context.slurm.job(JobId(base))
         except UnknownJob:

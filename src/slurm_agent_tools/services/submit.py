@@ -25,7 +25,8 @@ from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.services import dispatch, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.submission_facts import Snapshot, begun, live_facts, take_snapshot
+from slurm_agent_tools.services.open_submissions import begun
+from slurm_agent_tools.services.submission_facts import Snapshot, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import (
     SubmissionRequest,
     blocked,

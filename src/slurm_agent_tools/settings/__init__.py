@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -30,6 +31,18 @@ _TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "m
 Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
 
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
+
+
+_T = TypeVar("_T")
+
+
+def _made(kind: Callable[[], _T]) -> Callable[[], _T]:
+    """The maker of a default: pydantic asks each for its signature, which takes a class ten times as long to tell."""
+
+    def make() -> _T:
+        return kind()
+
+    return make
 
 
 def _is_address(text: str) -> bool:
@@ -142,7 +155,7 @@ class ClusterSettings(BaseModel):
     known_hosts: Path | None = Field(None, description="Host keys; default: as the SSH configuration says")
     connect_timeout: float = Field(10.0, gt=0, le=120, description="Time limit of opening the connection")
     idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
-    slurm: SlurmSettings = Field(default_factory=SlurmSettings)
+    slurm: SlurmSettings = Field(default_factory=_made(SlurmSettings))
 
     _whole = field_validator("ssh_config", "known_hosts")(_whole_path)
 
@@ -183,7 +196,8 @@ class RateSettings(BaseModel):
     currency: str | None = Field(None, max_length=8, description="Of the rates, as EUR; needed where there is one")
     cpu_hour: float | None = Field(None, ge=0, allow_inf_nan=False, description="Price of one CPU for one hour")
     gpu_hour: dict[str, float] = Field(
-        default_factory=dict, description="Price of one GPU for one hour by its type in Slurm; `other` for all others"
+        default_factory=_made(dict),
+        description="Price of one GPU for one hour by its type in Slurm; `other` for all others",
     )
 
     @model_validator(mode="after")
@@ -225,7 +239,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    project_root: Path = Field(default_factory=Path.cwd, description="The project folder that all paths stay inside")
+    project_root: Path = Field(
+        default_factory=_made(Path.cwd), description="The project folder that all paths stay inside"
+    )
     state_dir: Path = Field(
         default_factory=lambda: state_home() / "slurm-agent-tools", description="Ledger and decision log, private"
     )
@@ -242,14 +258,14 @@ class Settings(BaseModel):
         (), description="The project's own check: an argument list that validate_config runs; {path} is the file"
     )
     mail_user: str | None = Field(None, description="Address for --mail-user in generated scripts")
-    slurm: SlurmSettings = Field(default_factory=SlurmSettings)
-    http: HttpSettings = Field(default_factory=HttpSettings)
-    rates: RateSettings = Field(default_factory=RateSettings)
-    efficiency: EfficiencySettings = Field(default_factory=EfficiencySettings)
-    gpu_metrics: GpuMetricsSettings = Field(default_factory=GpuMetricsSettings)
-    memory: MemorySettings = Field(default_factory=MemorySettings)
+    slurm: SlurmSettings = Field(default_factory=_made(SlurmSettings))
+    http: HttpSettings = Field(default_factory=_made(HttpSettings))
+    rates: RateSettings = Field(default_factory=_made(RateSettings))
+    efficiency: EfficiencySettings = Field(default_factory=_made(EfficiencySettings))
+    gpu_metrics: GpuMetricsSettings = Field(default_factory=_made(GpuMetricsSettings))
+    memory: MemorySettings = Field(default_factory=_made(MemorySettings))
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
-    clusters: dict[str, ClusterSettings] = Field(default_factory=dict, description="Clusters by name")
+    clusters: dict[str, ClusterSettings] = Field(default_factory=_made(dict), description="Clusters by name")
 
     _whole = field_validator("state_dir")(_whole_path)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cached_property, partial
-from statistics import median
 from typing import TYPE_CHECKING, Literal, overload
 
 from slurm_agent_tools.errors import SlurmError
@@ -128,6 +127,8 @@ def judge_load(answers: Sequence[ControllerAnswer], diagnosis: ControllerStatist
     busy = diagnosis is not None and diagnosis.busy
     if len(slow) < _ENOUGH and not (slow and busy):
         return CALM
+    from statistics import median  # noqa: PLC0415 - a controller that answers is not measured
+
     ratio = median(answer.ratio for answer in slow)
     factor = min(MOST, max(2, math.ceil(ratio)))
     small = [answer for answer in slow if answer.came and answer.size < _SMALL]

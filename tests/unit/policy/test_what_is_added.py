@@ -10,7 +10,8 @@ from tests.unit.policy.saying import POLICY
 from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GIB, GPU
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
-from slurm_agent_tools.policy.plan import named, offered, pins, waits_for
+from slurm_agent_tools.policy.plan import offered, pins
+from slurm_agent_tools.policy.slots import named, waits_for
 
 # --- what is added to a script ------------------------------------------------------------------------------------
 

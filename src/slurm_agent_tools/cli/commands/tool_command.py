@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import anyio
@@ -138,6 +137,8 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
     """Call the tool and print its answer; returns the exit code. Raises AgentToolsError."""
     tool = serialize.BY_NAME.get(name)
     if tool is None:
+        from difflib import get_close_matches  # noqa: PLC0415 - for an error alone
+
         alike = get_close_matches(name, [*COMMANDS, *serialize.BY_NAME], n=1)
         meant = f"Did you mean {alike[0]}? " if alike else ""
         raise InputError("command", name, "is not a command", hint=f"{meant}slurm-agent-tools --help lists them.")
