@@ -93,6 +93,7 @@ _RSYNC_FILES = 20
 _RSYNC = (
     "-s", "-I", "-p", "-t", "--chmod=Fu+rw,Fgo=", "--files-from=-", "--from0", "--no-implied-dirs",
     f"--partial-dir={PART}", "--timeout=60",
+    "--blocking-io",  # else what rsync is slow to read makes our end of its pipe fail
 )  # fmt: skip
 
 _TOO_OLD = frozenset({1, 2, 4})  # rsync(1): an option or a protocol that one of both does not know
@@ -175,7 +176,7 @@ async def _run_rsync(
         return None
     if failures:
         raise failures[0]
-    said = sanitize.line(as_text(done.stderr).strip())[-300:]
+    said = sanitize.line("; ".join(as_text(done.stderr).split("\n")).strip("; "))[-300:]
     return "" if done.exit_code == 0 else f"rsync ended with {done.exit_code}: {said}"
 
 

@@ -100,3 +100,17 @@ async def test_rsync_leaves_files_to_their_owner_and_runs_nothing_that_the_proje
     assert not (tmp_path / "proof").exists()
     assert stat.S_IMODE((sides.there / "bin/rsync").stat().st_mode) == 0o700
     assert stat.S_IMODE((sides.there / "bin").stat().st_mode) == 0o700
+
+
+@pytest.mark.proves("sync-moves-what-differs")
+async def test_many_changed_files_of_which_rsync_is_told_much_at_once_all_arrive(sides: Sides) -> None:
+    """The other side tells of each old file what it holds, faster than rsync here reads it while it sends."""
+    names = [f"f{number:03}" for number in range(150)]
+    for name in names:
+        sides.write(name, os.urandom(300_000), there=True)
+        sides.write(name, os.urandom(300_000))
+    sides.track()
+    reply = await sides.sync("push")
+    assert (reply.status, reply.sent, reply.reason) == ("done", 150, None)
+    assert sides.files() == {name: (sides.here / name).read_bytes() for name in names}
+    assert not [*sides.there.rglob("*.slurm-agent-part*")]
