@@ -283,5 +283,5 @@ class _Awake:
     ) -> Completed:
         """See Runner. SlurmUnreachable, with nothing sent, where the workstation is not up."""
         if argv[0] in SLURM_COMMANDS and running(self._folder) is False:
-            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up", hint=f"Run: {UP}")
+            raise SlurmUnreachable(f"{argv[0]} was not run: the workstation is not up.", hint=f"Run: {UP}")
         return await self._inner.run(argv, stdin=stdin, env=env, cwd=cwd, timeout=timeout, max_output=max_output)

@@ -18,7 +18,10 @@ class KeptShown(Shape):
 
 
 class SyncReply(Reply, Blocked):
-    """Answer of sync_files. Counts are files, `bytes` what went over; of a dry run, what would."""
+    """Answer of sync_files. Counts are files, `bytes` their size at most; of a dry run, what would be.
+
+    Of a file that grew only its end comes back, and is counted. Of one that changed rsync sends less than is counted.
+    """
 
     written_by_others: ClassVar = ("differs", "deleted", "kept")
 
