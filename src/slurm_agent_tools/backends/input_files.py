@@ -46,13 +46,11 @@ _WORD = re.compile(r"[\w.~/@%+-]{1,255}")
 
 _QUOTED = re.compile(r"[\"']([^\"'\s\\]{1,255}|[\w./ -]{1,250}\.\w{1,8})[\"']")
 
-_PATTERN = re.compile(r"[\w.~/@%+*?${}-]*[*?$}][\w.*?${}-]*")
+_PATTERN = re.compile(r"[\w.~/@%+*?${}-]*(?:[*?$}]|%[0-9]*[sd](?![a-z]))[\w.*?${}-]*")
 
-_FILLED = re.compile(r"\$\{\w+\}|\$\w+|\{[^{}]*\}")
+_FILLED = re.compile(r"\$\{\w+\}|\$\w+|\{[^{}]*\}|%[0-9]*[sd]")
 
 _JOINED = re.compile(r"[\"']([\w./-]{1,100})[\"']\s*\)?\s*[,/]\s*[\"']([\w./-]{1,100})[\"']")
-
-_IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([\w, \t]+)|import[ \t]+([\w., \t]+))")
 
 _STARTED = re.compile(r"[ \t]-m[ \t]+([A-Za-z_][\w.]*)")
 
@@ -68,6 +66,8 @@ _SAVED = re.compile(
 """Calls that save: the names in them are of files that they write."""
 
 _LOADS = re.compile(r"read|load|from_|input|glob|\bopen\(")
+
+_FOR_OUTPUT = re.compile(r"out|log|save|result|checkpoint|ckpt|export|dump|run|work|cache|tmp", re.IGNORECASE)
 
 _TELLS = re.compile(r"SLURM_JOB_(NAME|PARTITION|ACCOUNT|QOS|RESERVATION)\b")
 
@@ -175,7 +175,7 @@ class _Search:
         words = [*_named(_TARGET.sub(" ", text)), *(part for word in self.args for part in _named(word))]
         await self._try(words, (self.work, self.root, self.home))
         started = "".join(f"import {name}, {name}.__main__\n" for name in _STARTED.findall(text))
-        await self._try(_modules(started), (self.root, posixpath.join(self.root, "src")), named=False)
+        await self._try(stages.modules(started), (self.root, posixpath.join(self.root, "src")), named=False)
         while self.todo:
             path, content = self.todo.popleft()
             self._hear(content)
@@ -185,8 +185,7 @@ class _Search:
             else:
                 await self._try(_named(_TARGET.sub(" ", content)), (self.work, self.root, folder))
             if path.endswith(_SETTINGS):
-                end, beside = posixpath.splitext(path)[1], await self._names(folder)
-                await self._try([w + end for w in _WORD.findall(content) if w + end in beside], (folder,))
+                await self._settings(path, content, folder)
         if self.writes:
             self.found[WRITES] = InputFile(0, " ".join(sorted(self.writes)))
         if self.told:
@@ -199,20 +198,37 @@ class _Search:
         read = _SAVED.sub(" ", content)
         words, folders = [word for word in _QUOTED.findall(read) if word.strip()], (self.work, self.root, folder)
         await self._try([*words, *([".env"] if "load_dotenv" in content else [])], folders)
-        places = [self._place(word, one) for word in words for one in folders]
-        inside = [place for place in dict.fromkeys(places) if place in self.folders]
-        loaded = [w for line in read.split("\n") if _LOADS.search(line) for w in _QUOTED.findall(line) if "/" not in w]
-        for one in inside:
-            await self._try([word for word in loaded if word in await self._names(one)], (one,))
+        lines = read.split("\n")
+        loaded = [w.split("}/")[-1] for line in lines if _LOADS.search(line) for w in _QUOTED.findall(line)]
+        await self._within(words, loaded, folders)
         for first, rest in _JOINED.findall(read):
             known = [one for one in folders if first.split("/")[0] in await self._names(one)]
             await self._try([f"{first}/{rest}"], known)
-        sources = (folder, self.root, self.work, self.home, posixpath.join(self.root, "src"))
-        await self._try(_modules(content), sources, named=False)
+        paths = [word for line in lines if "sys.path" in line for word in _QUOTED.findall(line)]
+        further = [self._place(word, one) for word in ("src", *paths) for one in (self.root, self.work, folder)]
+        sources = (folder, self.root, self.work, self.home, *further)
+        await self._try(stages.classes(words), (self.root, posixpath.join(self.root, "src")))
+        await self._try(stages.modules(content), sources, named=False)
         for one in dict.fromkeys(sources):
             built = [name for name in await self._names(one) if name.endswith(".so")]
-            imported = {posixpath.splitext(path)[0] for path in _modules(content)} if built else set()
+            imported = {posixpath.splitext(path)[0] for path in stages.modules(content)} if built else set()
             await self._try([name for name in built if name.split(".")[0] in imported], (one,), named=False)
+
+    async def _settings(self, path: str, content: str, folder: str) -> None:
+        """What settings name without its ending, within a folder that they name, or as a class of a program."""
+        end, words = posixpath.splitext(path)[1], _WORD.findall(content)
+        await self._try([f"{word}{end}" for word in words if "." not in word], (folder,))
+        await self._try(stages.classes(words), (self.root, posixpath.join(self.root, "src")))
+        kept = _WORD.findall("\n".join(line for line in content.split("\n") if not _FOR_OUTPUT.search(line)))
+        await self._within(kept, kept, (self.work, self.root, folder))
+
+    async def _within(self, words: Sequence[str], names: Sequence[str], folders: Sequence[str]) -> None:
+        """Files of these names in the folders that the words name."""
+        places = (
+            {self._place(word, one) for word in words if "." not in word for one in folders} if self.folders else ()
+        )
+        for one in sorted(self.folders.intersection(places)):
+            await self._try([name for name in names if "." in name and name in await self._names(one)], (one,))
 
     def _hear(self, content: str) -> None:
         """Note what the job asks of how it is called and where it waits."""
@@ -239,8 +255,12 @@ class _Search:
         """Look for files of these names, in each of these folders; a word without a sign of a file is one if it is."""
         for word in dict.fromkeys(words):
             for folder in dict.fromkeys(folders):
+                first = word.partition("/")[0]
+                pattern = _PATTERN.fullmatch(word) is not None
+                if first not in await self._names(folder) and first not in {"", ".", "..", word if pattern else "."}:
+                    continue
                 place = self._place(word, folder)
-                if _PATTERN.fullmatch(word):
+                if pattern:
                     await self._match(posixpath.dirname(place), _FILLED.sub("*", posixpath.basename(word)))
                 elif posixpath.basename(place) in await self._names(posixpath.dirname(place)):
                     await self._look(place, named=named, needed=False)
@@ -311,18 +331,6 @@ def _named(text: str) -> Iterator[str]:
     yield from _PATTERN.findall(text)
 
 
-def _modules(text: str) -> Iterator[str]:
-    """The files that the modules of import statements may be."""
-    for base, names, plain in _IMPORT.findall(text):
-        folder = base.lstrip(".")
-        above = "../" * (len(base) - len(folder) - 1)
-        stems = [folder, *(f"{folder}.{one}" if folder else one for one in re.findall(r"\w+", names))] if base else []
-        stems += re.findall(r"[\w.]+", plain)
-        for stem in filter(None, stems):
-            path = above + stem.replace(".", "/")
-            yield from (f"{path}.py", f"{path}/__init__.py")
-
-
 # --- Stage 0: the manifest of a script, and the project's own check ---------------------------------------------------
 
 _LISTED = 20
@@ -358,7 +366,7 @@ async def manifest(
         )
         for path in gone
     ]
-    found.pop(WRITES, None)
+    found = {name: one for name, one in found.items() if name not in {WRITES, TOLD}}
     names = sorted(found)
     shown = names[:_LISTED] if brief else names
     listed = {

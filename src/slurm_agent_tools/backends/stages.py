@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -132,6 +132,31 @@ def without_lengths(text: str, lengths: Iterable[str], *, apart: bool = False) -
             line = rf"(?m)^([ \t]*[\"']?{last}[\"']?[ \t]*(?:[:=]|[ \t])[ \t]*[\"']?){_NUMBER}(?![\w.])"
             text = re.sub(line, r"\1*", text)
     return text
+
+
+# --- The modules that a text names -----------------------------------------------------------------------------------
+
+_IMPORT = re.compile(r"(?m)^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+([\w, \t]+)|import[ \t]+([\w., \t]+))")
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){1,9}")
+
+
+def modules(text: str) -> Iterator[str]:
+    """The files that the modules of import statements may be."""
+    for base, names, plain in _IMPORT.findall(text):
+        folder = base.lstrip(".")
+        above = "../" * (len(base) - len(folder) - 1)
+        stems = [folder, *(f"{folder}.{one}" if folder else one for one in re.findall(r"\w+", names))] if base else []
+        stems += re.findall(r"[\w.]+", plain)
+        for stem in filter(None, stems):
+            path = above + stem.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__init__.py")
+
+
+def classes(words: Iterable[str]) -> Iterator[str]:
+    """The files of modules that words with dots may name, or a class in them."""
+    dotted = [word.rpartition(".") for word in words if _DOTTED.fullmatch(word)]
+    return modules("".join(f"from {module} import {name}\n" for module, _, name in dotted))
 
 
 # --- What a configuration is made of ----------------------------------------------------------------------------------
