@@ -71,6 +71,8 @@ async def test_a_large_job_climbs_the_ladder_and_falls_back(fresh: Place):
         (fresh.project / "runs/broken").touch()
         fresh.own()
         pilot = await submitted(client, **{**LARGE, "args": ["--steps", "5000"], "stage": "pilot"})
+
+    async with fresh.client() as client:  # and another one
         closed = await refused(client, **LARGE, justification="it surely works at length")
         assert (closed["outcome"], f"job {pilot}, did not pass" in closed["message"]) == ("deny", True)
         ladders = (await call(client, "get_status"))["ladders"]
