@@ -18,7 +18,7 @@ python3 train.py "$@"
 PROGRAM = """import pathlib, sys
 steps = int(sys.argv[2])
 pathlib.Path('runs').mkdir(exist_ok=True)
-sys.exit(3 if steps == 5000 and (pathlib.Path('runs') / 'broken').exists() else 0)
+sys.exit(3 if steps == 5000 and any(pathlib.Path('runs').iterdir()) else 0)
 """
 SMOKE = {"script": "train.sh", "args": ["--steps", "50"], "stage": "smoke", "time_limit": "00:10:00"}
 LARGE = {"script": "train.sh", "args": ["--steps", "100000"]}

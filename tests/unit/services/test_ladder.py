@@ -75,6 +75,7 @@ async def test_one_changed_byte_in_a_file_that_it_reads_closes_it_again_and_is_n
 
     assert "which passed, this changed: " in told
     assert ("the script" if name == "train.sh" else name) in told
+    assert (f"`#SMOKE writes: {name}`" in told) == (name != "train.sh")
     lab.write(name, text)
     assert (await large(lab)).status == "submitted"
 

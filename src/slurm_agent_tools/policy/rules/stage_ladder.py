@@ -80,6 +80,9 @@ def _untried(plan: PlannedRequest, policy: Policy, ladder: Ladder, large: Large)
         parts = differing(near.parts or {}, ladder.parts or {})
         told = ", ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         changed = f" (since job {near.job_id}, which passed, this changed: {told})"
+        written = [part for part in parts if not part.startswith(("the ", "an array", "what "))]
+        if written:
+            changed += f". A file that the job writes itself is declared in its head: `#SMOKE writes: {written[0]}`"
     message = f"{size}, and no smoke run of this very configuration has passed{changed}. {_WHY}"
     others = ("give your reason in the call", call_again("justification", WHY_UNTRIED))
     remedy = ways(_smoke_run(plan, policy, ladder), others)
