@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.system import test_smoke_first
 from tests.system.faces import Laptop, Place, call, laptop
 
 from slurm_agent_tools.backends import pages
@@ -109,6 +110,30 @@ async def test_a_gpu_job_goes_from_the_question_to_its_end_on_the_cluster_behind
     assert (job["job"]["state"], job["job"]["partition"]) == ("COMPLETED", "special"), job
     assert job["job"]["nodes"].endswith("spec01")
     assert (desk.there / "gpu.out").exists()
+
+
+def on_both_sides(desk: Desk, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (desk.project / name).write_text(text)
+        (desk.there / name).write_text(text)
+    desk.own()
+
+
+@pytest.mark.proves("smoke-comes-first")
+async def test_the_ladder_holds_over_ssh_and_a_byte_in_a_module_closes_it(desk: Desk) -> None:
+    files = {"train.sh": test_smoke_first.SCRIPT, "train.py": "import model\n", "model.py": "width = 1\n"}
+    files["train.sh"] = files["train.sh"].replace("logs/slurm/", "")
+    on_both_sides(desk, files)
+    there = {"cluster": "lab"}
+    async with desk.client() as client:
+        await test_smoke_first.refused(client, **test_smoke_first.LARGE, **there)
+        await test_smoke_first.submitted(client, **test_smoke_first.SMOKE, **there)
+        on_both_sides(desk, {"model.py": "width = 2\n"})
+        told = await test_smoke_first.refused(client, **test_smoke_first.LARGE, **there)
+        assert "model.py" in told["message"]
+        on_both_sides(desk, files)
+        asked = await call(client, "submit_job", dry_run=True, **test_smoke_first.LARGE, **there)
+        assert asked["status"] == "dry_run", asked
 
 
 @pytest.mark.proves("seven-questions")

@@ -32,11 +32,12 @@ def laboratory(place: Place) -> None:
 
 async def submitted(client: Any, **asked: Any) -> str:
     """The id of a job that was accepted and has ended."""
-    await call(client, "get_status")
+    there = {"cluster": asked["cluster"]} if "cluster" in asked else {}
+    await call(client, "get_status", **there)
     reply = await call(client, "submit_job", **asked)
     assert reply["status"] == "submitted", reply
     for _ in range(3):
-        waited = await call(client, "wait_for_job", job_id=reply["job_id"], timeout_seconds=60)
+        waited = await call(client, "wait_for_job", job_id=reply["job_id"], timeout_seconds=60, **there)
         if waited["status"] == "finished":
             return str(reply["job_id"])
     raise AssertionError(waited)
@@ -44,7 +45,7 @@ async def submitted(client: Any, **asked: Any) -> str:
 
 async def refused(client: Any, **asked: Any) -> dict[str, Any]:
     """What smoke-first says of a request that it refuses."""
-    await call(client, "get_status")
+    await call(client, "get_status", **({"cluster": asked["cluster"]} if "cluster" in asked else {}))
     reply = await call(client, "submit_job", **asked)
     assert reply["status"] == "blocked", reply
     (told,) = (rule for rule in reply["decision"]["rules"] if rule["id"] == "smoke-first")
