@@ -32,8 +32,8 @@ _DEEP, _FLATTEN = f"is nested deeper than {DEPTH} levels", "Flatten it."
 
 _MANY, _SPLIT = f"holds more than {VALUES} values", "Write what is large into a file of its own."
 
-_TOML = re.compile(
-    r'''
+# A text: it is compiled by the first file of this kind.
+_TOML = r'''
     \#[^\n]*+
     | """(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?
     | \'{3}(?:[^']++|'(?!''))*+(?:'{3,5})?
@@ -41,9 +41,7 @@ _TOML = re.compile(
     | '[^'\n]*+'?
     | (?P<opened>[\[{]) | (?P<closed>[\]}]) | (?P<next>[=,]|\n\s*+) | (?P<dot>\.) | [^\S\n]++
     | (?P<word>[^\s"'\[\]{}=,.\#]++)
-    ''',
-    re.VERBOSE | re.DOTALL,
-)
+    '''
 
 _JSON = re.compile(
     r'"(?:[^"\\]++|\\.)*+"?|(?P<opened>[\[{])|(?P<closed>[\]}])|(?P<next>[,:])|(?P<word>[^\s"\[\]{},:]++)', re.DOTALL
@@ -82,7 +80,7 @@ def toml(text: str) -> dict[str, Any]:
 def _toml_shape(text: str) -> None:
     """Brackets that are open, dots between two signs of another kind, values and words in all: below their limits."""
     depth = values = dots = parts = words = 0
-    for found in _TOML.finditer(text):
+    for found in re.finditer(_TOML, text, re.VERBOSE | re.DOTALL):
         kind = found.lastgroup
         if kind == "dot":
             dots, parts = dots + 1, parts + 1
