@@ -24,7 +24,19 @@ from slurm_agent_tools.devcluster.login_node import LoginNode
 
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100M\n#SBATCH --time=5\n#SBATCH --output=logs/%j.out\nbash steps.sh\n"
 GUIDE = Path(__file__).parents[2] / "docs/guides/laptop.md"
-HOSTILE = ["-rf", "two\nlines", "sp ace", "ünï", "$(touch x)", "deep/--/\n", "a'b\"c\\"]
+HOSTILE = [
+    "-rf",
+    "two\nlines",
+    "sp ace",
+    "ünï",
+    "$(touch x)",
+    "deep/--/\n",
+    "a'b\"c\\",
+    "no\udcfftext",
+    "~",
+    "-e.sh -x",
+    "*",
+]
 
 
 @pytest.fixture
@@ -74,26 +86,53 @@ def there(place: Laptop) -> dict[str, bytes]:
 @pytest.mark.proves("sync-moves-what-differs", "sync-stays-in-its-folders")
 def test_two_thousand_files_go_there_and_then_only_the_one_that_changed(mine: Laptop) -> None:
     files = {f"src/p{number % 40}/f{number}.txt": f"file {number}\n".encode() for number in range(2000)}
-    files |= {f"odd/{name}": name.encode() for name in HOSTILE}
+    files |= {f"odd/{name}": os.fsencode(name) for name in HOSTILE}
     written(mine, files)
     code, first = sync(mine, "push")
-    assert (code, first["status"], first["sent"]) == (0, "done", 2007), first
+    assert (code, first["status"], first["sent"]) == (0, "done", 2000 + len(HOSTILE)), first
     assert there(mine) == files
     (mine.project / "src/p7/f7.txt").write_bytes(b"changed\n")
     code, again = sync(mine, "push")
-    assert (code, again["sent"], again["unchanged"], again["bytes"]) == (0, 1, 2006, 8), again
+    assert (code, again["sent"], again["unchanged"], again["bytes"]) == (0, 1, 1999 + len(HOSTILE), 8), again
     assert there(mine) == files | {"src/p7/f7.txt": b"changed\n"}
     assert sync(mine, "status")[1].get("differs", []) == []
 
 
 @pytest.mark.proves("sync-stays-in-its-folders")
+def test_names_that_are_made_to_be_misread_come_back_as_they_are_and_nothing_lands_outside(mine: Laptop) -> None:
+    written(mine, {"a": b"a"})
+    made = {f"results/{name}": os.fsencode(name) for name in HOSTILE}
+    for name, data in made.items():
+        path = mine.there / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    outside = mine.there.parent / "outside"
+    outside.mkdir()
+    (outside / "theirs").write_bytes(b"not of the project")
+    (mine.there / "results/link").symlink_to(outside)
+    (mine.there / "results/file").symlink_to(outside / "theirs")
+    mine.own()
+    before = set(mine.project.parent.iterdir())
+    code, reply = sync(mine, "pull")
+    assert (code, reply["status"], reply["received"]) == (0, "done", len(HOSTILE)), reply
+    found = {str(path.relative_to(mine.project)) for path in (mine.project / "results").rglob("*") if not path.is_dir()}
+    assert found == set(made)
+    assert all((mine.project / name).read_bytes() == data for name, data in made.items())
+    assert {path.name for path in set(mine.project.parent.iterdir()) - before} <= {".state", ".local"}  # the ledger's
+
+
+@pytest.mark.proves("sync-stays-in-its-folders")
 def test_links_that_leave_either_folder_are_refused_by_name(mine: Laptop, tmp_path: Path) -> None:
     written(mine, {"a": b"a", "deep/b": b"b"})
-    (mine.project / "out").symlink_to("../../secret")
-    git(mine, "add", "out")
+    leads = {"absolute": "/etc/passwd", "out": "../../secret", "over": "deep/../../../secret"}
+    for name, target in leads.items():
+        (mine.project / name).symlink_to(target)
+    (mine.project / "stays").symlink_to("deep/b")
+    git(mine, "add", *leads, "stays")
     code, reply = sync(mine, "push")
-    assert (code, reply["status"], [kept["path"] for kept in reply["kept"]]) == (3, "blocked", ["out"])
-    git(mine, "rm", "-q", "--cached", "out")
+    assert (code, reply["status"], [kept["path"] for kept in reply["kept"]]) == (3, "blocked", sorted(leads))
+    assert there(mine) == {}
+    git(mine, "rm", "-q", "--cached", *leads)
     outside = mine.there.parent / "outside"
     outside.mkdir()
     (mine.there / "deep").symlink_to(outside)
@@ -101,6 +140,14 @@ def test_links_that_leave_either_folder_are_refused_by_name(mine: Laptop, tmp_pa
     code, reply = sync(mine, "push")
     assert (code, reply["status"], [kept["path"] for kept in reply["kept"]]) == (3, "blocked", ["deep/b"])
     assert (list(outside.iterdir()), there(mine)) == ([], {})
+    (mine.there / "deep").unlink()
+    assert sync(mine, "push")[1]["status"] == "done"
+    assert (str((mine.there / "stays").readlink()), (mine.there / "stays").read_bytes()) == ("deep/b", b"b")
+
+
+def part_of_a_name(name: str) -> bool:
+    """Whether it is what a transfer that was cut could not take away any more: hidden, never one of the project's."""
+    return any(part.startswith(".") for part in Path(name).parts)
 
 
 @contextmanager
@@ -130,7 +177,7 @@ def test_a_full_disk_there_leaves_whole_files_alone_and_the_next_run_finishes(mi
         filler.unlink()
         code, reply = sync(mine, "push")
         assert (code, reply["status"]) == (0, "done"), reply
-        assert {name: data for name, data in there(mine).items() if name in files} == files
+        assert there(mine) == files
 
 
 @pytest.mark.proves("sync-goes-on-where-it-broke")
@@ -160,6 +207,7 @@ def test_a_connection_that_is_cut_leaves_whole_files_alone_and_the_next_run_fini
     assert (code, reply["status"]) == (4, "partial"), reply
     left = there(mine)
     assert all(left[name] == files[name] for name in left if name in files)
+    assert all(part_of_a_name(name) for name in left.keys() - files.keys()), left.keys()
     code, reply = sync(mine, "push")
     assert (code, reply["status"]) == (0, "done"), reply
     assert {name: data for name, data in there(mine).items() if name in files} == files
