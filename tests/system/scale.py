@@ -47,11 +47,12 @@ FULL = Size(waits=500, jobs=200, ending=20, seconds=60, queued=20_000)
 
 @dataclass
 class Waited:
-    """What a crowd of waits cost: Slurm's commands, and how late each answer was in seconds."""
+    """What a crowd of waits cost: Slurm's commands, how late each answer was, and how long all took, in seconds."""
 
     calls: Counter[str]
     late: list[float]
     states: Counter[str]
+    seconds: float
 
 
 @dataclass
@@ -130,10 +131,12 @@ async def wait(place: Place, client: Client, ids: list[str], waits: int, seconds
     await anyio.sleep((ticks + TICK / 2 - time.time()) % TICK)  # so that each measured wait meets as many ticks
     before = await calls(client)
     own = await calls(client) - before
+    start = time.monotonic()
     async with anyio.create_task_group() as group:
         for number in range(waits):
             group.start_soon(one, ids[number % len(ids)])
-    return Waited(await calls(client) - before - own - own, late, states)
+    took = time.monotonic() - start
+    return Waited(await calls(client) - before - own - own, late, states, took)
 
 
 def _due(reply: dict[str, Any], ticks: float) -> float:

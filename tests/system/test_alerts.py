@@ -278,7 +278,7 @@ async def test_every_alert_is_raised_by_a_job_and_reaches_the_client_in_both_way
         found = dict[str, dict[str, Any]]()
         for code, name in RAISED.items():
             seconds = 20 if code in {"job-failed", "preempted"} else 0
-            with anyio.fail_after(SECONDS):
+            with anyio.fail_after(2 * SECONDS):
                 while code not in found.get(code, {}):  # a long wait and a slow run become that after half a minute
                     hear = ear.hear(client, "wait_for_job", job_id=scene.jobs[name], timeout_seconds=seconds)
                     found[code] = await hear

@@ -177,7 +177,7 @@ def test_what_slurm_does_by_itself_is_no_drift(fresh):
         ("#SBATCH -p gpu --gpus=3 --mem-per-gpu=2G", "sleep 60"),
         ("#SBATCH -p cpu --mem-per-cpu=1000 -n3", "sleep 60"),
         ("#SBATCH -p cpu -N2 --ntasks-per-node=2 --mem=1G", "sleep 60"),
-        ("#SBATCH -p gpu --gpus=2 --array=0-3%1 --mem=4G", "sleep 60"),
+        ("#SBATCH -p gpu -t 30 --gpus=2 --array=0-3%1 --mem=4G", "sleep 60"),
     ]
     found = []
     for number, lines in enumerate(scripts):

@@ -123,7 +123,7 @@ def test_submit_job_wants_a_recent_status_by_the_same_caller(fresh):
 def test_four_jobs_at_once_and_a_chain_counts_once(fresh):
     ids = []
     for number in range(4):
-        code, reply = submit(fresh, write(fresh, f"job{number}.sh", "#SBATCH -p cpu", f"sleep 6{number}"))
+        code, reply = submit(fresh, write(fresh, f"job{number}.sh", "#SBATCH -p cpu", f"sleep 30{number}"))
         assert code == 0, reply
         ids.append(reply["job_id"])
     fifth = write(fresh, "fifth.sh", "#SBATCH -p cpu", "sleep 5")
