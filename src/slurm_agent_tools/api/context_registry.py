@@ -36,14 +36,14 @@ _log = log_events.get_logger()
 class OpenedContexts:
     """ContextRegistry of the clusters in the settings. Nothing is read or connected before a call needs it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, places: Mapping[str, Transport] | None = None) -> None:
         chosen_cluster(settings, None if settings.clusters else LOCAL)
         self.settings = settings
         self._clock = SystemClock()
         self._ledger = anyio.Lock()
         self._locks: dict[str, anyio.Lock] = {}
         self._store: Store | None = None
-        self._places: dict[str, Transport] = {}
+        self._places: dict[str, Transport] = {**(places or {})}
         self._contexts: dict[str, ClusterContext] = {}
         self._site_read: dict[str, float] = {}
 

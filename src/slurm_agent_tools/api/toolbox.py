@@ -18,7 +18,7 @@ from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.text.log_events import begin_request, get_logger
-from slurm_agent_tools.transport.base import AskPerson, asker
+from slurm_agent_tools.transport.base import AskPerson, Transport, asker
 
 if TYPE_CHECKING:
     from slurm_agent_tools.api.views import Body
@@ -91,10 +91,10 @@ class Toolbox:
         self.registry, self.memory = registry, memory
 
     @classmethod
-    def open(cls, settings: Settings) -> Self:
+    def open(cls, settings: Settings, places: Mapping[str, Transport] | None = None) -> Self:
         """The tools for the clusters and the project that the settings name; each is opened by its first call.
 
-        Raises ConfigError.
+        `places`: clusters, by their names, that are being reached already. Raises ConfigError.
         """
         from slurm_agent_tools.api.context_registry import OpenedContexts
 
@@ -103,7 +103,7 @@ class Toolbox:
             from slurm_agent_tools.insights.memory_sync import MemorySync
 
             memory = MemorySync(settings.memory)
-        return cls(OpenedContexts(settings), memory)
+        return cls(OpenedContexts(settings, places), memory)
 
     async def close(self) -> None:
         """Close the ledger and every connection."""

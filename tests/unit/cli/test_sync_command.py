@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.cli.commands import sync_command
+from slurm_agent_tools.cli.commands import sync_call
 from slurm_agent_tools.errors import SlurmUnreachable, StorageError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.report import WaitReply
@@ -19,6 +19,7 @@ from slurm_agent_tools.models.shapes import JobShown
 from slurm_agent_tools.models.status_answer import ClusterSection, SlurmSection, StatusReply
 from slurm_agent_tools.models.sync_answer import SyncReply
 from slurm_agent_tools.models.toolset_arguments import SyncFiles
+from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -41,9 +42,11 @@ class Box:
     answers: ClassVar[dict[str, list[Any]]] = {}
     asked: ClassVar[list[tuple[str, ToolArguments]]] = []
     early: ClassVar[list[Any]] = []
+    places: ClassVar[list[Any]] = []
 
     @classmethod
-    def open(cls, _: object) -> Box:
+    def open(cls, _: object, places: dict[str, SshTransport] | None = None) -> Box:
+        cls.places.append(places)
         return cls()
 
     async def call(self, name: str, ask: ToolArguments, **more: Any) -> Any:
@@ -63,8 +66,8 @@ class Box:
 @pytest.fixture(autouse=True)
 def box(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[Box]]:
     monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
-    monkeypatch.setattr(sync_command, "Toolbox", Box)
-    Box.answers, Box.asked, Box.early = {}, [], []
+    monkeypatch.setattr(sync_call, "Toolbox", Box)
+    Box.answers, Box.asked, Box.early, Box.places = {}, [], [], []
     yield Box
     assert not any(Box.answers.values())
 
@@ -85,16 +88,33 @@ def test_the_files_are_looked_at_while_a_host_lets_us_in(box, tmp_path, monkeypa
     (tmp_path / ".slurm-agent-sync").write_text("a\n")
     (tmp_path / "a").write_text("x")
     monkeypatch.setenv("SLURM_AGENT_CLUSTERS", json.dumps({"lab": {"host": "lab", "remote_root": "~"}}))
+    begun, closed = [], []
+
+    async def login(host: SshTransport) -> None:
+        begun.append((host.name, len(box.places)))
+        raise SlurmUnreachable("away")  # which the tool says, not this
+
+    async def close(host: SshTransport) -> None:
+        closed.append(host.name)
+
+    monkeypatch.setattr(SshTransport, "login_environment", login)
+    monkeypatch.setattr(SshTransport, "close", close)
     box.answers = {"sync_files": [reply()]}
     assert main.main(["sync", "push", *named]) == 0
+    assert (begun, closed, [*box.places[0]]) == ([("lab", 0)], ["lab"], ["lab"])
     assert ([*box.early[0].names], [*box.early[0].states]) == (["a"], ["a"])
+    box.answers = {"sync_files": [SlurmUnreachable("The host is away.")]}
+    assert main.main(["sync", "push", *named]) == 1
+    assert closed == ["lab", "lab"]
 
 
-def test_nothing_is_looked_at_ahead_where_the_cluster_is_this_machine(box, monkeypatch):
-    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", json.dumps({"here": {}}))
+@pytest.mark.parametrize("clusters", [{"here": {}}, {name: {"host": name, "remote_root": "~"} for name in "ab"}])
+def test_no_host_is_reached_where_the_cluster_is_this_machine_or_one_of_several(box, monkeypatch, clusters):
+    monkeypatch.setenv("SLURM_AGENT_CLUSTERS", json.dumps(clusters))
+    monkeypatch.setattr(SshTransport, "login_environment", pytest.fail)
     box.answers = {"sync_files": [reply()]}
     assert main.main(["sync", "push"]) == 0
-    assert box.early == []
+    assert (box.early, box.places) == ([], [None])
 
 
 def test_follow_goes_on_while_the_job_runs_and_over_what_is_away_and_pulls_once_more_at_its_end(box, capsys):

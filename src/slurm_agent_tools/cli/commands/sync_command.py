@@ -1,38 +1,30 @@
-"""The subcommand `sync`: the project's files to a cluster over SSH and back, once or as long as a job runs."""
+"""The subcommand `sync`: the project's files to a cluster over SSH and back, once or as long as a job runs.
+
+All but the login is loaded while the login node answers: `sync_call`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
-from slurm_agent_tools.api import brief, printing
-from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
-from slurm_agent_tools.errors import InputError, SlurmError, StorageError
-from slurm_agent_tools.models.arguments import GetStatus, WaitForJob
-from slurm_agent_tools.models.sync_answer import SyncReply
-from slurm_agent_tools.models.toolset_arguments import SyncFiles
+from slurm_agent_tools.errors import AgentToolsError, InputError
 from slurm_agent_tools.settings import Settings, load
-from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion
 from slurm_agent_tools.text import log_events
-from slurm_agent_tools.units import human_memory
+from slurm_agent_tools.transport.base import asker
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.services.sync import LocalLook
-
-DONE, BLOCKED, AGAIN = 0, 3, 4
+    from slurm_agent_tools.transport.ssh.remote import SshTransport
 
 MIXED = True
 
 _SECONDS = 5.0
-
-_TRIES = 5
-"""How often a file that cannot be brought is tried again once its job has ended."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,87 +59,43 @@ async def run(args: argparse.Namespace) -> int:
         hint = "Add files to the setting toolsets; slurm-agent-tools doctor says where it was set."
         raise InputError("command", "sync", "belongs to the toolset files, which is switched off", hint=hint)
     log_events.configure(settings.log_level)
-    ask = SyncFiles(
-        direction=args.direction, paths=args.paths or None, delete=args.delete, dry_run=args.dry_run,
-        cluster=args.cluster, detail="full" if args.full else "brief",
-    )  # fmt: skip
-    box = Toolbox.open(settings)
+    clusters = settings.clusters
+    name = args.cluster or settings.cluster or (next(iter(clusters)) if len(clusters) == 1 else "")
+    if name not in clusters or clusters[name].host is None:
+        return int(await _room().call(settings, args))
+    return await _beside_the_login(settings, args, name)
+
+
+def _room() -> Any:
+    return importlib.import_module("slurm_agent_tools.cli.commands.sync_call")
+
+
+async def _beside_the_login(settings: Settings, args: argparse.Namespace, name: str) -> int:
+    """Log in, and load what the call needs while the host answers. What is wrong with the login, the call says."""
+    importlib.import_module("slurm_agent_tools.transport.ssh.ssh_login")  # whole, before anything is waited for
+    host = importlib.import_module("slurm_agent_tools.transport.ssh.remote").SshTransport(name, settings.clusters[name])
+    codes, failures = list[int](), list[AgentToolsError]()
+
+    async def call() -> None:
+        room = await anyio.to_thread.run_sync(_room)
+        try:
+            codes.append(await room.call(settings, args, {name: host}))
+        except AgentToolsError as error:
+            failures.append(error)
+
+    asker.set(at_terminal)
     try:
-        reply = await (_followed(box, ask, args) if args.follow else _once(box, ask, _looked_ahead(settings, ask)))
+        async with anyio.create_task_group() as group:
+            group.start_soon(_logged_in, host)
+            group.start_soon(call)
     finally:
         with anyio.CancelScope(shield=True):
-            await box.close()
-    printing.document(brief.answer(reply, ask), as_json=args.json)
-    return {"blocked": BLOCKED, "partial": AGAIN}.get(reply.status, DONE)
+            await host.close()
+    if failures:
+        raise failures[0]
+    return codes[0]
 
 
-def _looked_ahead(settings: Settings, ask: SyncFiles) -> ConcurrentQuestion[LocalLook] | None:
-    """Look at the files here while the host lets us in, where there is one.
-
-    All that the login needs is loaded first, and then, while the host answers, what looks at the files.
-    """
-    clusters = settings.clusters
-    name = ask.cluster or settings.cluster or (next(iter(clusters)) if len(clusters) == 1 else "")
-    if name not in clusters or clusters[name].host is None:
-        return None
-    importlib.import_module("slurm_agent_tools.transport.ssh.ssh_login")
-
-    async def look() -> LocalLook:
-        room = await anyio.to_thread.run_sync(importlib.import_module, "slurm_agent_tools.services.sync")
-        found: LocalLook = await room.look_ahead(str(settings.project_root.resolve()), ask)
-        return found
-
-    return ConcurrentQuestion(look)
-
-
-async def _once(box: Toolbox, ask: SyncFiles, early: ConcurrentQuestion[LocalLook] | None = None) -> SyncReply:
-    with printing.moving(sys.stderr) as moved:
-
-        async def tell(done: float, total: float | None, name: str) -> None:
-            moved(done, total, name)
-
-        reply = await box.call("sync_files", ask, progress=tell, asked=at_terminal, early=early)
-    if not isinstance(reply, SyncReply):  # pragma: no cover - the tool has no other answer
-        raise TypeError(reply)
-    return reply
-
-
-async def _followed(box: Toolbox, ask: SyncFiles, args: argparse.Namespace) -> SyncReply:
-    """Pull until the job is over, and once more. A cluster or a file that is away meanwhile is no end."""
-    received = size = tries = 0
-    said = ""
-    while True:
-        goes_on = await _goes_on(box, args)
-        reply: SyncReply | None = None
-        try:
-            reply = await _once(box, ask)
-        except (SlurmError, StorageError) as error:
-            if not goes_on:
-                raise
-            printing.note(f"{error.message} Trying again.")
-        if reply is not None:
-            received, size = received + reply.received, size + reply.bytes
-            if reply.received or (reply.status != "done" and reply.summary != said):
-                printing.note(said := reply.summary)
-            refused = reply.status == "blocked" and reply.blocker == "policy"
-            tries = 0 if goes_on or reply.received or reply.status != "partial" else tries + 1
-            if refused or (not goes_on and (reply.status != "partial" or tries >= _TRIES)):
-                all_of_it = f"In all, {received} brought here ({human_memory(size)}). Last: {reply.summary}"
-                return reply.model_copy(update={"received": received, "bytes": size, "summary": all_of_it})
-        await anyio.sleep(args.every)
-
-
-async def _goes_on(box: Toolbox, args: argparse.Namespace) -> bool:
-    """Whether a job may still write. Where nobody can tell, it may."""
-    from slurm_agent_tools.models.status_answer import SlurmSection, StatusReply  # noqa: PLC0415 - to follow alone
-
-    try:
-        if args.job is not None:
-            reply = await box.call("wait_for_job", WaitForJob(job_id=args.job, timeout_seconds=0, cluster=args.cluster))
-            return reply.status != "finished"
-        status = await box.call("get_status", GetStatus(sections=["jobs"], refresh=True, cluster=args.cluster))
-    except SlurmError as error:
-        printing.note(f"{error.message} Trying again.")
-        return True
-    jobs = status.slurm if isinstance(status, StatusReply) else None
-    return not isinstance(jobs, SlurmSection) or jobs.active_jobs > 0
+async def _logged_in(host: SshTransport) -> None:
+    with suppress(AgentToolsError):
+        await host.login_environment()

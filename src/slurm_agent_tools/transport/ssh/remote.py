@@ -177,7 +177,7 @@ class SshTransport:
         self.link = SshConnection(settings)
         self.files = SshFiles(self.link)
         self.runner = SshRunner(self.link, self.environ)
-        self._lock = anyio.Lock()
+        self._lock, self._asking = anyio.Lock(), anyio.Lock()
         self._key: str | None = None
         self._login_shell: login_shell.LoginShell | None = None
         self._around: LoginEnvironment | None = None
@@ -193,12 +193,14 @@ class SshTransport:
 
     async def login_environment(self) -> LoginEnvironment:
         """Asked once, then remembered. Raises SlurmUnreachable, AccessRefused, StorageError and ConfigError."""
-        shell = await self._shell()
-        if self._around is None:
-            if not shell.user:
-                self._login_shell = None  # whoever knows the names there may answer the next call
-                raise SlurmUnreachable(f"{self.link.host} does not tell the user's name.", hint="Try `id -un` there.")
-            self._around = LoginEnvironment(shell.user, await self._root(shell.environ), shell.environ)
+        async with self._asking:
+            if self._around is None:
+                shell = await self._shell()
+                if not shell.user:
+                    self._login_shell = None  # whoever knows the names there may answer the next call
+                    hint = "Try `id -un` there."
+                    raise SlurmUnreachable(f"{self.link.host} does not tell the user's name.", hint=hint)
+                self._around = LoginEnvironment(shell.user, await self._root(shell.environ), shell.environ)
         return self._around
 
     async def environ(self) -> Mapping[str, str]:
