@@ -84,6 +84,13 @@ def _with_ledger(reply: shapes.Reply, store: Store, changed: str | None) -> shap
     return reply.model_copy(update={"alerts": [*told, *found]}) if found else reply
 
 
+async def _reached(reach: Callable[[], Awaitable[ClusterContext]], early: ConcurrentQuestion[Any]) -> ClusterContext:
+    """The context, reached while what was begun early goes on."""
+    context = ConcurrentQuestion(reach)
+    await ask_all(context, early)
+    return context.value()
+
+
 class Toolbox:
     """The tools over the contexts of the clusters. Refusals are replies; failures are AgentToolsError."""
 
@@ -137,7 +144,9 @@ class Toolbox:
         """
         begin_request(name)
         asker.set(asked)
-        context = await self._reached(name, ask, early)
+        anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
+        reach = self.registry.home if anywhere else partial(self.registry.at, ask.cluster)
+        context = await reach() if early is None else await _reached(reach, early)
         found = None if early is None else early.value()
         call = ToolCall(context, caller or Caller(), progress, consult, found)
         _log.info("request", client=call.caller.client, face=call.caller.face)
@@ -151,17 +160,6 @@ class Toolbox:
             self.memory.note(call.context)
         _log.info("answer", status=reply.status)
         return reply
-
-    async def _reached(
-        self, name: str, ask: arguments.ToolArguments, early: ConcurrentQuestion[Any] | None
-    ) -> ClusterContext:
-        anywhere = name in _OF_ALL_CLUSTERS and ask.cluster is None
-        reach = self.registry.home if anywhere else partial(self.registry.at, ask.cluster)
-        if early is None:
-            return await reach()
-        context = ConcurrentQuestion(reach)
-        await ask_all(context, early)
-        return context.value()
 
     async def view(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.request import Resources
@@ -111,3 +112,37 @@ def _ratio(one: int | None, other: int | None) -> float:
     if not one or not other or min(one, other) < 0:
         return 0.0
     return min(one, other) / max(one, other)
+
+
+def merged(kept: Iterable[JobRecord], told: Iterable[JobRecord]) -> list[JobRecord]:
+    """The ledger's records completed by those of the accounting, and the jobs that only the accounting has.
+
+    Newest first. What the ledger knows counts; of a job's end, what the accounting tells.
+    """
+    theirs = {record.job_id: record for record in told}
+    ours = [_joined(record, theirs.pop(record.job_id, None)) for record in kept]
+    return sorted((*ours, *theirs.values()), key=lambda record: (record.submitted, record.job_id), reverse=True)
+
+
+def _joined(ours: JobRecord, theirs: JobRecord | None) -> JobRecord:
+    if theirs is None:
+        return ours
+    return replace(
+        ours,
+        state=theirs.state,
+        partition=theirs.partition or ours.partition,
+        started=theirs.started or ours.started,
+        ended=theirs.ended or ours.ended,
+        exit_code=_code(ours.exit_code, theirs.exit_code),
+        signal=theirs.signal or ours.signal,
+        category=ours.category or theirs.category,
+        usage=theirs.usage or ours.usage,
+        tasks=theirs.tasks,
+    )
+
+
+def _code(ours: int | None, theirs: int | None) -> int | None:
+    """The accounting's word, but for the code of which it keeps the low 7 bits."""
+    if theirs is None or (ours is not None and ours & 127 == theirs):
+        return ours
+    return theirs

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, parse_array
 
 ACTIVE_STATES = frozenset(
     {
@@ -273,40 +273,6 @@ class JobRecord:
     managed: bool = True  # it came through the guard
 
 
-def merged(kept: Iterable[JobRecord], told: Iterable[JobRecord]) -> list[JobRecord]:
-    """The ledger's records completed by those of the accounting, and the jobs that only the accounting has.
-
-    Newest first. What the ledger knows counts; of a job's end, what the accounting tells.
-    """
-    theirs = {record.job_id: record for record in told}
-    ours = [_joined(record, theirs.pop(record.job_id, None)) for record in kept]
-    return sorted((*ours, *theirs.values()), key=lambda record: (record.submitted, record.job_id), reverse=True)
-
-
-def _joined(ours: JobRecord, theirs: JobRecord | None) -> JobRecord:
-    if theirs is None:
-        return ours
-    return replace(
-        ours,
-        state=theirs.state,
-        partition=theirs.partition or ours.partition,
-        started=theirs.started or ours.started,
-        ended=theirs.ended or ours.ended,
-        exit_code=_code(ours.exit_code, theirs.exit_code),
-        signal=theirs.signal or ours.signal,
-        category=ours.category or theirs.category,
-        usage=theirs.usage or ours.usage,
-        tasks=theirs.tasks,
-    )
-
-
-def _code(ours: int | None, theirs: int | None) -> int | None:
-    """The accounting's word, but for the code of which it keeps the low 7 bits."""
-    if theirs is None or (ours is not None and ours & 127 == theirs):
-        return ours
-    return theirs
-
-
 @dataclass(frozen=True, slots=True)
 class JobView:
     """A job, and its array tasks or het components where it has any.
@@ -333,3 +299,90 @@ def by_number(jobs: Iterable[Job]) -> dict[int, tuple[Job, ...]]:
         if job.raw_id is not None:
             parts[job.raw_id] = (job,)
     return parts | found
+
+
+# --- How many of a caller's jobs count at once: arrays by their width, chains once ------------------------------------
+
+_WAITED_FOR = re.compile(r"(?:afterok|afterany|afternotok|aftercorr|afterburstbuffer):([^,?]+)")
+
+_PARENT = re.compile(r"(\d+)(?:_\d+|_\*)?(?:\+\d+)?(?:\([a-z]+\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One submission's claim: `width` tasks at once, after the end of the jobs `after`."""
+
+    base: int
+    width: int
+    after: frozenset[int] = frozenset()
+
+
+def claims(jobs: Iterable[Job]) -> tuple[Claim, ...]:
+    """One claim per submission from the rows of the queue; array tasks and het components are put together."""
+    rows: dict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.active:
+            rows[job.job_id.base].append(job)
+    return tuple(_claim(base, group) for base, group in sorted(rows.items()))
+
+
+def waits_for(dependency: str | None) -> frozenset[int]:
+    """Base ids of the jobs whose end a dependency waits for, as sbatch takes it or squeue prints it."""
+    found: set[int] = set()
+    for listed in _WAITED_FOR.findall(dependency or ""):
+        for item in listed.split(":"):
+            match = _PARENT.fullmatch(item)
+            if match is not None:
+                found.add(int(match[1]))
+    return frozenset(found)
+
+
+def named_jobs(dependency: str | None) -> frozenset[int]:
+    """Base ids of every job that a dependency names, whatever it waits for."""
+    return frozenset(int(found) for found in re.findall(r":(\d+)", dependency or ""))
+
+
+def count_slots(claimed: Sequence[Claim]) -> int:
+    """Slots that these claims take together.
+
+    Running plus pending jobs; an array by the tasks that may run at once; a job that waits for the end of another
+    takes over its slot, so a chain counts once, by its widest link; every further dependent of the same job counts on
+    its own.
+    """
+    by_base = {claim.base: claim for claim in claimed}
+    parent_of: dict[int, int] = {}
+    taken: set[int] = set()
+    for claim in sorted(claimed, key=lambda item: item.base):
+        free = sorted(parent for parent in claim.after if parent in by_base and parent not in taken)
+        # Ids grow with time, so a parent is always older: links can never form a ring.
+        free = [parent for parent in free if parent < claim.base]
+        if free:
+            parent_of[claim.base] = free[0]
+            taken.add(free[0])
+    return sum(_widest(claim, by_base, parent_of) for claim in claimed if claim.base not in taken)
+
+
+def _widest(last: Claim, by_base: dict[int, Claim], parent_of: dict[int, int]) -> int:
+    width, base = last.width, last.base
+    while base in parent_of:
+        base = parent_of[base]
+        width = max(width, by_base[base].width)
+    return width
+
+
+def _claim(base: int, rows: list[Job]) -> Claim:
+    width, limit = 0, None
+    for job in rows:
+        if job.job_id.tasks is not None:
+            spec = parse_array(job.job_id.tasks)
+            width += spec.count
+            limit = spec.limit or limit
+        elif job.job_id.component in {None, 0}:
+            width += 1
+    after = frozenset[int]().union(*(waits_for(job.dependency) for job in rows))
+    return Claim(base, max(1, width if limit is None else min(width, limit)), after)
+
+
+def reserved(widths: Iterable[int]) -> tuple[Claim, ...]:
+    """The slots of submissions that the queue does not show and whose fate is not known, each so many wide."""
+    return tuple(Claim(-1 - index, width) for index, width in enumerate(widths))

@@ -53,7 +53,7 @@ class LiveFacts:
     known_jobs: frozenset[str] = frozenset()  # ids named in --dependency that Slurm knows and has not forgotten
     ended_jobs: Mapping[str, str] = field(default_factory=dict)  # of those that it names: how they ended, FAILED
     takes_over: str | None = None  # the active job whose slot this one takes over by its dependency
-    slots_after: int | None = None  # active_jobs with this job in it, see slots.count_slots
+    slots_after: int | None = None  # active_jobs with this job in it, see models.job.count_slots
     history: tuple[PastRun, ...] = ()  # newest first
     pending_after: int | None = None  # pending jobs with this one, counted like the active ones
     submissions_today: int = 0  # of this user on this cluster in the last 24 hours, from the ledger

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
 import anyio.to_thread
 
 from slurm_agent_tools.models.decision import Decision, PolicyUsed, RuleDecision, Verdict
+from slurm_agent_tools.models.job import Job, token_in
 from slurm_agent_tools.settings import LOCAL, ClusterSettings, Settings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.store.ledger import Store
-from slurm_agent_tools.store.submissions import Owner
+from slurm_agent_tools.store.submissions import LATE, Owner, Submission
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.transport.base import Clock, Files, LoginEnvironment, Transport
 
@@ -102,6 +103,20 @@ class ClusterContext:
     def there(self) -> ProjectFiles:
         """The project where its jobs run; the same as `here` unless the cluster is elsewhere."""
         return ProjectFiles(self.transport.files, self.environment.root)
+
+    async def begun(self, *, keep: str | None = None) -> list[Submission]:
+        """Submissions of which something is left to find out, but for that of the key `keep`."""
+        items = await self.db(self.store.open_submissions, self.owner, lost_since=self.clock.now() - LATE)
+        return [item for item in items if item.idempotency_key != keep]
+
+    async def unsettled(self, mine: Sequence[Job]) -> tuple[Submission, ...]:
+        """Open submissions that the queue does not show: they may still become jobs, so they keep their slots."""
+        pending = await self.db(self.store.open_submissions, self.owner)
+        if not pending:
+            return ()
+        shown = {job.job_id.base for job in mine}
+        tokens = {token_in(job.comment) for job in mine}
+        return tuple(item for item in pending if item.job_id not in shown and item.token not in tokens)
 
     def own_decision(self, verdict: Verdict, rules: Sequence[RuleDecision] = ()) -> Decision:
         """A decision that a tool takes by itself, in the policy's name."""

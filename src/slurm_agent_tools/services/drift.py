@@ -13,10 +13,9 @@ from typing import Literal
 import anyio
 
 from slurm_agent_tools.errors import SlurmError, StorageError
-from slurm_agent_tools.models.job import Job, JobView
+from slurm_agent_tools.models.job import Job, JobView, claims
 from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import Alert
-from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.document import VIOLATIONS
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.verification import Growth, grown_since
@@ -191,7 +190,7 @@ def _changes(allowed: Sequence[Resources], records: Sequence[Job]) -> Iterator[t
             yield now, change
         if record.requeue:
             yield now, Growth("requeue", "Slurm would requeue it by itself")
-    for claim in slots.claims(record for record in records if record.state != "COMPLETING"):
+    for claim in claims(record for record in records if record.state != "COMPLETING"):
         now = Resources(array_concurrency=claim.width)
         for change in grown_since(allowed, now, started=False):
             yield now, change

@@ -6,11 +6,10 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 
-from slurm_agent_tools.models.job import HELD_UP, Job
+from slurm_agent_tools.models.job import HELD_UP, Claim, Job, claims, count_slots, reserved
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
-from slurm_agent_tools.policy import slots
-from slurm_agent_tools.services import job_outcome, open_submissions, present
+from slurm_agent_tools.services import job_outcome, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.commands.squeue import Queue
 
@@ -21,7 +20,7 @@ _LISTED = 10
 
 async def jobs_section(context: ClusterContext, active: Queue, over: Queue, managed: frozenset[int]) -> SlurmSection:
     """Counts over all jobs of this user; of many the guard's own (`managed`) and the newest are shown."""
-    taken = _taken(active, open_submissions.reserved_slots(await open_submissions.unsettled(context, active)))
+    taken = _taken(active, reserved(item.slots for item in await context.unsettled(active)))
     limit = context.policy.policy.limits.max_concurrent_jobs
     shown = _chosen(active, managed, _SHOWN)
     ended = _chosen(over, managed, _SHOWN_OVER)
@@ -53,13 +52,13 @@ async def _ended(context: ClusterContext, jobs_over: list[Job], managed: frozens
     return shown
 
 
-def _taken(active: Queue, reserved: Iterable[slots.Claim]) -> int:
+def _taken(active: Queue, kept: Iterable[Claim]) -> int:
     """Slots that are taken. A single job that nothing waits for takes one, whatever the others are."""
     single, rest = active.singles
-    claims = slots.claims(rest)
-    awaited = single & {base for claim in claims for base in claim.after}
-    linked = [slots.Claim(base, 1) for base in awaited]
-    return len(single - awaited) + slots.count_slots((*claims, *linked, *reserved))
+    claimed = claims(rest)
+    awaited = single & {base for claim in claimed for base in claim.after}
+    linked = [Claim(base, 1) for base in awaited]
+    return len(single - awaited) + count_slots((*claimed, *linked, *kept))
 
 
 def _chosen(rows: Queue, managed: frozenset[int], most: int) -> list[Job]:

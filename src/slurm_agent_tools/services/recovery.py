@@ -11,7 +11,6 @@ from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.models.job import Job, is_our_comment, token_in
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.services.open_submissions import begun
 from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.store.submissions import EXPIRY, GIVEN_UP, Phase, Submission
 from slurm_agent_tools.units import JobId
@@ -119,7 +118,7 @@ async def settle(context: ClusterContext, *, keep: str | None = None) -> None:
 
     `keep` is the key of the call that is going on with its own submission. Raises SlurmError when the queue is silent.
     """
-    items = await begun(context, keep=keep)
+    items = await context.begun(keep=keep)
     if not items:
         return
     mine = context.slurm.mine(await context.slurm.queue(fresh=True))

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Literal
 
 from slurm_agent_tools.errors import AccountingUnreachable, SlurmError, UnknownJob
 from slurm_agent_tools.models.decision import Advised, ExpectedWait
-from slurm_agent_tools.models.job import Job, JobRecord, merged
+from slurm_agent_tools.models.job import Claim, Job, JobRecord, claims, count_slots, named_jobs, reserved, waits_for
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, ScriptReading
-from slurm_agent_tools.policy import slots
 from slurm_agent_tools.policy.plan import LiveFacts, PastRun
-from slurm_agent_tools.services import open_submissions
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.store.submissions import Submission
@@ -56,7 +54,7 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
     queue = ConcurrentQuestion(partial(context.slurm.queue, fresh=fresh))
     await ask_all(partitions, queue)
     mine = tuple(job for job in context.slurm.mine(queue.value()) if job.active)
-    return Snapshot(dict(partitions.value()), mine, await open_submissions.unsettled(context, mine))
+    return Snapshot(dict(partitions.value()), mine, await context.unsettled(mine))
 
 
 async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
@@ -65,7 +63,7 @@ async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
     Of several that race, those with the lower ids go on: each counts the jobs that were accepted before it.
     """
     before = [job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active]
-    taken = slots.count_slots(slots.claims(job for job in before if job.job_id.base <= job_id.base))
+    taken = count_slots(claims(job for job in before if job.job_id.base <= job_id.base))
     limit = context.policy.policy.limits.max_concurrent_jobs
     if taken <= limit:
         return []
@@ -78,13 +76,13 @@ async def live_facts(
     """Everything that the policy wants to know, with this script's request counted in. `work`: see Submission."""
     request = reading.request
     width = request.array.concurrency if request.array is not None else 1
-    reserved = open_submissions.reserved_slots(snapshot.unsettled)
-    now_claimed = (*slots.claims(snapshot.active), *reserved)
-    after = slots.waits_for(request.dependency)
-    candidate = slots.Claim(_CANDIDATE, width, after)
-    active_now, active_then = slots.count_slots(now_claimed), slots.count_slots((*now_claimed, candidate))
-    waiting = slots.claims(job for job in snapshot.active if job.state == "PENDING")
-    known, ended = await _named(context, slots.named(request.dependency)) if request.dependency else (frozenset(), {})
+    kept = reserved(item.slots for item in snapshot.unsettled) if snapshot.unsettled else ()
+    now_claimed = (*claims(snapshot.active), *kept)
+    after = waits_for(request.dependency)
+    candidate = Claim(_CANDIDATE, width, after)
+    active_now, active_then = count_slots(now_claimed), count_slots((*now_claimed, candidate))
+    waiting = claims(job for job in snapshot.active if job.state == "PENDING")
+    known, ended = await _named(context, named_jobs(request.dependency)) if request.dependency else (frozenset(), {})
     before = await history(context, snapshot.active, reading)
     today = await context.db(context.store.sent_since, context.owner, context.clock.now() - timedelta(days=1))
     return LiveFacts(
@@ -98,7 +96,7 @@ async def live_facts(
         takes_over=str(min(after)) if after and active_then < active_now + width else None,
         slots_after=active_then,
         history=before,
-        pending_after=slots.count_slots((*waiting, *reserved, candidate)),
+        pending_after=count_slots((*waiting, *kept, candidate)),
         submissions_today=len(today),
         gpu_hours_today=round(sum(_hours(item, "gpus") for item in today), 2),
         cpu_hours_today=round(sum(_hours(item, "cpus") for item in today), 2),
@@ -207,7 +205,7 @@ async def _going(context: ClusterContext, dependency: str) -> bool:
     """Whether a job that it names is not over, or cannot be asked for. A singleton names none, but waits."""
     if "singleton" in dependency:
         return True
-    for base in sorted(slots.named(dependency)):
+    for base in sorted(named_jobs(dependency)):
         try:
             view = await context.slurm.job(JobId(base))
         except UnknownJob:
@@ -267,6 +265,7 @@ async def records(
     if not ask:
         return sorted(remembered.values(), key=lambda record: (record.submitted, record.job_id), reverse=True)
     from slurm_agent_tools.insights.accounting_history import is_answered  # noqa: PLC0415 - few calls ask for it
+    from slurm_agent_tools.insights.job_search import merged  # noqa: PLC0415 - as above
 
     return merged(remembered.values(), await is_answered(context, name))
 

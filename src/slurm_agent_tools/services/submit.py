@@ -25,7 +25,6 @@ from slurm_agent_tools.scripts.directive_lines import words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective
 from slurm_agent_tools.services import dispatch, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.open_submissions import begun
 from slurm_agent_tools.services.submission_facts import Snapshot, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import (
     SubmissionRequest,
@@ -205,7 +204,7 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
     """Sent, where the policy and Slurm's own reading allow it. Raises SlurmMissing and SlurmUnreachable."""
     if request.away is not None:
         raise request.away  # what was not read where it runs is not sent, even if the cluster is back by now
-    if await begun(context, keep=request.key):
+    if await context.begun(keep=request.key):
         from slurm_agent_tools.services import recovery  # noqa: PLC0415 - mostly nothing broke off
 
         await recovery.settle(context, keep=request.key)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.insights.records import ASKED, GIB, NOW, record
 
-from slurm_agent_tools.insights.job_search import likeness, search, similar, tags
-from slurm_agent_tools.models.job import Usage, merged
+from slurm_agent_tools.insights.job_search import likeness, merged, search, similar, tags
+from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
 
 FAILED = record(3, state="FAILED", category="missing-module", run_id="sweep-7", partition="gpu")

@@ -9,9 +9,9 @@ from tests.unit.policy.saying import POLICY
 
 from slurm_agent_tools.cli.commands.rule_examples import CPU, FILE, GIB, GPU
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.job import named_jobs, waits_for
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest
 from slurm_agent_tools.policy.plan import offered, pins
-from slurm_agent_tools.policy.slots import named, waits_for
 
 # --- what is added to a script ------------------------------------------------------------------------------------
 
@@ -118,4 +118,4 @@ def test_a_niceness_longer_than_slurm_takes_is_not_counted():
     ],
 )
 def test_a_dependency_names_jobs_and_waits_for_the_end_of_some(dependency, ends, names):
-    assert (waits_for(dependency), named(dependency)) == (ends, names)
+    assert (waits_for(dependency), named_jobs(dependency)) == (ends, names)

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from tests.unit.services.scenes import Scene, sent
 
-from slurm_agent_tools.models.job import Job, JobView, Step
+from slurm_agent_tools.models.job import Job, JobView, Step, reserved
 from slurm_agent_tools.models.request import JobRequest, Resources, ScriptReading
 from slurm_agent_tools.models.shapes import RunningShown
-from slurm_agent_tools.services import open_submissions, submission_facts, waiting
+from slurm_agent_tools.services import submission_facts, waiting
 from slurm_agent_tools.services.submission_facts import Snapshot
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import parse_array, parse_job_id
@@ -139,11 +139,9 @@ async def test_a_submission_keeps_its_slots_until_the_queue_shows_its_job(scene:
     open_ = [ledger(scene, number, phase="unconfirmed", job_id=None) for number in (1, 2)]
     held = ledger(scene, 3, phase="held")
     mine = [job("9", comment=open_[0].token), job("3"), job("4")]
-    assert await open_submissions.unsettled(scene.context, mine) == (open_[1],)
-    assert {one.token for one in await open_submissions.unsettled(scene.context, [])} == {
-        one.token for one in (*open_, held)
-    }
-    claims = open_submissions.reserved_slots([replace(open_[0], slots=3), open_[1]])
+    assert await scene.context.unsettled(mine) == (open_[1],)
+    assert {one.token for one in await scene.context.unsettled([])} == {one.token for one in (*open_, held)}
+    claims = reserved([3, 1])
     assert [(claim.width, claim.base < 0, claim.after) for claim in claims] == [
         (3, True, frozenset()),
         (1, True, frozenset()),

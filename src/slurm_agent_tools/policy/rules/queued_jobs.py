@@ -7,7 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from math import inf
 
-from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.models.job import Claim, Job, claims, count_slots
 from slurm_agent_tools.policy.document import Policy
 from slurm_agent_tools.policy.plan import PlannedRequest
 from slurm_agent_tools.policy.rules.rule import (
@@ -28,7 +28,6 @@ from slurm_agent_tools.policy.rules.rule import (
     request_of,
     ways,
 )
-from slurm_agent_tools.policy.slots import Claim, claims, count_slots
 from slurm_agent_tools.units import UNLIMITED, ArraySpec
 
 # --- concurrent-jobs: how many of a user's jobs may run or wait at once -----------------------------------------------
