@@ -15,7 +15,7 @@ from tests.system.faces import Place
 from slurm_agent_tools.api.catalogue import TOOLS
 
 pytestmark = [pytest.mark.conformance, pytest.mark.system, pytest.mark.proves("conformance")]
-SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\necho loss: 0.5; sleep 60\n"
+SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\necho loss: 0.5; sleep 300\n"
 
 
 @pytest.fixture

@@ -200,6 +200,7 @@ async def test_a_client_that_cancels_submit_job_leaves_one_whole_submission(read
 
 @pytest.mark.proves("faults-have-their-answer")
 async def test_two_servers_on_one_ledger_know_of_each_other(ready: Place):
+    ready.extra |= {f"SLURM_AGENT_SLURM__{name}_TIMEOUT": "30" for name in ("READ", "SUBMIT")}  # no fault is meant
     async with ready.client() as first, ready.client() as second:
         replies: dict[str, dict[str, Any]] = {}
 
