@@ -43,7 +43,7 @@ async def _measured() -> list[Row]:
     what = f"a push of {FILES} files of which one changed"
     return [
         Row(f"{what}, by a server that runs", served * 1000, "ms", "rsync alone", beside * 1000, MOST),
-        Row(f"{what}, by the command with its login", command * 1000, "ms", "rsync alone", beside * 1000),
+        Row(f"{what}, by the command with its login", command * 1000, "ms", "rsync alone", beside * 1000, MOST),
     ]
 
 
