@@ -100,6 +100,9 @@ _TOO_OLD = frozenset({1, 2, 4})  # rsync(1): an option or a protocol that one of
 
 _DAY = 86_400.0
 
+_LAST_WORDS = 15.0
+"""Seconds for the other side to say why it ended."""
+
 
 def _worth_rsync(files: Sequence[SyncEntry]) -> bool:
     return len(files) >= _RSYNC_FILES or any(entry.size > _PIECE for entry in files)
@@ -154,6 +157,7 @@ async def _run_rsync(
     env = {"LC_ALL": "C.UTF-8"}
     argv = [program, "-e", process.REMOTE_SHELL, *_RSYNC, "--", "./", f"there:{target.root}/"]
     failures: list[Exception] = []
+    ended_there = anyio.Event()
 
     async def there() -> None:
         try:
@@ -162,6 +166,7 @@ async def _run_rsync(
         except (SlurmError, StorageError) as error:
             failures.append(error)
             pipes.end()
+        ended_there.set()
         while True:  # it ends when it has said all; nobody hears it any more
             await pipes.read()
 
@@ -169,6 +174,9 @@ async def _run_rsync(
         async with anyio.create_task_group() as group:
             group.start_soon(there)
             done = await process.run(argv, stdin=names, env=env | pipes.environment, cwd=source.root, timeout=_DAY)
+            if done.exit_code not in {0, *_TOO_OLD}:
+                with anyio.move_on_after(_LAST_WORDS):  # ours ends when its pipe does, before the reason has come
+                    await ended_there.wait()
             group.cancel_scope.cancel()
     finally:
         pipes.close()

@@ -102,7 +102,7 @@ class SshRunner:
                         await channel.write(data)
                     group.cancel_scope.cancel()
             channel.end()
-            with anyio.move_on_after(1):
+            with anyio.move_on_after(10):
                 await process.wait_closed()
             code = process.returncode
         if code is not None:
