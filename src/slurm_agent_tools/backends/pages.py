@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -31,9 +29,10 @@ from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.configs.experiment_config import Config, parse_config
 from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.models.document_fields import Amount, Bytes, Count, Line, Seconds, Text, with_unit
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.text import safe_open
-from slurm_agent_tools.units import UNLIMITED, format_duration, parse_memory, parse_span
+from slurm_agent_tools.units import format_duration, parse_span
 
 Kind = Literal["slurm", "workstation", "pbs", "kubernetes", "skypilot"]
 
@@ -53,46 +52,6 @@ _PAGES = 64
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-
-def _with_unit(read: Callable[[str], int], example: str) -> BeforeValidator:
-    """YAML reads 24:00:00 as the number 86400: only text with its unit is taken."""
-
-    def check(value: object) -> int:
-        if not isinstance(value, str):
-            raise ValueError(f'write it in quotes and with its unit, for example "{example}"')  # noqa: TRY004
-        found = read(value)
-        if found == UNLIMITED:
-            raise ValueError("cannot be without a limit: leave the line out where there is none")
-        return found
-
-    return BeforeValidator(check)
-
-
-Seconds = Annotated[int, _with_unit(parse_span, "24h"), Field(gt=0)]
-
-Bytes = Annotated[int, _with_unit(parse_memory, "80G"), Field(gt=0)]
-
-
-def _printable(value: str) -> str:
-    if not all(line.isprintable() for line in value.split("\n")):
-        raise ValueError("has a character that cannot be printed")
-    return value
-
-
-def _one_line(value: str) -> str:
-    if "\n" in value:
-        raise ValueError("has to be one line")
-    return value
-
-
-Text = Annotated[str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(_printable)]
-
-Line = Annotated[Text, AfterValidator(_one_line)]
-
-Count = Annotated[int, Field(strict=True, ge=1)]
-
-Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
 
 class _Page(BaseModel):
@@ -156,7 +115,7 @@ class BackendPage(_Page):
     price: Price = Price()
     can_be_ended: bool = Field(False, strict=True)
     """Whether jobs can be ended without warning, as on spot machines."""
-    usual_wait: Annotated[int, _with_unit(parse_span, "5m"), Field(ge=0)] | None = None
+    usual_wait: Annotated[int, with_unit(parse_span, "5m"), Field(ge=0)] | None = None
     files: Text | None = None
     kueue_queue: Line | None = None
     image: Line | None = None

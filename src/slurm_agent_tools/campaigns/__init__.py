@@ -1,0 +1,1 @@
+"""Campaigns: many runs of one question, in rounds, to an answer."""
