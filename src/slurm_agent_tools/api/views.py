@@ -9,10 +9,11 @@ from typing import Any
 from slurm_agent_tools.api import search_history
 from slurm_agent_tools.diagnosis import failure_record, job_parts
 from slurm_agent_tools.errors import AccountingUnreachable, InputError, UnknownJob
+from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.history_answer import HistoryReply, JobReply, PastJob
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.shapes import Reply
-from slurm_agent_tools.services import job_outcome, jobs, log_analysis, present, project_paths
+from slurm_agent_tools.services import jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.log_files import OutputFile
 from slurm_agent_tools.text import sanitize

@@ -6,13 +6,13 @@ from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.diagnosis.completion import ReportContext
 from slurm_agent_tools.diagnosis.next_request import EfficiencyTargets
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.insights import capacity, usage
+from slurm_agent_tools.insights import capacity, job_outcome, usage
 from slurm_agent_tools.insights.usage import GpuUse, measured
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.report import CompletionReport, QueueSeen, ReportReply
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
-from slurm_agent_tools.services import job_outcome, jobs, present
+from slurm_agent_tools.services import jobs, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Submission
 

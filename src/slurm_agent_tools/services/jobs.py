@@ -11,9 +11,9 @@ import anyio
 
 from slurm_agent_tools.diagnosis.job_parts import bad
 from slurm_agent_tools.errors import AccountingUnreachable, InputError, SlurmError, SlurmRefused, UnknownJob
+from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.shapes import Alert
-from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.units import JobId, parse_job_id

@@ -10,12 +10,13 @@ import anyio.to_thread
 from slurm_agent_tools.diagnosis.classify import NONE, diagnose
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
+from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis, RecentFailure
 from slurm_agent_tools.models.job import Job, JobRecord, JobView
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.shapes import JobShown
-from slurm_agent_tools.services import job_outcome, jobs, log_files, log_paths, present, project_paths, recovery
+from slurm_agent_tools.services import jobs, log_files, log_paths, present, project_paths, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.services.log_files import OutputFile

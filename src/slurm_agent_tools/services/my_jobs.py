@@ -6,10 +6,11 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 
+from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.job import HELD_UP, Claim, Job, claims, count_slots, reserved
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.status_answer import EndedShown, SlurmSection
-from slurm_agent_tools.services import job_outcome, present
+from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.commands.squeue import Queue
 

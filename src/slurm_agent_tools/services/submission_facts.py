@@ -241,10 +241,10 @@ async def with_advice(
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.waits_kept:
         from slurm_agent_tools.insights import queue_history  # noqa: PLC0415 - loaded where there is something to tell
-        from slurm_agent_tools.services import run_estimates  # noqa: PLC0415 - as above
 
         past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)
-        advised = run_estimates.estimate(request, past, known, begins, awaits)
+        job = queue_history.EstimatedJob(request.resources, request.pinned, request.arguments.time_budget)
+        advised = queue_history.estimate(job, past, known, begins, awaits)
     else:
         note = f"The accounting was not asked: {_ASKS}."
         advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)

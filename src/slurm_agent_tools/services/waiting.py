@@ -14,12 +14,12 @@ from slurm_agent_tools.diagnosis import job_parts, phrases
 from slurm_agent_tools.diagnosis.alert_types import named, span
 from slurm_agent_tools.diagnosis.cannot_start import cannot_start
 from slurm_agent_tools.errors import AccountingUnreachable, AgentToolsError, InputError, UnknownJob
-from slurm_agent_tools.insights import measured_waits
+from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.models.arguments import WaitForJob
 from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.report import WaitReply
 from slurm_agent_tools.models.shapes import JobShown, RunningShown
-from slurm_agent_tools.services import alert_wait, completion_report, job_alerts, job_outcome, jobs, present, recovery
+from slurm_agent_tools.services import alert_wait, completion_report, job_alerts, jobs, present, recovery
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.services.drift import DriftWatch
 from slurm_agent_tools.services.job_alerts import ObservedJob

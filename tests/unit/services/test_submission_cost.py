@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[3]
 UNUSED = {
     f"slurm_agent_tools.{name}" for name in (
         "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
-        "services.drift", "services.jobs", "services.recovery", "services.present", "services.run_estimates", "slurm.commands.sacct", "slurm.commands.sinfo", "slurm.merge", "slurm.occasional_questions", "slurm.commands.sdiag", "scripts.kept_nodes", "scripts.shell_loops",
+        "services.drift", "services.jobs", "services.recovery", "services.present", "slurm.commands.sacct", "slurm.commands.sinfo", "slurm.merge", "slurm.occasional_questions", "slurm.commands.sdiag", "scripts.kept_nodes", "scripts.shell_loops",
         "scripts.workflow_files",
         "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options", "policy.rules.script_mending",
         "policy.rules.command_mending", "policy.rules.device_mending",

@@ -10,14 +10,14 @@ from tests.unit.insights.test_script_writing import DECISION, NOW, draft
 from tests.unit.services.clusters import submitted
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.insights import measured_waits
+from slurm_agent_tools.insights import job_outcome, measured_waits
 from slurm_agent_tools.insights.script_writing import fallback
 from slurm_agent_tools.models.decision import ExpectedWait, Pin, RuleDecision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job, JobView, PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.shapes import JobShown, ResourcesShown, WaitMeasured
-from slurm_agent_tools.services import job_outcome, jobs, present, submission_facts
+from slurm_agent_tools.services import jobs, present, submission_facts
 from slurm_agent_tools.units import UNLIMITED, JobId, parse_job_id
 
 MIB, GIB = 2**20, 2**30

@@ -11,10 +11,10 @@ import pytest
 from tests.unit.diagnosis.records import job
 from tests.unit.services.clusters import NOW, Cluster, submitted
 
+from slurm_agent_tools.insights import job_outcome
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.diagnosis_answer import AnalyzeReply, Diagnosis
 from slurm_agent_tools.models.job import Job
-from slurm_agent_tools.services import job_outcome
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.units import JobId
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from slurm_agent_tools.models.job import Job, JobView
-from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.slurm import merge
-from slurm_agent_tools.store.submissions import FoundCause, Submission
+from slurm_agent_tools.store.submissions import FoundCause, Owner, Submission
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.transport.base import LoginEnvironment
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
 _UNSEEN = "nobody saw its end while Slurm still told it"
 
 _CODES = 1000
+
+
+class JobPlace(Protocol):
+    """Whose jobs these are, and where they run. Whoever serves a call has it."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose jobs."""
+        ...
+
+    @property
+    def environment(self) -> LoginEnvironment:
+        """Where the project is."""
+        ...
+
+    @property
+    def elsewhere(self) -> ClusterSettings | None:
+        """How the cluster is reached, where it is behind an SSH host."""
+        ...
 
 
 def found_cause(job: Job, diagnosis: Diagnosis) -> FoundCause:
@@ -52,7 +72,7 @@ def remembered(run: Submission | None, job: Job) -> Diagnosis | None:
     )
 
 
-def kept(context: ClusterContext, run: Submission) -> Job:
+def kept(place: JobPlace, run: Submission) -> Job:
     """A job as the ledger last saw it. `state` is UNKNOWN where nobody saw its end."""
     job_id = JobId(run.job_id or 0)
     state = "CANCELLED" if run.phase == "cancelled" else run.outcome or "UNKNOWN"
@@ -62,7 +82,7 @@ def kept(context: ClusterContext, run: Submission) -> Job:
         name=run.job_name,
         state=state,
         sources=("ledger",),
-        user=context.owner.user,
+        user=place.owner.user,
         partition=run.partition,
         reason=_UNSEEN if state == "UNKNOWN" else None,
         exit_code=run.exit_code if code is None else code,
@@ -74,7 +94,7 @@ def kept(context: ClusterContext, run: Submission) -> Job:
         elapsed_seconds=run.run_seconds,
         resources=run.granted or run.requested,
         comment=run.token,
-        work_dir=context.there.root,
+        work_dir=place.environment.root,
         stdout=run.stdout,
         stderr=run.stderr,
         raw_id=job_id.base,
@@ -103,19 +123,19 @@ def reason(run: Submission | None, job: Job) -> str | None:
     return run.cancellation.get(str(job.job_id), run.cancellation.get(str(job.job_id.whole)))
 
 
-def cause(context: ClusterContext, run: Submission | None, job: Job) -> str | None:
+def cause(place: JobPlace, run: Submission | None, job: Job) -> str | None:
     """As slurm.truth tells it; of a job that was cancelled by whom, and with what words where that was cancel_job."""
     if job.state != "CANCELLED" or job.active:
         return merge.cause(job)
     why = reason(run, job)
-    by = _name(context, job.cancelled_by, context.owner.user if why is not None else None)
+    by = _name(place, job.cancelled_by, place.owner.user if why is not None else None)
     with_words = "" if why is None else f" with cancel_job: {why.rstrip('.')}"
     return f"It was cancelled{by}{with_words}."
 
 
-def explained(context: ClusterContext, run: Submission | None, job: Job, diagnosis: Diagnosis) -> Diagnosis:
+def explained(place: JobPlace, run: Submission | None, job: Job, diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis; of a job that cancel_job ended with the words given there, and nobody has to ask who did it."""
-    told = cause(context, run, job)
+    told = cause(place, run, job)
     if diagnosis.category != "cancelled" or reason(run, job) is None or told is None:
         return diagnosis
     by = f" by user {job.cancelled_by}" if job.cancelled_by else ""
@@ -123,11 +143,11 @@ def explained(context: ClusterContext, run: Submission | None, job: Job, diagnos
     return diagnosis.model_copy(update={"explanation": told + rest, "suggestions": []})
 
 
-def _name(context: ClusterContext, told: str | None, known: str | None) -> str:
+def _name(place: JobPlace, told: str | None, known: str | None) -> str:
     """` by NAME (UID)`. Slurm tells a number; whose it is on another machine is not known here."""
     if told is None or not told.isdecimal():
         return f" by {told or known}" if told or known else ""
-    if known is None and context.elsewhere is None:
+    if known is None and place.elsewhere is None:
         import pwd  # noqa: PLC0415 - not everywhere
 
         try:
