@@ -1,0 +1,103 @@
+"""Plots: what is measured is drawn where it belongs, and no text becomes markup."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from slurm_agent_tools.campaigns.plots import (
+    HEIGHT,
+    WIDTH,
+    PlotPoint,
+    growing,
+    parallel_coordinates,
+    scatter,
+    stacked_bars,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+HOSTILE = '<script>alert("x")</script>&'
+
+
+def elements(svg: str, name: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter(f"{SVG}{name}"))  # noqa: S314 - our own text
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in elements(svg, "text")]
+
+
+def centres(svg: str) -> list[tuple[float, float]]:
+    return [(float(dot.attrib["cx"]), float(dot.attrib["cy"])) for dot in elements(svg, "circle")]
+
+
+def test_each_run_is_a_dot_and_more_stands_higher_and_further_right() -> None:
+    svg = scatter([PlotPoint(1, 10), PlotPoint(2, 20), PlotPoint(3, 15)], title="t", x="batch", y="loss")
+    (x1, y1), (x2, y2), (x3, y3) = centres(svg)
+    assert x1 < x2 < x3
+    assert y2 < y3 < y1
+    assert all(0 < x < WIDTH and 0 < y < HEIGHT for x, y in centres(svg))
+
+
+def test_values_far_apart_are_drawn_by_their_magnitude() -> None:
+    svg = scatter([PlotPoint(10.0**power, 1) for power in (-4, -3, -2)], title="t", x="rate", y="loss")
+    (first, _), (second, _), (third, _) = centres(svg)
+    assert second - first == pytest.approx(third - second, abs=0.2)
+    assert {"0.0001", "0.001", "0.01"} <= set(texts(svg))
+
+
+def test_values_that_are_no_numbers_have_their_names_on_the_axis() -> None:
+    points = [PlotPoint(0, 1), PlotPoint(1, 2)]
+    assert {"adam", "sgd"} <= set(texts(scatter(points, title="t", x="optimizer", y="loss", ordered=["adam", "sgd"])))
+
+
+def test_a_value_that_is_not_finite_is_left_out_and_nothing_measured_is_said() -> None:
+    svg = scatter([PlotPoint(1, float("nan")), PlotPoint(2, 3)], title="t", x="x", y="y")
+    assert len(centres(svg)) == 1
+    assert any("nothing was measured" in text for text in texts(scatter([], title="loss", x="x", y="y")))
+
+
+def test_no_name_becomes_markup() -> None:
+    pictures = [
+        scatter([PlotPoint(1, 1, HOSTILE, HOSTILE)], title=HOSTILE, x=HOSTILE, y=HOSTILE),
+        stacked_bars([(HOSTILE, {HOSTILE: 2.0})], title=HOSTILE, unit=HOSTILE),
+        parallel_coordinates([HOSTILE, "loss"], [([HOSTILE, 1.0], 1.0)], title=HOSTILE, best_is_high=True),
+        growing([(1, 2)], title=HOSTILE, x=HOSTILE, y=HOSTILE, limit=3),
+    ]
+    for svg in pictures:
+        assert not elements(svg, "script")
+        assert any(text.startswith("<script>") for text in texts(svg))
+
+
+def test_the_parts_of_a_bar_stand_one_behind_the_other_to_one_scale() -> None:
+    svg = stacked_bars([("a", {"queue": 10.0, "run": 30.0}), ("b", {"queue": 20.0, "run": 0.0})], title="t", unit="s")
+    bars = [bar for bar in elements(svg, "rect") if bar.attrib["height"] == "16"]
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    assert widths[1] == pytest.approx(3 * widths[0], rel=0.02)
+    assert float(bars[1].attrib["x"]) == pytest.approx(float(bars[0].attrib["x"]) + widths[0], abs=0.2)
+    assert widths[2] == pytest.approx(2 * widths[0], rel=0.02)
+    assert {"40", "20"} <= set(texts(svg))
+
+
+@pytest.mark.parametrize(("high", "last"), [(True, 3.0), (False, 1.0)])
+def test_the_best_configuration_is_drawn_last_and_stands_out(high: bool, last: float) -> None:
+    lines: list[tuple[list[float | str], float]] = [([1.0, 1.0], 1.0), ([2.0, 2.0], 2.0), ([3.0, 3.0], 3.0)]
+    svg = parallel_coordinates(["rate", "score"], lines, title="t", best_is_high=high)
+    drawn = elements(svg, "polyline")
+    strokes = [line.attrib["stroke"] for line in drawn]
+    assert strokes[-1] not in strokes[:-1]
+    height = {3.0: min, 1.0: max}[last]
+    ends = [float(line.attrib["points"].split(",")[-1]) for line in drawn]
+    assert ends[-1] == height(ends)
+
+
+def test_what_was_spent_grows_in_steps_below_the_line_of_the_limit() -> None:
+    svg = growing([(0.0, 1.0), (1.0, 3.0)], title="t", x="hours", y="GPU hours", limit=4.0)
+    limit = next(line for line in elements(svg, "line") if "stroke-dasharray" in line.attrib)
+    path = elements(svg, "path")[0].attrib["d"]
+    heights = [float(pair.split()[1]) for pair in path.replace("M", "L").split("L")[1:]]
+    assert heights == sorted(heights, reverse=True)
+    assert min(heights) > float(limit.attrib["y1"])
+    assert "limit 4" in texts(svg)
