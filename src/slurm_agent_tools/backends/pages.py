@@ -28,6 +28,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.configs.experiment_config import Config, parse_config
+from slurm_agent_tools.configs.form_problems import line_of
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.document_fields import Amount, Bytes, Count, Line, Seconds, Text, with_unit
 from slurm_agent_tools.models.node import Node, Partition
@@ -262,12 +263,8 @@ def _place(parts: Iterable[str | int]) -> str:
 
 
 def _line(lines: Mapping[str, int], place: str) -> str:
-    """In which line it stands; of what is missing, the line of what should hold it."""
-    while place:
-        if place in lines:
-            return f" in line {lines[place]}"
-        place = place[: max(place.rfind("."), place.rfind("["), 0)]
-    return ""
+    line = line_of(lines, place)
+    return "" if line is None else f" in line {line}"
 
 
 def _parsed(data: bytes, path: str) -> Config:

@@ -25,7 +25,9 @@ RESOURCES = ("cpus", "memory", "gpus", "nodes")
 class FilePart(BaseModel):
     """A part of the file: a name that it does not have is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, validate_by_alias=True, validate_by_name=True
+    )
 
 
 class Objective(FilePart):
@@ -274,7 +276,8 @@ class StopWhen(FilePart):
 class Fix(FilePart):
     """What may be done about a failure of a category as analyze_log names it, and how often for one configuration."""
 
-    on: Line
+    on: Annotated[Line, Field(validation_alias="failure")]
+    """`failure` in the file: YAML reads a key `on` as true."""
     stages: tuple[Name, ...] | None = None
     multiply: dict[Name, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]] = {}
     """Parameters and by how much, such as {batch_size: 0.5}; whole numbers stay whole."""
