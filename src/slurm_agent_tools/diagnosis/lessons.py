@@ -16,8 +16,8 @@ _LINE = re.compile(r"- (\d{4}-\d\d-\d\d) ([a-z][a-z0-9-]{1,40}): (.{1,600})")
 _MOST = 3
 """Lessons that an answer shows: the newest."""
 
-_LONGEST = 2**20
-"""Characters that are read: the end of the file, where the newest stand."""
+LONGEST = 2**20
+"""Bytes of the file."""
 
 
 def lesson(on: date, category: str, failed: str, mended: str) -> str:
@@ -36,7 +36,7 @@ def with_lesson(text: str, line: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text[-_LONGEST:].split("\n") if _LINE.fullmatch(line)]
+    return [line for line in text[-LONGEST:].split("\n") if _LINE.fullmatch(line)]
 
 
 def fitting(text: str, category: str) -> list[str]:

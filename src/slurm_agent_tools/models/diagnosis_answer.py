@@ -60,6 +60,7 @@ class AnalyzeReply(Reply):
         "recent",
         "content",
         "alerts",
+        "lessons",
     )
 
     status: Literal["ok", "no_log"]
@@ -72,4 +73,5 @@ class AnalyzeReply(Reply):
     files: list[LogFile] = Field(default_factory=list)
     recent: list[RecentFailure] = Field(default_factory=list)
     content: str | None = None  # mode full: the bounded text
+    lessons: list[str] = Field(default_factory=list)  # what mended this category in this project before, newest first
     alerts: list[Alert] = Field(default_factory=list)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import anyio.to_thread
 
+from slurm_agent_tools.diagnosis import lessons
 from slurm_agent_tools.diagnosis.classify import NONE, diagnose
 from slurm_agent_tools.diagnosis.log_figures import errors, metrics, warnings
 from slurm_agent_tools.errors import InputError, SlurmError
@@ -42,6 +43,19 @@ async def with_earlier_runs(
         return reply
     found = reply.diagnosis.model_copy(update={"suggestions": [text, *reply.diagnosis.suggestions]})
     return reply.model_copy(update={"diagnosis": found})
+
+
+async def with_lessons(context: ClusterContext, reply: AnalyzeReply) -> AnalyzeReply:
+    """The same answer, with what mended this category of failure in this project before, where a lesson was kept."""
+    category = NONE if reply.diagnosis is None else reply.diagnosis.category
+    if category == NONE or await context.files.stat(f"{context.project}/{lessons.PLACE}") is None:
+        return reply
+    try:
+        _, data = await project_paths.read_file(context.here, "lessons", lessons.PLACE, limit=lessons.LONGEST)
+        fitting = lessons.fitting(data.decode("utf-8", "replace"), category)
+    except InputError as error:  # the diagnosis counts without them
+        fitting = [f"{lessons.PLACE} was not read: {error.message}"]
+    return reply.model_copy(update={"lessons": fitting})
 
 
 def ran_out_before(records: list[JobRecord], job: Job) -> str | None:
@@ -97,7 +111,7 @@ async def analyze_log(context: ClusterContext, ask: AnalyzeLog, caller: Caller) 
         )
         real, _ = await project_paths.regular(project_files, "path", ask.path)
         log = await log_files.read(context, real, "stdout", project_files, whole=ask.mode == "full")
-        return await anyio.to_thread.run_sync(_reply, context, ask, None, [log])
+        return await with_lessons(context, await anyio.to_thread.run_sync(_reply, context, ask, None, [log]))
     return await _recent(context, ask.recent_errors or 1)
 
 
@@ -107,7 +121,7 @@ async def _of_job(context: ClusterContext, ask: AnalyzeLog, caller: Caller, text
     nodes = await _nodes(context, view)
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     reply = await anyio.to_thread.run_sync(_reply, context, ask, view, logs, nodes, run)  # a long log takes its time
-    reply = await with_earlier_runs(context, run, view.job, reply)
+    reply = await with_lessons(context, await with_earlier_runs(context, run, view.job, reply))
     await recovery.notice(context, [view.job, *view.tasks])
     await jobs.remember(context, view)
     if (view.over or "ledger" in view.job.sources) and reply.diagnosis is not None:
