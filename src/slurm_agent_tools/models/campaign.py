@@ -48,8 +48,8 @@ class Trial:
 
     `arm` is the same for all runs of one configuration of a stage whatever their length; `identity` for all that run
     the same: code, configuration and data, neither memory limit nor time limit. `replaces`: the failed trial that this
-    one mends; `mended`: what was changed for that, in words. `reuses`: the trial, byte for byte the same, whose end
-    counts for this one.
+    one mends; `mended`: what was changed for that, in words; `fix`: which fix of the file, by its hash. `reuses`: the
+    trial, byte for byte the same, whose end counts for this one.
     """
 
     id: TrialId
@@ -63,13 +63,15 @@ class Trial:
     replaces: TrialId | None = None
     mended: str | None = None
     reuses: TrialId | None = None
+    fix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TrialEnd:
     """How a trial ended. Hours are those that were taken up. `passed`: the file's demands hold; else `problem`.
 
-    `cause` tells failures apart: the same category and the same telling line are the same cause.
+    `cause` tells failures apart: the same category and the same telling line are the same cause. `proposed_*`: what
+    the diagnosis proposes to ask for instead, where it has grounds.
     """
 
     job_id: str
@@ -94,6 +96,8 @@ class TrialEnd:
     category: str | None = None
     cause: str | None = None
     explanation: str | None = None
+    proposed_memory_bytes: int | None = None  # for each node
+    proposed_time_seconds: int | None = None
 
 
 # --- What happened, in order: facts of the ledger ---------------------------------------------------------------------
@@ -144,7 +148,7 @@ class BatchSent:
 
 @dataclass(frozen=True, slots=True)
 class BatchRefused:
-    """It was not sent and will not be as it is. `person`: a person has to act."""
+    """It was not sent. `person`: a person has to act before it can be."""
 
     key: str
     reason: str
@@ -160,6 +164,23 @@ class TrialEnded:
 
     trial: TrialId
     end: TrialEnd
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsLeftOut:
+    """These trials, of which it is certain that Slurm has none, are not sent."""
+
+    trials: tuple[TrialId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageStopped:
+    """No further trial of this stage is sent: its runs failed alike, or its smoke run failed."""
+
+    stage: str
+    cause: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +263,8 @@ CampaignEvent = (
     | BatchSent
     | BatchRefused
     | TrialEnded
+    | TrialsLeftOut
+    | StageStopped
     | RoundJudged
     | QuestionAsked
     | PersonDecided

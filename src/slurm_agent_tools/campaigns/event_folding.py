@@ -1,0 +1,297 @@
+"""What happened to a campaign, folded into what is known of it. Pure: the same events give the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from slurm_agent_tools.campaigns.state import AGAIN, GO_ON, BatchState, CampaignState, TrialPhase, TrialState
+from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.models.campaign import (
+    BatchIntended,
+    BatchRefused,
+    BatchSent,
+    CampaignFinished,
+    CampaignStatus,
+    CampaignStopped,
+    Noted,
+    PersonDecided,
+    QuestionAsked,
+    RevisionBegun,
+    RoundDesigned,
+    RoundJudged,
+    StageStopped,
+    Stamped,
+    Trial,
+    TrialEnded,
+    TrialId,
+    TrialsLeftOut,
+)
+
+
+def fold(events: Iterable[Stamped], before: CampaignState | None = None) -> CampaignState:
+    """The state after these events; `before`: after those in front of them. Raises StorageError for one that misfits.
+
+    Takes time in proportion to the events, and once to the trials that there are.
+    """
+    folding = _Folding(before or CampaignState())
+    for stamped in events:
+        folding.take(stamped)
+    return folding.state()
+
+
+class _Folding:
+    """The state while events are added: its mappings are copied once, and not for each event."""
+
+    def __init__(self, before: CampaignState) -> None:
+        self.now = before
+        self.trials, self.judged = dict(before.trials), dict(before.judged)
+        self.hypotheses, self.stops = dict(before.hypotheses), dict(before.stops)
+        self.revisions, self.batches = dict(before.revisions), dict(before.batches)
+        self.questions, self.decisions = dict(before.questions), dict(before.decisions)
+        self.asked_in = dict(before.asked_in)
+        self.phases: dict[TrialPhase, dict[TrialId, None]] = {phase: dict(ids) for phase, ids in before.phases.items()}
+        self.rounds = {number: list(ids) for number, ids in before.rounds.items()}
+        self.arms = {arm: list(ids) for arm, ids in before.arms.items()}
+        self.replaced, self.passed = dict(before.replaced), dict(before.passed_identities)
+        self.failed, self.notes = dict(before.failed_requests), list(before.notes)
+        self.spent = before.spent
+
+    def state(self) -> CampaignState:
+        return replace(
+            self.now,
+            trials=self.trials,
+            judged=self.judged,
+            hypotheses=self.hypotheses,
+            stops=self.stops,
+            revisions=self.revisions,
+            batches=self.batches,
+            questions=self.questions,
+            decisions=self.decisions,
+            asked_in=self.asked_in,
+            phases=self.phases,
+            rounds={number: tuple(ids) for number, ids in self.rounds.items()},
+            arms={arm: tuple(ids) for arm, ids in self.arms.items()},
+            replaced=self.replaced,
+            passed_identities=self.passed,
+            failed_requests=self.failed,
+            notes=tuple(self.notes),
+            spent=self.spent,
+        )
+
+    def take(self, stamped: Stamped) -> None:
+        """Add one event. Raises StorageError where it does not fit what was before."""
+        if stamped.number != self.now.events + 1:
+            raise _misfit(stamped, f"event {self.now.events + 1} was expected")
+        problem = self._taken(stamped)
+        if problem is not None:
+            raise _misfit(stamped, problem)
+        self.now = replace(self.now, events=stamped.number, last_at=stamped.at)
+
+    def _taken(self, stamped: Stamped) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line for each kind
+        match stamped.event:
+            case RevisionBegun() as event:
+                return self._revision(event)
+            case RoundDesigned() as event:
+                return self._designed(event)
+            case BatchIntended() as event:
+                return self._intended(event, stamped.at)
+            case BatchSent() as event:
+                return self._sent(event)
+            case BatchRefused() as event:
+                return self._refused(event)
+            case TrialEnded() as event:
+                return self._ended(event)
+            case TrialsLeftOut() as event:
+                return self._left_out(event)
+            case StageStopped() as event:
+                return self._stage_stopped(event)
+            case RoundJudged() as event:
+                return self._judged(event)
+            case QuestionAsked() as event:
+                return self._question(event)
+            case PersonDecided() as event:
+                return self._decided(event)
+            case CampaignStopped() | CampaignFinished() as event:
+                return self._over(event)
+            case Noted() as event:
+                self.notes.append(event)
+                return None
+
+    # --- one event each: None, or why it does not fit ------------------------------------------------------------
+
+    def _revision(self, event: RevisionBegun) -> str | None:
+        if event.revision != self.now.revision + 1:
+            return f"revision {self.now.revision + 1} was expected"
+        if self.now.over:
+            return "the campaign is over"
+        self.revisions[event.revision] = event
+        self._leave_planned(f"the file or what it runs changed: revision {event.revision}")
+        self.now = replace(self.now, revision=event.revision, file_sha256=event.sha256, code=dict(event.code))
+        return None
+
+    def _designed(self, event: RoundDesigned) -> str | None:
+        if self.now.over or event.revision != self.now.revision:
+            return f"the campaign is {self.now.status} in revision {self.now.revision}"
+        if event.round in self.judged:
+            return f"round {event.round} is judged"
+        self.hypotheses[event.round] = event.hypothesis
+        for trial in event.trials:
+            problem = self._planned(event.round, trial)
+            if problem is not None:
+                return problem
+        status: CampaignStatus = "running" if self.now.question is None else "needs_decision"
+        self.now = replace(self.now, round=event.round, status=status)
+        return None
+
+    def _planned(self, round_number: int, trial: Trial) -> str | None:
+        if trial.id.round != round_number or trial.id in self.trials:
+            return f"{trial.id} is there already, or of another round"
+        state = TrialState(trial, "planned", self.now.revision)
+        if trial.reuses is not None:
+            before = self.trials.get(trial.reuses)
+            if before is None or not before.passed:
+                return f"{trial.id} reuses {trial.reuses}, which has not passed"
+            state = replace(state, phase="ended", end=before.end, job_id=before.job_id)
+        if trial.replaces is not None:
+            mended = self.trials.get(trial.replaces)
+            if mended is None or not mended.failed or trial.replaces in self.replaced:
+                return f"{trial.id} replaces {trial.replaces}, which did not fail, or is replaced already"
+            self.replaced[trial.replaces] = trial.id
+        self.rounds.setdefault(round_number, []).append(trial.id)
+        self.arms.setdefault((trial.stage, trial.arm), []).append(trial.id)
+        self._put(state)
+        return None
+
+    def _intended(self, event: BatchIntended, at: datetime) -> str | None:
+        if self.now.over:
+            return f"the campaign is {self.now.status}"
+        if event.key in self.batches or not event.trials:
+            return f"the batch {event.key} is there already, or empty"
+        for trial in event.trials:
+            state = self.trials.get(trial)
+            if state is None or state.phase != "planned":
+                return f"{trial} is not planned"
+            self.spent = self.spent.sent(state.trial.request)
+            self._put(replace(state, phase="sending", key=event.key))
+        self.batches[event.key] = BatchState(event, self.trials[event.trials[0]].revision, at)
+        return None
+
+    def _sent(self, event: BatchSent) -> str | None:
+        batch = self.batches.get(event.key)
+        if batch is None or batch.job_id is not None:
+            return f"the batch {event.key} is not being sent"
+        self.batches[event.key] = replace(batch, job_id=event.job_id, refused=None)
+        tasks = batch.intended.task_ids
+        for index, trial in enumerate(batch.intended.trials):
+            job = str(event.job_id) if tasks is None else f"{event.job_id}_{tasks[index]}"
+            self._put(replace(self.trials[trial], phase="sent", job_id=job, why=None))
+        return None
+
+    def _refused(self, event: BatchRefused) -> str | None:
+        batch = self.batches.get(event.key)
+        if batch is None or batch.job_id is not None or batch.refused is not None:
+            return f"the batch {event.key} is not being sent"
+        self.batches[event.key] = replace(batch, refused=event)
+        for trial in batch.intended.trials:
+            self._put(replace(self.trials[trial], phase="refused", why=event.reason))
+            self.spent = self.spent.withdrawn(self.trials[trial].trial.request)
+        return None
+
+    def _ended(self, event: TrialEnded) -> str | None:
+        state = self.trials.get(event.trial)
+        if state is None or state.phase != "sent":
+            return f"{event.trial} was not sent, or has ended"
+        self._put(replace(state, phase="ended", end=event.end))
+        self.spent = self.spent.ended(state.trial.request, event.end)
+        if event.end.passed:
+            self.passed.setdefault(state.trial.identity, event.trial)
+        else:
+            self.failed[state.trial.identity, state.trial.request] = event.trial
+        return None
+
+    def _left_out(self, event: TrialsLeftOut) -> str | None:
+        for trial in event.trials:
+            state = self.trials.get(trial)
+            if state is None or state.phase not in {"planned", "sending", "refused"}:
+                return f"{trial} was sent, or is not there"
+            if state.phase == "sending":
+                self.spent = self.spent.withdrawn(state.trial.request)
+            self._put(replace(state, phase="left_out", why=event.reason))
+        return None
+
+    def _stage_stopped(self, event: StageStopped) -> str | None:
+        if event.stage in self.stops:
+            return f"the stage {event.stage} is stopped already"
+        self.stops[event.stage] = event
+        self._leave_planned(event.reason, lambda trial: trial.stage == event.stage)
+        return None
+
+    def _judged(self, event: RoundJudged) -> str | None:
+        if event.round in self.judged or event.round not in self.hypotheses:
+            return f"round {event.round} is judged already, or was never designed"
+        self.judged[event.round] = event
+        self._leave_planned("its round is judged", lambda trial: trial.id.round == event.round)
+        return None
+
+    def _question(self, event: QuestionAsked) -> str | None:
+        if self.now.over or event.question in self.questions:
+            return f"the campaign is {self.now.status}, or the question {event.question} was asked already"
+        self.questions[event.question] = event
+        self.asked_in[event.question] = self.now.revision
+        self.now = replace(self.now, question=event, status="needs_decision")
+        return None
+
+    def _decided(self, event: PersonDecided) -> str | None:
+        asked = self.now.question
+        if asked is None or asked.question != event.question or event.choice not in asked.choices:
+            return f"{event.choice} answers no open question"
+        self.decisions[event.question] = event
+        if event.choice == GO_ON:
+            self.stops = {name: stop for name, stop in self.stops.items() if stop.cause != asked.about}
+        if event.choice == AGAIN and asked.about in self.batches:
+            self._try_again(asked.about)
+        self.now = replace(self.now, question=None, status="running")
+        return None
+
+    def _try_again(self, key: str) -> None:
+        batch = self.batches[key]
+        if batch.refused is None:
+            return
+        self.batches[key] = replace(batch, refused=None)
+        for trial in batch.intended.trials:
+            if self.trials[trial].phase == "refused":
+                self.spent = self.spent.sent(self.trials[trial].trial.request)
+                self._put(replace(self.trials[trial], phase="sending", why=None))
+
+    def _over(self, event: CampaignStopped | CampaignFinished) -> str | None:
+        if self.now.over:
+            return f"the campaign is {self.now.status}"
+        self._leave_planned(event.reason)
+        status: CampaignStatus = "stopped" if isinstance(event, CampaignStopped) else "finished"
+        self.now = replace(self.now, status=status, reason=event.reason, question=None)
+        return None
+
+    # --- what several need ---------------------------------------------------------------------------------------
+
+    def _put(self, state: TrialState) -> None:
+        before = self.trials.get(state.trial.id)
+        if before is not None:
+            self.phases[before.phase].pop(state.trial.id)
+        self.phases.setdefault(state.phase, {})[state.trial.id] = None
+        self.trials[state.trial.id] = state
+
+    def _leave_planned(self, why: str, which: Callable[[Trial], bool] | None = None) -> None:
+        for found in list(self.phases.get("planned", ())):
+            state = self.trials[found]
+            if which is None or which(state.trial):
+                self._put(replace(state, phase="left_out", why=why))
+
+
+def _misfit(stamped: Stamped, why: str) -> StorageError:
+    name = type(stamped.event).__name__
+    return StorageError(
+        f"event {stamped.number} of the campaign ({name}) does not fit what was before it: {why}",
+        hint="The ledger was changed by something else: begin a campaign under another name.",
+    )
