@@ -39,3 +39,19 @@ class SyncFiles(ToolArguments):
     paths: list[str] | None = Field(None, max_length=1000, description="Only these files or patterns (logs/**/*.out)")
     delete: list[str] | None = Field(None, max_length=1000, description="push: files to delete there, each by its name")
     dry_run: bool = False
+
+
+class GetCampaign(ToolArguments):
+    """Arguments of get_campaign."""
+
+    name: str = Field(max_length=60, description="Of campaigns/NAME.yaml")
+    view: Literal["state", "plan", "table", "report"] = "state"
+
+
+class AdvanceCampaign(ToolArguments):
+    """Arguments of advance_campaign."""
+
+    name: str = Field(max_length=60, description="Of campaigns/NAME.yaml")
+    timeout_seconds: float = Field(45, ge=0, le=3600, description="Wait so long for what runs")
+    decision: str | None = Field(None, max_length=60, description="A choice of question, made by a person")
+    stop: str | None = Field(None, min_length=1, max_length=500, description="Why to send no more")
