@@ -127,4 +127,5 @@ BEHAVIOURS = {
     "report-on-both": "wait_for_job and the command report tell the same of one job.",
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
     "lessons-come-back": "What mended a failure in a project comes back with the diagnosis of the next of its kind.",
+    "campaign-survives-crash": "Killed anywhere, a campaign goes on: no trial is lost or run twice, no number changes.",
 }

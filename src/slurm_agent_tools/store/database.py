@@ -14,9 +14,9 @@ from pathlib import Path
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.text import log_events, safe_open
 
-VERSION = 3
+VERSION = 4
 
-_BEFORE_STAGES = 2
+_BEFORE_STAGES, _BEFORE_CAMPAIGNS = 2, 3
 
 _STAGES = (
     ("work", "TEXT"), ("stage", "TEXT"), ("configuration", "TEXT"), ("parts", "TEXT"), ("passed", "INTEGER"),
@@ -24,6 +24,15 @@ _STAGES = (
 )  # fmt: skip
 
 _STAGE_INDEX = "CREATE INDEX submissions_stage ON submissions (configuration) WHERE stage IS NOT NULL"
+
+# What happened to each campaign, in order; a row is never changed.
+_CAMPAIGN_EVENTS = """
+    CREATE TABLE campaign_events (
+        user TEXT NOT NULL, project TEXT NOT NULL, cluster TEXT NOT NULL, campaign TEXT NOT NULL,
+        number INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, event TEXT NOT NULL,
+        PRIMARY KEY (user, project, cluster, campaign, number)
+    ) STRICT, WITHOUT ROWID
+    """
 
 TABLES = (
     """
@@ -87,6 +96,7 @@ TABLES = (
         lines INTEGER NOT NULL, sha256 TEXT NOT NULL, mark TEXT NOT NULL, broken TEXT
     ) STRICT
     """,
+    _CAMPAIGN_EVENTS,
 )
 
 
@@ -220,11 +230,8 @@ class Database:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
                 )
-            elif version == _BEFORE_STAGES:
-                for name, kind in _STAGES:
-                    db.execute(f"ALTER TABLE submissions ADD COLUMN {name} {kind}")
-                db.execute(_STAGE_INDEX)
-                db.execute(f"PRAGMA user_version = {VERSION:d}")
+            elif version in {_BEFORE_STAGES, _BEFORE_CAMPAIGNS}:
+                _migrate(db, version)
             elif version < VERSION:
                 raise StorageError(
                     f"the ledger {self.path} was written before the first release",
@@ -284,6 +291,16 @@ class Database:
             f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
             f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
         )
+
+
+def _migrate(db: sqlite3.Connection, version: int) -> None:
+    """Bring a ledger of an older version to this one."""
+    if version == _BEFORE_STAGES:
+        for name, kind in _STAGES:
+            db.execute(f"ALTER TABLE submissions ADD COLUMN {name} {kind}")
+        db.execute(_STAGE_INDEX)
+    db.execute(_CAMPAIGN_EVENTS)
+    db.execute(f"PRAGMA user_version = {VERSION:d}")
 
 
 def opened_to_read(path: Path) -> sqlite3.Connection | None:

@@ -14,6 +14,7 @@ from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Advised, Decision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import submissions
+from slurm_agent_tools.store.campaign_events import CampaignLedger
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.decision_log import DecisionLog
 from slurm_agent_tools.store.submissions import (
@@ -134,6 +135,7 @@ class Store:
         self.unwritten: StorageError | None = None
         self._clock = clock or SystemClock()
         self.approvals = Approvals(self._db, self._clock)
+        self.campaigns = CampaignLedger(self._db, self._clock)
         self.log = DecisionLog(self._db, self.decisions, self._clock)
         self.adopt()
 

@@ -195,11 +195,18 @@ def submission_lock(*folders: Path) -> Iterator[bool]:
     SQLite's own file lock, because it works wherever the ledger works.
     """
     with ExitStack() as held:
-        yield all(_lock(held, folder) for folder in sorted({folder.resolve() for folder in folders}))
+        yield all(_lock(held, folder, _LOCK) for folder in sorted({folder.resolve() for folder in folders}))
 
 
-def _lock(held: ExitStack, folder: Path) -> bool:
-    path = folder / _LOCK
+@contextmanager
+def named_lock(folder: Path, name: str) -> Iterator[bool]:
+    """Try to be the only process that holds the lock of this file name; yields False when another one does."""
+    with ExitStack() as held:
+        yield _lock(held, folder.resolve(), name)
+
+
+def _lock(held: ExitStack, folder: Path, name: str) -> bool:
+    path = folder / name
     with storage(folder):
         safe_open.make_private(str(folder))  # it may have been removed while a server runs
         safe_open.touch_private(str(path))

@@ -139,6 +139,7 @@ def test_a_ledger_from_before_the_stages_is_brought_up_to_date_with_its_records(
     store.add(ALICE, submission("t1", job_id=7))
     with sqlite3.connect(store.path) as db:
         db.execute("DROP INDEX submissions_stage")
+        db.execute("DROP TABLE campaign_events")
         for column in ("work", "stage", "configuration", "parts", "passed", "stage_note"):
             db.execute(f"ALTER TABLE submissions DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 2")
@@ -151,6 +152,7 @@ def test_a_ledger_from_before_the_stages_is_brought_up_to_date_with_its_records(
     (staged,) = now.staged(ALICE, configuration="c")
     assert (staged.token, staged.stage, staged.passed, staged.parts) == ("t2", "smoke", False, {"a": "b"})
     assert Store(store.folder).staged(ALICE, configuration="other") == []
+    assert now.campaigns.listed(ALICE) == []
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
