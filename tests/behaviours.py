@@ -128,4 +128,5 @@ BEHAVIOURS = {
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
     "lessons-come-back": "What mended a failure in a project comes back with the diagnosis of the next of its kind.",
     "campaign-survives-crash": "Killed anywhere, a campaign goes on: no trial is lost or run twice, no number changes.",
+    "campaign-report": "A campaign's report has its eight parts, each figure as it was measured, in Markdown and HTML.",
 }

@@ -1,0 +1,111 @@
+"""The report: its eight parts in order, each figure from what was measured, and no text that becomes markup."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from tests.unit.campaigns.happened import START, campaign_file, ended, events, sent, state_after, trial
+
+from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
+from slurm_agent_tools.campaigns.report import ReportFacts, report_files
+from slurm_agent_tools.models.campaign import RevisionBegun, RoundDesigned
+
+FACTS = ReportFacts("rates", START + timedelta(hours=1), git="commit abc, clean", advice=("Ask for less memory.",))
+
+PARTS = [
+    "Objective and scope",
+    "Rounds",
+    "Findings by stage",
+    "Fit of the resources",
+    "Failures and what mended them",
+    "Chosen configuration",
+    "What was written down",
+    "Risks and the next trial",
+]
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return report_files(campaign_file(), state_after(events()), FACTS)
+
+
+def part(text: str, title: str) -> str:
+    return text.split(f"## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+
+
+@pytest.mark.proves("campaign-report")
+def test_the_report_has_its_eight_parts_in_order_in_both_forms(files: dict[str, str]) -> None:
+    markdown, page = files["campaigns/rates.report.md"], files["campaigns/rates.report.html"]
+    assert re.findall(r"^## (.*)$", markdown, re.MULTILINE) == PARTS
+    assert re.findall(r"<h2>(.*?)</h2>", page) == PARTS
+
+
+def test_the_table_of_rounds_has_hypothesis_runs_jobs_and_outcome(files: dict[str, str]) -> None:
+    rows = part(files["campaigns/rates.report.md"], "Rounds")
+    assert "| r1 | grid | a lower rate learns more | 4 configurations, 5 runs | 11\\_\\[1-4\\], 12 |" in rows
+    assert "confirmed: rate 0.01 is better" in rows
+
+
+def test_configurations_are_ordered_by_what_counts_and_one_run_is_called_one(files: dict[str, str]) -> None:
+    rows = [
+        line for line in part(files["campaigns/rates.report.md"], "Findings by stage").splitlines() if "rate=" in line
+    ]
+    assert [row.split("|")[3].strip() for row in rows] == ["0.95", "0.91", "0.82", "0.8"]
+    assert all("one run" in row for row in rows)
+    assert "00:01:05" in rows[0]  # the failed run that it mends, in the queue and running
+
+
+def test_a_failure_stands_beside_what_mended_it(files: dict[str, str]) -> None:
+    told = part(files["campaigns/rates.report.md"], "Failures and what mended them")
+    assert "rates/r1/t4 | 11\\_4 | host-out-of-memory; It used more memory" in told
+    assert "memory 2G instead of 1G (rates/r1/t5) | it ran" in told
+
+
+def test_the_choice_says_how_sure_it_is_and_the_risks_name_one_run(files: dict[str, str]) -> None:
+    markdown = files["campaigns/rates.report.md"]
+    assert "rate=0.01, batch=64" in part(markdown, "Chosen configuration")
+    assert "too few to tell how sure" in part(markdown, "Chosen configuration")
+    assert "rests on one run" in part(markdown, "Risks and the next trial")
+    assert "at the edge of what was tried" in part(markdown, "Risks and the next trial")
+
+
+def test_memory_is_that_of_the_fullest_run_and_what_nobody_measured_is_not_zero(files: dict[str, str]) -> None:
+    told = part(files["campaigns/rates.report.md"], "Fit of the resources")
+    row = next(line for line in told.splitlines() if line.startswith("| training"))
+    assert "1G of 1G" in row
+    assert "not measured" in row  # the GPUs
+
+
+def test_the_page_stands_alone_and_has_the_plots(files: dict[str, str]) -> None:
+    page = files["campaigns/rates.report.html"]
+    assert page.count("<svg") == 5  # spending, rate, batch, all at once, where the time went
+    assert not re.findall(r"(?:src|href)=|<script|url\(", page)
+
+
+def test_a_hostile_log_becomes_no_markup() -> None:
+    hostile = "<script>alert(1)</script> | **bold**\n## Rounds"
+    run = trial(0, 1)
+    happened = [
+        RevisionBegun(1, "f" * 64, "", {}),
+        RoundDesigned(0, 1, hostile, (run,)),
+        *sent([run], 1),
+        ended(run, "1", passed=False, state="FAILED", explanation=hostile),
+    ]
+    made = report_files(campaign_file(), state_after(happened), FACTS)
+    assert "<script>" not in made["campaigns/rates.report.html"]
+    assert re.findall(r"^## (.*)$", made["campaigns/rates.report.md"], re.MULTILINE) == PARTS
+
+
+def test_before_anything_ran_the_report_says_so() -> None:
+    made = report_files(campaign_file(), state_after([]), FACTS)["campaigns/rates.report.md"]
+    assert "not begun" in part(made, "Rounds")
+    assert "nothing can be chosen" in part(made, "Chosen configuration")
+    assert "No run failed." in made
+
+
+def test_ids_of_arrays_are_ranges_and_only_what_differs_is_named() -> None:
+    state = state_after(events())
+    assert job_ids(state.of_round(1)) == "11_[1-4], 12"
+    assert varied(arms(campaign_file(), state, "training")) == ["rate", "batch"]
