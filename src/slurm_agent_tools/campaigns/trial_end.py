@@ -1,0 +1,154 @@
+"""How one trial ended: Slurm's record of it, its price, its diagnosis, and whether the file's demands hold. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from slurm_agent_tools.diagnosis import completion
+from slurm_agent_tools.diagnosis.phrases import queued
+from slurm_agent_tools.insights.usage import usage
+from slurm_agent_tools.models.campaign import TrialEnd
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+from slurm_agent_tools.models.job import Job
+from slurm_agent_tools.settings import RateSettings
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.units import parse_memory, parse_time_limit
+
+_HOUR = 3600
+
+_LONG = 300
+
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+_PROPOSED = re.compile(r"--(mem|time)=(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFacts:
+    """What was found of an ended trial beside Slurm's record. `unread`: why its metrics could not be read."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    unread: str | None = None
+    missing_files: Sequence[str] = ()
+    diagnosis: Diagnosis | None = None
+
+
+def trial_end(
+    file: CampaignFile, stage: CampaignStage, job: Job, facts: TrialFacts, rates: RateSettings, *, smoke: bool
+) -> TrialEnd:
+    """The end of a trial whose job, or task of an array, is over.
+
+    `smoke`: figures that depend on how long it runs are not asked of it.
+    """
+    end = replace(_as_slurm_tells(job, rates), metrics=_finite(facts.metrics))
+    if job.state != "COMPLETED":
+        return _failed(end, facts.diagnosis)
+    category, problem = _demanded(file, stage, facts, smoke=smoke)
+    if problem is None:
+        return end
+    return replace(
+        end, passed=False, problem=problem, category=category, cause=cause_of(category, problem), explanation=problem
+    )
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _as_slurm_tells(job: Job, rates: RateSettings) -> TrialEnd:
+    """Times, use and price; what Slurm did not measure is None."""
+    used, price = usage(job), completion.cost([job] if job.started is not None else [], rates)
+    never = job.started is None or not job.elapsed_seconds
+    cpus, gpus = used.cpu_allocated_seconds, used.gpu_allocated_seconds
+    return TrialEnd(
+        job_id=str(job.job_id),
+        state=job.state,
+        passed=True,
+        exit_code=job.exit_code,
+        queue_seconds=queued(job),
+        run_seconds=job.elapsed_seconds,
+        restarts=job.restarts,
+        started=job.started,
+        ended=job.ended,
+        cpu_hours=0.0 if never else None if cpus is None else cpus / _HOUR,
+        gpu_hours=0.0 if never else None if gpus is None else gpus / _HOUR,
+        cost=price.amount,
+        currency=price.currency if price.amount is not None else None,
+        memory_peak_bytes=used.memory_peak_bytes,
+        memory_allocated_bytes=used.memory_allocated_bytes,
+        cpu_used=_share(used.cpu_seconds, cpus),
+        gpu_used=used.gpu_utilization,
+    )
+
+
+def _share(used: float | None, had: float | None) -> float | None:
+    return None if used is None or not had else min(1.0, used / had)
+
+
+def _failed(end: TrialEnd, found: Diagnosis | None) -> TrialEnd:
+    """The end of a job that Slurm calls no success, with its cause by the diagnosis."""
+    state = f"{end.state}{'' if not end.exit_code else f', exit code {end.exit_code}'}"
+    if found is None or found.category == "none":
+        category, line, why = end.state.lower().replace("_", "-"), "", None
+    else:
+        category, why = found.category, _one_line(found.explanation)
+        line = next((one.text for one in found.evidence if one.line), "") or found.explanation
+    memory, seconds = _proposed(found)
+    return replace(
+        end,
+        passed=False,
+        problem=f"it ended {state}",
+        category=category,
+        cause=cause_of(category, line),
+        explanation=why or f"It ended {state}.",
+        proposed_memory_bytes=memory,
+        proposed_time_seconds=seconds,
+    )
+
+
+def cause_of(category: str, telling: str) -> str:
+    """The category and the line that tells most, without the numbers in it: these differ from run to run."""
+    line = _NUMBER.sub("#", sanitize.line(telling)).strip()
+    return f"{category}: {line[:_LONG]}" if line else category
+
+
+def _one_line(text: str) -> str:
+    return sanitize.line(sanitize.shown(text))[:_LONG]
+
+
+def _proposed(found: Diagnosis | None) -> tuple[int | None, int | None]:
+    """Memory in bytes and time in seconds that the diagnosis proposes to ask for."""
+    memory = seconds = None
+    for option, value in _PROPOSED.findall((found.proposed_change if found is not None else None) or ""):
+        try:
+            memory, seconds = (parse_memory(value), seconds) if option == "mem" else (memory, parse_time_limit(value))
+        except ValueError:
+            continue
+    return memory, seconds
+
+
+def _demanded(file: CampaignFile, stage: CampaignStage, facts: TrialFacts, *, smoke: bool) -> tuple[str, str | None]:
+    """What does not hold of a run that Slurm calls a success: category and sentence; no sentence where all holds."""
+    if facts.missing_files:
+        return "output-missing", f"it did not write {', '.join(facts.missing_files)}"
+    for name in dict.fromkeys([*stage.passes.finite, *_objective(file, stage), *stage.passes.at_least]):
+        value = facts.metrics.get(name)
+        if value is None:
+            return "metric-missing", f"it told no {name}{'' if facts.unread is None else f': {facts.unread}'}"
+        if not math.isfinite(value):
+            return "metric-not-finite", f"its {name} is {value}"
+        least = stage.passes.at_least.get(name)
+        if least is not None and value < least and not (smoke and stage.smoke.change):
+            return "below-demand", f"its {name} is {value:g}, and at least {least:g} was demanded"
+    return "", None
+
+
+def _objective(file: CampaignFile, stage: CampaignStage) -> list[str]:
+    """The objective's metric, where it has to come from this stage: the last, or one searched for it."""
+    metric = file.objective.metric
+    searched = stage.metrics is not None and metric in (stage.metrics.pattern or ())
+    return [metric] if metric is not None and (searched or stage == file.stages[-1]) else []
