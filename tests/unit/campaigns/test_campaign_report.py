@@ -9,7 +9,7 @@ import pytest
 from tests.unit.campaigns.happened import START, campaign_file, ended, events, sent, state_after, trial
 
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
-from slurm_agent_tools.campaigns.report import ReportFacts, report_files
+from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_files
 from slurm_agent_tools.models.campaign import RevisionBegun, RoundDesigned
 
 FACTS = ReportFacts("rates", START + timedelta(hours=1), git="commit abc, clean", advice=("Ask for less memory.",))
