@@ -306,6 +306,8 @@ class CampaignFile(FilePart):
     limits: CampaignLimits
     stop: StopWhen = StopWhen()
     fixes: tuple[Fix, ...] = ()
+    justification: Text | None = None
+    """Why requests are above what is free: it goes with each submission, as submit_job's."""
     notes: tuple[Text, ...] = ()
 
     def stage(self, name: str) -> CampaignStage:
