@@ -1,0 +1,123 @@
+"""What the runs of each configuration came to, those of one length beside each other. Pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
+from slurm_agent_tools.campaigns.trial_settings import arm_of, defaults, identity_of, lengths
+from slurm_agent_tools.models.campaign import Setting, TrialId
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
+
+Lengths = tuple[tuple[str, Setting], ...]
+"""How much a run does: its parameters that are lengths, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRuns:
+    """The runs of one configuration and length that passed and told what counts, in order. `last`: the newest."""
+
+    stage: str
+    arm: str
+    settings: Mapping[str, Setting]
+    values: tuple[float, ...]
+    last: TrialId
+
+    @property
+    def median(self) -> float:
+        """The median of what counts."""
+        return statistics.median(self.values)
+
+
+def length_of(stage: CampaignStage, settings: Mapping[str, Setting]) -> Lengths:
+    """How much a run with these settings does."""
+    return tuple(sorted(lengths(stage, settings).items()))
+
+
+def arms_at(
+    file: CampaignFile,
+    state: CampaignState,
+    stage: CampaignStage,
+    length: Lengths,
+    *,
+    only: frozenset[TrialId] = frozenset(),
+) -> dict[str, ArmRuns]:
+    """The configurations of a stage with a run of this length that passed, by their arm, in order.
+
+    Runs of other code than the present one do not count, but for the trials in `only`: what a round sent itself.
+    """
+    runs: dict[str, list[tuple[TrialState, float]]] = {}
+    for found in passed(state, stage.name):
+        if length_of(stage, found.trial.settings) != length or not (
+            found.trial.id in only or _of_now(stage, found, state)
+        ):
+            continue
+        value = trial_value(file, state, found.trial.id)
+        if value is not None and math.isfinite(value):
+            runs.setdefault(found.trial.arm, []).append((found, value))
+    return {
+        arm: ArmRuns(
+            stage.name,
+            arm,
+            listed[-1][0].trial.settings,
+            tuple(value for _, value in listed),
+            listed[-1][0].trial.id,
+        )
+        for arm, listed in runs.items()
+    }
+
+
+def passed(state: CampaignState, stage: str) -> Iterable[TrialState]:
+    """The runs of a stage that passed, each once, however often its result is reused."""
+    for found in state.trials.values():
+        if found.trial.stage == stage and found.passed and found.trial.reuses is None:
+            yield found
+
+
+def ranked(file: CampaignFile, arms: Iterable[ArmRuns]) -> list[ArmRuns]:
+    """The best first, by the median; of equals the one that ran first."""
+    return sorted(arms, key=lambda arm: -arm.median if file.objective.maximize else arm.median)
+
+
+def baseline_settings(state: CampaignState, stage: CampaignStage) -> dict[str, Setting]:
+    """The default of every parameter; as they were mended where they cannot run as they are."""
+    settings = defaults(stage)
+    seen: set[str] = set()
+    while (arm := arm_of(stage, settings)) not in seen:
+        seen.add(arm)
+        mended = _mended(state, stage.name, arm)
+        if mended is None:
+            break
+        settings = {**mended.trial.settings, **lengths(stage, settings)}
+    return settings
+
+
+def best_settings(state: CampaignState, stage: CampaignStage, before: int) -> dict[str, Setting]:
+    """The settings to go on with, as the last round before this one found them; the baseline's where none did."""
+    for number in sorted((number for number in state.judged if number < before), reverse=True):
+        arm = state.judged[number].best.get(stage.name)
+        runs = state.finished(stage.name, arm) if arm is not None else []
+        if runs:
+            return {**runs[-1].trial.settings, **lengths(stage, defaults(stage))}
+    return baseline_settings(state, stage)
+
+
+def _mended(state: CampaignState, stage: str, arm: str) -> TrialState | None:
+    """The run that passed in place of one of an arm that never did; None where it did, or nothing mended it."""
+    if state.finished(stage, arm):
+        return None
+    for found in state.trials.values():
+        replaced = found.trial.replaces
+        if replaced is None or found.trial.stage != stage or not found.passed:
+            continue
+        if any(before.trial.arm == arm for before in state.chain(replaced)):
+            return found
+    return None
+
+
+def _of_now(stage: CampaignStage, found: TrialState, state: CampaignState) -> bool:
+    trial = found.trial
+    return trial.identity == identity_of(stage, trial.settings, trial.repeat, state.code.get(stage.name, ""))

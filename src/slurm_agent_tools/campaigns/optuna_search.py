@@ -1,0 +1,85 @@
+"""A search by Optuna's own samplers, through ask and tell, for `by: optuna`; Optuna comes with the extra `search`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from slurm_agent_tools.campaigns.search import Tried
+from slurm_agent_tools.campaigns.search_space import Dimension, Space, inside, ordered, within
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.campaign import Setting
+from slurm_agent_tools.models.campaign_file import Range
+
+_NEEDED = {"cmaes": "cmaes", "gp": "torch"}
+"""What a sampler needs beside Optuna."""
+
+
+def suggest(
+    space: Space, tried: Sequence[Tried], count: int, *, asked: int, seed: int, maximize: bool, sampler: str
+) -> list[dict[str, Setting]]:
+    """So many configurations to run next; what was tried is told to a new study each time, so nothing is kept.
+
+    Raises InputError where Optuna, or what the sampler needs, is not installed.
+    """
+    _installed(sampler)
+    optuna: Any = importlib.import_module("optuna")  # an extra, and half a second to load
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        direction="maximize" if maximize else "minimize", sampler=_sampler(optuna, sampler, seed + asked)
+    )
+    ways = {name: _distribution(optuna, dimension) for name, dimension in space.items()}
+    for one in tried:
+        if inside(space, one.settings):
+            study.add_trial(_told(optuna, ways, one))
+    rows: list[dict[str, Setting]] = []
+    for _ in range(count):
+        trial = study.ask(ways)
+        rows.append({name: within(dimension, trial.params[name]) for name, dimension in space.items()})
+    return rows
+
+
+def _installed(sampler: str) -> None:
+    for module in ("optuna", _NEEDED.get(sampler)):
+        if module is not None and importlib.util.find_spec(module) is None:
+            what = "slurm-agent-tools[search]" if module != "torch" else "torch scipy"
+            raise InputError(
+                "by" if module == "optuna" else "sampler",
+                "optuna" if module == "optuna" else sampler,
+                f"needs {module}, which is not installed",
+                hint=f"Install it (pip install '{what}'), or write by: model.",
+            )
+
+
+def _sampler(optuna: Any, name: str, seed: int) -> Any:
+    samplers = optuna.samplers
+    match name:
+        case "random":
+            return samplers.RandomSampler(seed=seed)
+        case "cmaes":
+            return samplers.CmaEsSampler(seed=seed)
+        case "gp":
+            return samplers.GPSampler(seed=seed)
+        case _:
+            return samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)
+
+
+def _told(optuna: Any, ways: dict[str, Any], one: Tried) -> Any:
+    params = {name: one.settings[name] for name in ways}
+    if one.value is None:
+        return optuna.trial.create_trial(params=params, distributions=ways, state=optuna.trial.TrialState.FAIL)
+    return optuna.trial.create_trial(params=params, distributions=ways, value=one.value)
+
+
+def _distribution(optuna: Any, dimension: Dimension) -> Any:
+    kinds = optuna.distributions
+    if not isinstance(dimension, Range):
+        return kinds.CategoricalDistribution(ordered(dimension))
+    if dimension.whole and dimension.step is None:
+        low, high = within(dimension, dimension.low), within(dimension, dimension.high)
+        return kinds.IntDistribution(int(low), int(high), log=dimension.log)
+    step = None if dimension.log else dimension.step
+    return kinds.FloatDistribution(dimension.low, dimension.high, log=dimension.log, step=step)
