@@ -114,12 +114,21 @@ class SendableBatch(Protocol):
         """The array's throttle."""
         ...
 
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """Those of submit_job but for its stage."""
+        ...
+
 
 class CampaignPorts(Protocol):
     """The outside of a campaign. Each may raise the errors of `errors.py`; SlurmUnreachable: nothing was changed."""
 
     async def code_hash(self, stage: CampaignStage) -> str:
         """A hash of what a stage runs: script, the files it reads, its configuration file."""
+        ...
+
+    async def texts(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """Text files of the project (`batch.needed_texts`), path -> text."""
         ...
 
     async def write(self, batch: SendableBatch) -> None:

@@ -55,6 +55,14 @@ def trial_end(
     )
 
 
+def never_seen(job_id: str, state: str) -> TrialEnd:
+    """The end of a job of which Slurm has no record: most likely it was cancelled before it started."""
+    text = "Slurm has no record of it: it may have been cancelled before it started."
+    return TrialEnd(
+        job_id, state, passed=False, problem=text, category="no-record", cause="no-record", explanation=text
+    )
+
+
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
