@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from slurm_agent_tools.campaigns.trial_metrics import log_pattern
 from slurm_agent_tools.configs.form_problems import FormProblem
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignStage, Parameter
@@ -231,7 +232,7 @@ def _of_words(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
 def pattern_problem(pattern: str) -> str | None:
     """Why a pattern cannot be used for a metric; None where it can."""
     try:
-        groups = re.compile(pattern, re.ASCII).groups
-    except re.error as error:
-        return f"is no regular expression: {error.msg}"
-    return None if groups == 1 else f"has {groups} groups, and needs exactly one, around the number"
+        log_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return None
