@@ -66,6 +66,16 @@ def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -
     )
 
 
+def chosen(state: CampaignState, stage: str, found: Sequence[Arm]) -> Arm | None:
+    """The configuration that the last judged round goes on with, else the best that has a value."""
+    for place in sorted(state.judged, reverse=True):
+        best = state.judged[place].best.get(stage)
+        match = next((arm for arm in found if arm.arm == best and arm.value is not None), None)
+        if match is not None:
+            return match
+    return next((arm for arm in found if arm.value is not None), None)
+
+
 def varied(found: Iterable[Arm]) -> list[str]:
     """The settings that differ between configurations, in the order in which they stand in the file."""
     values: dict[str, set[str]] = {}

@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import median
 
 from slurm_agent_tools.campaigns import figures
-from slurm_agent_tools.campaigns.arms import Arm, arms, full_name, in_words, job_ids, retry_seconds, varied
+from slurm_agent_tools.campaigns.arms import Arm, arms, chosen, full_name, in_words, job_ids, retry_seconds, varied
 from slurm_agent_tools.campaigns.plots import number
 from slurm_agent_tools.campaigns.report_formats import (
     Bullets,
@@ -251,16 +251,16 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
     before: list[float] | None = []
     for stage in file.stages:
         found = arms(file, state, stage.name)
-        chosen = _chosen(state, stage.name, found)
-        if chosen is None:
+        best = chosen(state, stage.name, found)
+        if best is None:
             yield Paragraph(f"{stage.name}: nothing can be chosen, no configuration has a run that counts.")
             total = before = None
             continue
-        verdict = _verdicts(state, stage.name).get(chosen.arm)
-        yield Paragraph(f"{stage.name}: {in_words(chosen.settings, list(chosen.settings))}. {_sure(chosen, verdict)}")
+        verdict = _verdicts(state, stage.name).get(best.arm)
+        yield Paragraph(f"{stage.name}: {in_words(best.settings, list(best.settings))}. {_sure(best, verdict)}")
         baseline = next((arm for arm in found if arm.purpose == "baseline" and arm.value is not None), None)
-        if total is not None and chosen.value is not None:
-            total.append(chosen.value)
+        if total is not None and best.value is not None:
+            total.append(best.value)
         if before is not None and baseline is not None and baseline.value is not None:
             before.append(baseline.value)
     if file.objective.wall_clock is not None and total and before and len(total) == len(before) == len(file.stages):
@@ -269,16 +269,6 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
             f" {format_duration(round(sum(before)))} with the defaults ({1 - sum(total) / sum(before):.0%} less),"
             " queue and retries as they were in these runs."
         )
-
-
-def _chosen(state: CampaignState, stage: str, found: Sequence[Arm]) -> Arm | None:
-    """The configuration that the last judged round goes on with, else the best that has a value."""
-    for place in sorted(state.judged, reverse=True):
-        best = state.judged[place].best.get(stage)
-        match = next((arm for arm in found if arm.arm == best and arm.value is not None), None)
-        if match is not None:
-            return match
-    return next((arm for arm in found if arm.value is not None), None)
 
 
 def _sure(arm: Arm, verdict: ArmVerdict | None) -> str:
