@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from slurm_agent_tools.campaigns.trial_metrics import passed
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.diagnosis.phrases import queued
 from slurm_agent_tools.insights.usage import usage
@@ -29,11 +29,15 @@ _PROPOSED = re.compile(r"--(mem|time)=(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class TrialFacts:
-    """What was found of an ended trial beside Slurm's record. `unread`: why its metrics could not be read."""
+    """What was found of an ended trial beside Slurm's record.
+
+    `unread`: why its metrics could not be read.
+    `files_there`: those of the stage's `passes.files` that exist.
+    """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     unread: str | None = None
-    missing_files: Sequence[str] = ()
+    files_there: Collection[str] = ()
     diagnosis: Diagnosis | None = None
 
 
@@ -44,12 +48,13 @@ def trial_end(
 
     `smoke`: figures that depend on how long it runs are not asked of it.
     """
-    end = replace(_as_slurm_tells(job, rates), metrics=_finite(facts.metrics))
+    end = replace(_as_slurm_tells(job, rates), metrics=dict(facts.metrics))
     if job.state != "COMPLETED":
         return _failed(end, facts.diagnosis)
-    category, problem = _demanded(file, stage, facts, smoke=smoke)
-    if problem is None:
+    unmet = _demanded(file, stage, facts, smoke=smoke)
+    if unmet is None:
         return end
+    category, problem = unmet
     return replace(
         end, passed=False, problem=problem, category=category, cause=cause_of(category, problem), explanation=problem
     )
@@ -61,10 +66,6 @@ def never_seen(job_id: str, state: str) -> TrialEnd:
     return TrialEnd(
         job_id, state, passed=False, problem=text, category="no-record", cause="no-record", explanation=text
     )
-
-
-def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _as_slurm_tells(job: Job, rates: RateSettings) -> TrialEnd:
@@ -139,24 +140,20 @@ def _proposed(found: Diagnosis | None) -> tuple[int | None, int | None]:
     return memory, seconds
 
 
-def _demanded(file: CampaignFile, stage: CampaignStage, facts: TrialFacts, *, smoke: bool) -> tuple[str, str | None]:
-    """What does not hold of a run that Slurm calls a success: category and sentence; no sentence where all holds."""
-    if facts.missing_files:
-        return "output-missing", f"it did not write {', '.join(facts.missing_files)}"
-    for name in dict.fromkeys([*stage.passes.finite, *_objective(file, stage), *stage.passes.at_least]):
-        value = facts.metrics.get(name)
-        if value is None:
-            return "metric-missing", f"it told no {name}{'' if facts.unread is None else f': {facts.unread}'}"
-        if not math.isfinite(value):
-            return "metric-not-finite", f"its {name} is {value}"
-        least = stage.passes.at_least.get(name)
-        if least is not None and value < least and not (smoke and stage.smoke.change):
-            return "below-demand", f"its {name} is {value:g}, and at least {least:g} was demanded"
-    return "", None
+_CATEGORIES = {"it told no": "metric-missing", "it did not write": "output-missing"}
 
 
-def _objective(file: CampaignFile, stage: CampaignStage) -> list[str]:
-    """The objective's metric, where it has to come from this stage: the last, or one searched for it."""
+def _demanded(file: CampaignFile, stage: CampaignStage, facts: TrialFacts, *, smoke: bool) -> tuple[str, str] | None:
+    """What does not hold of a run that Slurm calls a success: its category and a sentence; None where all holds."""
+    problem = passed(stage, smoke, facts.metrics, facts.files_there, objective=_objective(file, stage))
+    if problem is None:
+        return None
+    category = next((name for head, name in _CATEGORIES.items() if problem.startswith(head)), "below-demand")
+    return category, problem if facts.unread is None else f"{problem}: {facts.unread}"
+
+
+def _objective(file: CampaignFile, stage: CampaignStage) -> str | None:
+    """The objective's metric, where this stage has to tell it: the last, or one whose log is searched for it."""
     metric = file.objective.metric
     searched = stage.metrics is not None and metric in (stage.metrics.pattern or ())
-    return [metric] if metric is not None and (searched or stage == file.stages[-1]) else []
+    return metric if metric is not None and (searched or stage == file.stages[-1]) else None

@@ -29,7 +29,7 @@ async def settled(context: ClusterContext, view: JobView) -> JobView:
     Asked for two seconds at most; figures that do not come by then are not measured.
     """
     for _ in range(_LOOKS):
-        if not view.over or not _lags(view):
+        if not view.over or not lags(view):
             break
         await context.clock.sleep(_PAUSE)
         try:
@@ -39,7 +39,7 @@ async def settled(context: ClusterContext, view: JobView) -> JobView:
     return view
 
 
-def _lags(view: JobView) -> bool:
+def lags(view: JobView) -> bool:
     """True where the accounting knows of parts that ran but of none of their steps, or calls a step active."""
     parts = [part for part in usage.ran(view.job, view.tasks) if "sacct" in part.sources]
     steps = [step for part in parts for step in part.steps]

@@ -1,0 +1,216 @@
+"""What a campaign needs from outside, over the services that serve every call: nothing passes the guard by."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from slurm_agent_tools.campaigns import campaign_report, send_outcome, stage_code
+from slurm_agent_tools.campaigns.file_reader import FOLDER
+from slurm_agent_tools.campaigns.ports import (
+    BatchIsRefused,
+    BatchIsSent,
+    BatchIsUnconfirmed,
+    BatchWasNeverSent,
+    FoundBatch,
+    SendableBatch,
+    SendOutcome,
+    SentTrial,
+    TrialLook,
+)
+from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.diagnosis import lessons
+from slurm_agent_tools.errors import InputError, SlurmRefused, StorageError
+from slurm_agent_tools.models.arguments import CancelJob
+from slurm_agent_tools.models.campaign import Trial, TrialEnd
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
+from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.result import SaveResult
+from slurm_agent_tools.models.submission_answer import SubmitReply
+from slurm_agent_tools.policy.rules.files import inside, protected_by
+from slurm_agent_tools.services import cancel, failures, project_paths, recovery, results, submit, trial_looks
+from slurm_agent_tools.services.context import Caller, ClusterContext, ProjectFiles
+from slurm_agent_tools.store.submissions import GIVEN_UP
+from slurm_agent_tools.transport.git_state import git_state
+
+_TOOL = "advance_campaign"
+
+_LARGEST = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePorts:
+    """The ports of one campaign for one call. `smoke_jobs`: for each stage the job whose smoke run passed."""
+
+    context: ClusterContext
+    caller: Caller
+    name: str
+    file: CampaignFile
+    smoke_jobs: dict[str, str] = field(default_factory=dict)
+
+    async def code_hash(self, stage: CampaignStage) -> str:
+        """See stage_code."""
+        there = self.context.there
+        far = self.context.elsewhere is not None
+        return await stage_code.stage_code(there.files, there.root, stage, self._read, far=far)
+
+    async def _read(self, data: bytes, path: str) -> ScriptReading:
+        reading, away = await project_paths.read(self.context, data, path)
+        if away is not None:
+            raise away
+        return reading
+
+    async def texts(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """As they are here now. Raises InputError for one that is not there."""
+        found = {}
+        for path in paths:
+            _, data = await project_paths.read_file(self.context.here, "campaign", path, limit=_LARGEST)
+            found[path] = data.decode("utf-8", "surrogateescape")
+        return found
+
+    async def write(self, batch: SendableBatch) -> None:
+        """Each file where the policy lets scripts be generated. Raises InputError where it does not."""
+        for path, text in {**batch.files, batch.script_path: batch.script_text}.items():
+            folders = (*self.context.policy.policy.write.generate_script.folders, f"{FOLDER}/{self.name}")
+            await self._write(path, text, folders, mode=0o700 if path == batch.script_path else 0o600)
+
+    async def _write(self, path: str, text: str, folders: Sequence[str], *, mode: int = 0o600) -> None:
+        """One file of the campaign's own; on a cluster elsewhere also there, where its job reads it."""
+        sides = [self.context.here, *([self.context.there] if self.context.elsewhere is not None else [])]
+        for side in sides:
+            real = await self._place(side, path, folders, len(text.encode()))
+            if await side.files.read(real) == text.encode():
+                continue
+            await side.files.make_folder(posixpath.dirname(real))
+            if not await side.files.write_new(real, text.encode(), mode=mode):
+                await side.files.write_over(real, text.encode(), mode=mode)
+            await self._log("written", path=path, size=len(text.encode()))
+
+    async def _place(self, side: ProjectFiles, path: str, folders: Sequence[str], size: int) -> str:
+        """Where it lies. Raises InputError where the policy, or a link on the way, forbids it."""
+        real = await project_paths.resolve(side, "campaign", path)
+        policy = self.context.policy.policy
+        if not any(inside(real, posixpath.normpath(posixpath.join(side.root, folder))) for folder in folders):
+            raise InputError(
+                "campaign", path, f"is in none of {', '.join(folders) or 'no folder'}", hint="Ask a person."
+            )
+        if protected_by(real, side.root, policy) is not None or size > policy.sizes.result_bytes:
+            raise InputError("campaign", path, "is protected by the policy, or too large", hint="Ask a person.")
+        return real
+
+    async def _log(self, event: str, **facts: object) -> None:
+        await self.context.log_decision(
+            self.caller, self.context.own_decision("allow"), _TOOL, event, campaign=self.name, **facts
+        )
+
+    async def send(self, batch: SendableBatch, stage: CampaignStage) -> SendOutcome:
+        """As submit_job does it, with a written reason only where smoke-first asks for one and a smoke run passed."""
+        await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
+        await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
+        ask = send_outcome.submission(self.file, batch, self._smoke_limit)
+        try:
+            reply = await submit.submit_job(self.context, ask, self.caller)
+            reason = send_outcome.smoke_reason(self.name, reply, self.smoke_jobs.get(stage.name))
+            if reason is not None:
+                reply = await submit.submit_job(
+                    self.context, ask.model_copy(update={"justification": reason}), self.caller
+                )
+        except (InputError, SlurmRefused) as error:
+            return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
+        return send_outcome.outcome(reply)
+
+    @property
+    def _smoke_limit(self) -> int:
+        return self.context.policy.policy.smoke_first.smoke_time_limit
+
+    async def dry_run(self, batch: SendableBatch) -> SubmitReply:
+        """What the guard and Slurm say of a batch whose files are there."""
+        ask = send_outcome.submission(self.file, batch, self._smoke_limit)
+        return await submit.submit_job(self.context, ask.model_copy(update={"dry_run": True}), self.caller)
+
+    async def find(self, key: str) -> FoundBatch:
+        """By the ledger, completed by what the queue and the accounting show. Raises SlurmError."""
+        context = self.context
+        known = await context.db(context.store.by_key, context.owner, key)
+        if known is not None and known.phase not in {"released", "cancelled", *GIVEN_UP}:
+            await recovery.complete(context, await context.slurm.queue(fresh=True))
+            known = await context.db(context.store.by_key, context.owner, key)
+        if known is None or known.phase in {"cancelled", *GIVEN_UP}:
+            return BatchWasNeverSent()
+        if known.phase == "released" and known.job_id is not None:
+            return BatchIsSent(known.job_id)
+        return BatchIsUnconfirmed(f"Slurm may have the job of {key}: {known.phase}.")
+
+    async def look(self, sent: Sequence[SentTrial]) -> Sequence[TrialLook]:
+        """See trial_looks."""
+        found = await trial_looks.look_at_trials(self.context, self.caller, self.file, sent)
+        ended = {look.trial: look.end for look in found if look.end is not None}
+        for one in sent:
+            end = ended.get(one.trial.id)
+            if one.trial.purpose == "smoke" and end is not None and end.passed:
+                self.smoke_jobs[one.trial.stage] = end.job_id
+        return found
+
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> None:
+        """As cancel_job does it."""
+        for one in sent:
+            await cancel.cancel_job(self.context, CancelJob(job_id=one.job_id, reason=reason[:500]), self.caller)
+
+    async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
+        """One file for a trial, whoever asks how often."""
+        name = f"{self.name}-{trial.id}"
+        before = await self._saved(name, end)
+        if before is not None:
+            return before
+        ask = SaveResult(
+            name=name,
+            status="success" if end.passed else "cancelled" if end.state == "CANCELLED" else "failed",
+            config={"stage": trial.stage, **trial.settings},
+            metrics=send_outcome.figures(end),
+            notes=trial.mended or end.problem,
+            job_id=end.job_id,
+        )
+        return (await results.save_result(self.context, ask, self.caller)).file_path
+
+    async def _saved(self, name: str, end: TrialEnd) -> str | None:
+        try:
+            path, record = await results.load(self.context, "result", name)
+        except InputError:
+            return None
+        job = record.environment.slurm_job
+        return path if job is not None and job.job.job_id == end.job_id else None
+
+    async def write_lesson(self, failed: TrialEnd, mended: Trial, end: TrialEnd) -> str | None:
+        """A line in the project's lessons, once."""
+        place = lessons.PLACE
+        real = await project_paths.resolve(self.context.here, "lessons", place)
+        text = (await self.context.files.read(real, size=lessons.LONGEST) or b"").decode("utf-8", "replace")
+        what = f"{failed.explanation or failed.problem} ({self.name}, {mended.stage}, job {failed.job_id})"
+        how = f"{mended.mended} (job {end.job_id})"
+        line = lessons.lesson(self.context.clock.now().date(), failed.category or "failed", what, how)
+        whole = lessons.with_lesson(text, line)
+        if whole == text:
+            return None
+        plan, decision = await failures.judged(self.context, place, len(whole.encode()), adds=True)
+        await self.context.log_decision(self.caller, decision, _TOOL, "decided", path=place, size=plan.size)
+        if decision.verdict != "allow" or plan.path is None:
+            return None
+        if not await self.context.files.write_new(plan.path, whole.encode(), mode=0o600):
+            await self.context.files.write_over(plan.path, whole.encode(), mode=0o600)
+        return line
+
+    async def write_report(self, file: CampaignFile, state: CampaignState) -> str | None:
+        """Both forms beside the file; the path of the one in Markdown."""
+        git = await git_state(self.context.project)
+        told = None if git.commit is None else f"{git.commit[:12]}{' with changes' if git.dirty else ''}"
+        facts = campaign_report.ReportFacts(self.name, self.context.clock.now(), told)
+        files: Mapping[str, str] = campaign_report.report_files(file, state, facts)
+        for path, text in files.items():
+            real = await self._place(self.context.here, path, [FOLDER], len(text.encode()))
+            try:
+                if not await self.context.files.write_new(real, text.encode(), mode=0o600):
+                    await self.context.files.write_over(real, text.encode(), mode=0o600)
+            except StorageError as error:
+                raise StorageError(f"{path}: {error.message}", hint=error.hint) from error
+        return next(iter(files), None)

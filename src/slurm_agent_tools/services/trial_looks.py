@@ -1,0 +1,140 @@
+"""Where the trials of a campaign stand: one look for all, and of those that ended all that can be found out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from slurm_agent_tools.campaigns import trial_metrics
+from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
+from slurm_agent_tools.campaigns.trial_end import TrialFacts, never_seen, trial_end
+from slurm_agent_tools.errors import InputError, SlurmError, StorageError, UnknownJob
+from slurm_agent_tools.models.arguments import AnalyzeLog
+from slurm_agent_tools.models.campaign import TrialId
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
+from slurm_agent_tools.models.diagnosis_answer import Diagnosis
+from slurm_agent_tools.models.job import HELD_UP, Job, JobView
+from slurm_agent_tools.services import completion_report, jobs, log_analysis, log_files, log_paths, project_paths
+from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.slurm.client import JobViews
+from slurm_agent_tools.units import JobId
+
+_PAUSES, _PAUSE = 5, 0.4
+"""The accounting is told of the steps a moment after the end of a job."""
+
+
+async def look_at_trials(
+    context: ClusterContext, caller: Caller, file: CampaignFile, sent: Sequence[SentTrial]
+) -> list[TrialLook]:
+    """Where each stands. One question to the queue for all, one to the accounting for those that ended.
+
+    Raises SlurmError.
+    """
+    ids = {one.trial.id: jobs.parse(one.job_id) for one in sent}
+    views = await _settled(context, await context.slurm.jobs(_with_wholes(ids)))
+    found = [await _look(context, caller, file, one, ids[one.trial.id], views) for one in sent]
+    for base in sorted({one.base for one in ids.values()}):
+        view = views.get(JobId(base))
+        if view is not None:  # the ledger remembers how each job ended, and that it was looked at
+            await jobs.remember(context, await jobs.in_full(context, view))
+    return [one for one in found if one is not None]
+
+
+def _with_wholes(ids: Mapping[TrialId, JobId]) -> list[JobId]:
+    return list(dict.fromkeys([*(one.whole for one in ids.values()), *ids.values()]))
+
+
+async def _settled(context: ClusterContext, views: JobViews) -> JobViews:
+    """The same once the accounting has the steps of what ended; asked for two seconds at most."""
+    for _ in range(_PAUSES):
+        late = [job_id for job_id, view in views.items() if view.over and completion_report.lags(view)]
+        if not late:
+            break
+        await context.clock.sleep(_PAUSE)
+        try:
+            views |= await context.slurm.jobs(late, fresh=True)
+        except SlurmError:
+            break
+    return views
+
+
+async def _look(
+    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, job_id: JobId, views: JobViews
+) -> TrialLook | None:
+    """One trial; None while nobody can tell."""
+    view = views.get(job_id)
+    if view is None:
+        return await _unseen(context, one, job_id, views)
+    job = view.job
+    if job.active:
+        started = None if job.state in HELD_UP else job.started
+        phase = "running" if started is not None else "pending"
+        return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
+    if job.state == "UNKNOWN":
+        return None
+    stage = file.stage(one.trial.stage)
+    facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
+    smoke = one.trial.purpose == "smoke"
+    end = trial_end(file, stage, job, facts, context.settings.rates, smoke=smoke)
+    return TrialLook(one.trial.id, "ended", job.started, end)
+
+
+async def _unseen(context: ClusterContext, one: SentTrial, job_id: JobId, views: JobViews) -> TrialLook | None:
+    """A job that Slurm does not show: as the ledger has it, or one that was cancelled before it left a record."""
+    if views.silent is not None:
+        return None
+    whole = views.get(job_id.whole)
+    if whole is not None and not whole.over:
+        return TrialLook(one.trial.id, "pending")
+    try:
+        seen = whole or await jobs.look(context, job_id)
+    except UnknownJob:
+        return TrialLook(one.trial.id, "ended", end=never_seen(str(job_id), "UNKNOWN"))
+    return TrialLook(one.trial.id, "ended", end=never_seen(str(job_id), seen.job.state))
+
+
+async def _facts(
+    context: ClusterContext, caller: Caller, stage: CampaignStage, trial: TrialId, view: JobView
+) -> TrialFacts:
+    """What the run left behind; of one that failed why."""
+    if view.job.state != "COMPLETED":
+        return TrialFacts(diagnosis=await _diagnosis(context, caller, view.job))
+    there = [path for path in stage.passes.files if await _is_there(context, path, trial)]
+    try:
+        return TrialFacts(await _metrics(context, stage, trial, view), files_there=there)
+    except (InputError, StorageError) as error:
+        return TrialFacts(unread=error.message, files_there=there)
+
+
+async def _is_there(context: ClusterContext, path: str, trial: TrialId) -> bool:
+    real = await project_paths.resolve(context.there, "passes.files", path.replace("{trial}", str(trial)))
+    return await context.there.files.stat(real) is not None
+
+
+async def _diagnosis(context: ClusterContext, caller: Caller, job: Job) -> Diagnosis | None:
+    """As analyze_log tells it: the ledger keeps it, so that the guard knows that somebody looked."""
+    try:
+        reply = await log_analysis.analyze_log(context, AnalyzeLog(job_id=str(job.job_id), mode="error"), caller)
+    except UnknownJob:
+        return None
+    return reply.diagnosis
+
+
+async def _metrics(context: ClusterContext, stage: CampaignStage, trial: TrialId, view: JobView) -> Mapping[str, float]:
+    """From the file, by the patterns, or what analyze_log finds. Raises InputError for what cannot be read."""
+    source = stage.metrics
+    if source is not None and source.file is not None:
+        path = source.file.replace("{trial}", str(trial))
+        _, data = await project_paths.read_file(context.there, "metrics.file", path, limit=trial_metrics.LARGEST)
+        kind: Literal["json", "csv"] = "json" if path.endswith(".json") else "csv"
+        return trial_metrics.metrics_of(stage, data.decode("utf-8", "replace"), kind)
+    if source is not None:
+        return trial_metrics.metrics_of(stage, await _log(context, view.job), "log")
+    found, _ = await log_analysis.figures(context, view)
+    return found.get("" if view.job.job_id.task is None else str(view.job.job_id.task), found.get("", {}))
+
+
+async def _log(context: ClusterContext, job: Job) -> str:
+    """What the run wrote, standard output and errors one after the other; of a large one what matters."""
+    logs = [await log_files.read(context, path, kind) for path, kind in await log_paths.paths_of(context, job)]
+    return "\n".join(line.text for log in logs if log.text is not None for line in log.text.lines)
