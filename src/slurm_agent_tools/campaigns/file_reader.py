@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,6 +18,7 @@ from slurm_agent_tools.configs.experiment_config import Config, parse_config
 from slurm_agent_tools.configs.form_problems import FormProblem, form_problems, line_of
 from slurm_agent_tools.diagnosis.signatures import by_id
 from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.models import campaign_file
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import (
     RESOURCES,
@@ -292,3 +297,32 @@ def _of_fix(place: str, fix: Fix, known: Mapping[str, CampaignStage]) -> Iterato
     asked = [stage.resources.memory or 0 for stage in stages]
     if fix.memory is not None and asked and fix.memory <= min(asked):
         yield FormProblem(f"{place}.memory", fix.memory, "is not above what the stages ask for", "Raise it.")
+
+
+# --- the schema, for editors ------------------------------------------------------------------------------------------
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a campaign's file. Each field is described by the text that stands below it in its class."""
+    made = CampaignFile.model_json_schema()
+    texts = _texts()
+    for name, part in {**made["$defs"], "CampaignFile": made}.items():
+        for field, one in part.get("properties", {}).items():
+            one.pop("title", None)
+            own = {"failure": "on", "from": "from_"}.get(field, field)
+            text = texts.get((name, own)) or texts.get(("_Round", own))
+            if text is not None:
+                one["description"] = text
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": "slurm-agent-tools campaign"}
+
+
+def _texts() -> dict[tuple[str, str], str]:
+    """What the texts below the fields say, by the names of the class and the field."""
+    found: dict[tuple[str, str], str] = {}
+    classes = [one for one in ast.parse(inspect.getsource(campaign_file)).body if isinstance(one, ast.ClassDef)]
+    for one in classes:
+        for stated, behind in pairwise(one.body):
+            text = behind.value if isinstance(behind, ast.Expr) else None
+            if isinstance(stated, ast.AnnAssign) and isinstance(text, ast.Constant):
+                found[one.name, ast.unparse(stated.target)] = inspect.cleandoc(str(text.value))
+    return found

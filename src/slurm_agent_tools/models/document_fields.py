@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
 
@@ -24,9 +24,19 @@ def with_unit(read: Callable[[str], int], example: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Seconds = Annotated[int, with_unit(parse_span, "24h"), Field(gt=0)]
+Seconds = Annotated[
+    int,
+    with_unit(parse_span, "24h"),
+    Field(gt=0),
+    WithJsonSchema({"type": "string", "description": "A duration with its unit", "examples": ["90min", "24h"]}),
+]
 
-Bytes = Annotated[int, with_unit(parse_memory, "80G"), Field(gt=0)]
+Bytes = Annotated[
+    int,
+    with_unit(parse_memory, "80G"),
+    Field(gt=0),
+    WithJsonSchema({"type": "string", "description": "Memory with its unit", "examples": ["16G"]}),
+]
 
 
 def _printable(value: str) -> str:
