@@ -34,6 +34,7 @@ class Objective(FilePart):
     """What counts: a metric and its direction, or the total time (queue, run, retries) to an amount of work."""
 
     metric: Line | None = None
+    """The metric's name, as the run tells it."""
     direction: Literal["minimize", "maximize"] | None = None
     wall_clock: Line | None = None
     """The amount of work, in words: the time to it is minimized."""
@@ -58,9 +59,11 @@ class Parameter(FilePart):
     """How a stage takes one parameter: as `--name VALUE`, an environment variable, or a key of its config file."""
 
     default: Value
+    """The baseline's value."""
     argument: Annotated[str, Field(strict=True, pattern=r"^(--?)?[A-Za-z][\w.-]{0,60}=?$")] | None = None
     """The option; with `=` at its end `NAME=VALUE` is one word."""
     environment: Annotated[str, Field(strict=True, pattern=r"^[A-Z][A-Z0-9_]{0,60}$")] | None = None
+    """The variable's name."""
     config: Annotated[str, Field(strict=True, pattern=r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){0,9}$")] | None = None
     """The key in the stage's `config_file`, with dots between levels."""
     length: bool = Field(False, strict=True)
@@ -77,10 +80,14 @@ class StageResources(FilePart):
     """What one run asks for, over all its nodes; the time limit in seconds, memory in bytes for each node."""
 
     cpus: Count | None = None
+    """Over all nodes."""
     memory: Bytes | None = None
+    """For each node, with its unit: 8G."""
     gpus: Annotated[int, Field(strict=True, ge=0)] = 0
+    """Over all nodes."""
     nodes: Count | None = None
     time_limit: Seconds
+    """With its unit: 90min, 4h."""
     partition: Line | None = None
 
 
@@ -88,6 +95,7 @@ class SmokeRun(FilePart):
     """What a smoke run changes: values of parameters that are lengths, and its time limit."""
 
     change: dict[Name, Value] = {}
+    """Lengths and their values in a smoke run."""
     time_limit: Seconds | None = None
 
 
@@ -121,13 +129,17 @@ class CampaignStage(FilePart):
     """One kind of job of the campaign, and what it takes."""
 
     name: Name
+    """data_fetching, preprocessing, caching, training, eval, or a name of your own."""
     kind: Literal["cpu", "gpu"]
+    """Both kinds are judged apart."""
     script: Line | None = None
+    """A script of yours; it gets the parameters as its arguments and environment."""
     command: tuple[Line, ...] | None = None
     """The command as a list of words; no shell reads it."""
     setup: tuple[Line, ...] = ()
     """Lines of shell before the command, such as `module load`."""
     parameters: dict[Name, Parameter] = {}
+    """What it can be told, by name."""
     config_file: Line | None = None
     """What each trial's own config file is made from; the command gets its path as {config}."""
     reads: tuple[Line, ...] = ()
@@ -190,6 +202,7 @@ class GridRound(_Round):
 
     kind: Literal["grid"]
     vary: Annotated[dict[Name, Choices], Field(min_length=1)]
+    """A parameter or a resource, and its values; at most two in one round."""
 
 
 class ListRound(_Round):
@@ -197,6 +210,7 @@ class ListRound(_Round):
 
     kind: Literal["list"]
     trials: Annotated[tuple[dict[Name, Value], ...], Field(min_length=1, max_length=5000)]
+    """Each configuration: parameters or resources, and their values; at most two of them in one round."""
 
 
 class RandomRound(_Round):
@@ -216,8 +230,11 @@ class HalvingRound(_Round):
     length: Name
     """The parameter that is a length."""
     from_: Annotated[float, Field(strict=True, gt=0, alias="from")]
+    """The length of the first runs."""
     to: Annotated[float, Field(strict=True, gt=0)]
+    """The length of the last ones."""
     keep_one_of: Annotated[int, Field(strict=True, ge=2, le=10)] = 3
+    """The best of so many go on, with so many times the length."""
 
 
 class SearchRound(_Round):
@@ -237,7 +254,9 @@ class ScaleUpRound(_Round):
 
     kind: Literal["scale_up"]
     best: Count = 1
+    """How many of the best."""
     change: dict[Name, Value] = {}
+    """Lengths and their new values."""
 
 
 Round = Annotated[
@@ -253,9 +272,11 @@ class CampaignLimits(FilePart):
 
     gpu_hours: Amount | None = None
     cpu_hours: Amount | None = None
+    """Always needed; gpu_hours where a stage has GPUs."""
     rounds: Annotated[int, Field(strict=True, ge=1, le=100)] = 10
     trials: Annotated[int, Field(strict=True, ge=1, le=5000)] = 200
     at_once: Count = 4
+    """Jobs or tasks that wait or run together; the policy's cap counts besides."""
     same_failure: Annotated[int, Field(strict=True, ge=2, le=10)] = 2
     """After so many failures of one cause what shares it is stopped."""
 
@@ -277,15 +298,17 @@ class Fix(FilePart):
     """What may be done about a failure of a category as analyze_log names it, and how often for one configuration."""
 
     on: Annotated[Line, Field(validation_alias="failure")]
-    """`failure` in the file: YAML reads a key `on` as true."""
+    """The category, as analyze_log names it; `failure` in the file, because YAML reads a key `on` as true."""
     stages: tuple[Name, ...] | None = None
     multiply: dict[Name, Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]] = {}
     """Parameters and by how much, such as {batch_size: 0.5}; whole numbers stay whole."""
     change: dict[Name, Value] = {}
+    """Parameters and their new values."""
     memory: Bytes | None = None
     """Memory up to this: what the diagnosis proposes, not more."""
     time_limit: Seconds | None = None
     at_most: Count = 1
+    """How often for one configuration."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Fix:

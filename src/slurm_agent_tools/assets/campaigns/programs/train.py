@@ -10,6 +10,7 @@ import json
 import math
 import random
 import time
+from pathlib import Path
 
 
 def points(count: int, draw: random.Random) -> list[tuple[float, float, float]]:
@@ -35,7 +36,7 @@ class Network:
     def forward(self, x: float, y: float) -> tuple[list[float], float]:
         """The hidden layer's values and the probability of the second spiral."""
         hidden = [math.tanh(a * x + b * y + c) for a, b, c in self.inner]
-        score = self.outer[-1] + sum(weight * one for weight, one in zip(self.outer, hidden))
+        score = self.outer[-1] + sum(self.outer[index] * one for index, one in enumerate(hidden))
         return hidden, 1 / (1 + math.exp(-max(-40.0, min(40.0, score))))
 
     def learn(self, batch: list[tuple[float, float, float]], rate: float, momentum: float) -> None:
@@ -55,10 +56,11 @@ class Network:
         for index, slope in enumerate(outer):
             self.moved_outer[index] = momentum * self.moved_outer[index] - rate * slope
             self.outer[index] += self.moved_outer[index]
-        for weights, moved, slopes in zip(self.inner, self.moved_inner, inner):
+        for index, slopes in enumerate(inner):
+            moved = self.moved_inner[index]
             for place, slope in enumerate(slopes):
                 moved[place] = momentum * moved[place] - rate * slope
-                weights[place] += moved[place]
+                self.inner[index][place] += moved[place]
 
 
 def judged(network: Network, held: list[tuple[float, float, float]]) -> tuple[float, float]:
@@ -82,7 +84,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", required=True)
     given = parser.parse_args()
-    draw, began = random.Random(given.seed), time.perf_counter()
+    draw, began = random.Random(given.seed), time.perf_counter()  # noqa: S311 - no secret
     learned, held = points(600, draw), points(200, draw)
     network = Network(given.hidden, draw)
     for epoch in range(1, given.epochs + 1):
@@ -93,8 +95,7 @@ def main() -> None:
         print(f"epoch {epoch}/{given.epochs} val_loss={loss:.4f} val_accuracy={accuracy:.3f}", flush=True)
     seconds = time.perf_counter() - began
     told = {"val_loss": loss, "val_accuracy": accuracy, "samples_per_second": given.epochs * len(learned) / seconds}
-    with open(given.out, "w", encoding="utf-8") as file:
-        json.dump(told, file)
+    Path(given.out).write_text(json.dumps(told), encoding="utf-8")
 
 
 if __name__ == "__main__":
