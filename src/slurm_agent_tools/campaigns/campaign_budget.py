@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -77,22 +78,29 @@ class CampaignSpending:
 
 
 def cpu_seconds(request: TrialRequest) -> int:
-    """CPU seconds that a run asks for, over all its nodes; Slurm gives a CPU to each node where none are named."""
-    return (request.cpus or request.nodes or 1) * request.time_limit_seconds
+    """CPU seconds that a run asks for: as many CPUs on each node. Where none are named Slurm gives one to each node."""
+    return _each(request.cpus or 1, request) * request.time_limit_seconds
 
 
 def gpu_seconds(request: TrialRequest) -> int:
-    """GPU seconds that a run asks for, over all its nodes."""
-    return request.gpus * request.time_limit_seconds
+    """GPU seconds that a run asks for: as many GPUs on each node."""
+    return (_each(request.gpus, request) if request.gpus else 0) * request.time_limit_seconds
+
+
+def _each(count: int, request: TrialRequest) -> int:
+    nodes = request.nodes or 1
+    return math.ceil(count / nodes) * nodes
 
 
 def affordable(
-    trials: Iterable[Trial], spent: CampaignSpending, limits: CampaignLimits
+    trials: Iterable[Trial], spent: CampaignSpending, limits: CampaignLimits, *, most: int | None = None
 ) -> tuple[list[Trial], Spendable | None]:
-    """Those of the trials that fit below the limits, in order; and the limit that the first other one would pass."""
+    """Those of the trials that fit below the limits, in order, `most` at most; and which limit another would pass."""
     fit: list[Trial] = []
     why: Spendable | None = None
     for trial in trials:
+        if len(fit) == most:
+            break
         after = spent.sent(trial.request)
         passed = after.beyond(limits)
         if passed is None:

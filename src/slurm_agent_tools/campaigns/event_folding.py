@@ -52,10 +52,11 @@ class _Folding:
         self.questions, self.decisions = dict(before.questions), dict(before.decisions)
         self.asked_in = dict(before.asked_in)
         self.phases: dict[TrialPhase, dict[TrialId, None]] = {phase: dict(ids) for phase, ids in before.phases.items()}
-        self.rounds = {number: list(ids) for number, ids in before.rounds.items()}
-        self.arms = {arm: list(ids) for arm, ids in before.arms.items()}
+        self.rounds, self.arms = dict(before.rounds), dict(before.arms)
         self.replaced, self.passed = dict(before.replaced), dict(before.passed_identities)
         self.failed, self.notes = dict(before.failed_requests), list(before.notes)
+        self.undecided, self.forgiven = dict(before.undecided), dict(before.forgiven)
+        self.unsaved, self.unlearned = dict(before.unsaved), dict(before.unlearned)
         self.spent = before.spent
 
     def state(self) -> CampaignState:
@@ -71,12 +72,16 @@ class _Folding:
             decisions=self.decisions,
             asked_in=self.asked_in,
             phases=self.phases,
-            rounds={number: tuple(ids) for number, ids in self.rounds.items()},
-            arms={arm: tuple(ids) for arm, ids in self.arms.items()},
+            rounds=self.rounds,
+            arms=self.arms,
             replaced=self.replaced,
             passed_identities=self.passed,
             failed_requests=self.failed,
             notes=tuple(self.notes),
+            undecided=self.undecided,
+            forgiven=self.forgiven,
+            unsaved=self.unsaved,
+            unlearned=self.unlearned,
             spent=self.spent,
         )
 
@@ -116,19 +121,29 @@ class _Folding:
             case CampaignStopped() | CampaignFinished() as event:
                 return self._over(event)
             case Noted() as event:
-                self.notes.append(event)
-                return None
+                return self._noted(event)
 
     # --- one event each: None, or why it does not fit ------------------------------------------------------------
 
     def _revision(self, event: RevisionBegun) -> str | None:
         if event.revision != self.now.revision + 1:
             return f"revision {self.now.revision + 1} was expected"
-        if self.now.over:
-            return "the campaign is over"
+        if self.now.status == "stopped" or self.phases.get("sending"):
+            return "the campaign is stopped, or something is being sent"
         self.revisions[event.revision] = event
         self._leave_planned(f"the file or what it runs changed: revision {event.revision}")
-        self.now = replace(self.now, revision=event.revision, file_sha256=event.sha256, code=dict(event.code))
+        for found in list(self.phases.get("refused", ())):
+            self._put(replace(self.trials[found], phase="left_out"))
+        self.undecided = {about: None for about in self.undecided if about not in self.batches}
+        question, status = self.now.question, self.now.status
+        if question is not None and question.about not in self.undecided:
+            question, status = None, "running"
+        if status == "finished":
+            status = "running"
+        self.now = replace(
+            self.now, revision=event.revision, file_sha256=event.sha256, code=dict(event.code), question=question,
+            status=status, reason=None,
+        )  # fmt: skip
         return None
 
     def _designed(self, event: RoundDesigned) -> str | None:
@@ -142,6 +157,8 @@ class _Folding:
             if problem is not None:
                 return problem
         status: CampaignStatus = "running" if self.now.question is None else "needs_decision"
+        added = (trial.id for trial in event.trials)
+        self.rounds[event.round] = (*self.rounds.get(event.round, ()), *added)
         self.now = replace(self.now, round=event.round, status=status)
         return None
 
@@ -159,8 +176,7 @@ class _Folding:
             if mended is None or not mended.failed or trial.replaces in self.replaced:
                 return f"{trial.id} replaces {trial.replaces}, which did not fail, or is replaced already"
             self.replaced[trial.replaces] = trial.id
-        self.rounds.setdefault(round_number, []).append(trial.id)
-        self.arms.setdefault((trial.stage, trial.arm), []).append(trial.id)
+        self.arms[trial.stage, trial.arm] = (*self.arms.get((trial.stage, trial.arm), ()), trial.id)
         self._put(state)
         return None
 
@@ -194,6 +210,7 @@ class _Folding:
         if batch is None or batch.job_id is not None or batch.refused is not None:
             return f"the batch {event.key} is not being sent"
         self.batches[event.key] = replace(batch, refused=event)
+        self.undecided[event.key] = None
         for trial in batch.intended.trials:
             self._put(replace(self.trials[trial], phase="refused", why=event.reason))
             self.spent = self.spent.withdrawn(self.trials[trial].trial.request)
@@ -205,8 +222,12 @@ class _Folding:
             return f"{event.trial} was not sent, or has ended"
         self._put(replace(state, phase="ended", end=event.end))
         self.spent = self.spent.ended(state.trial.request, event.end)
+        self.unsaved[event.trial] = None
+        self.now = replace(self.now, report_due=self.now.report_due or self.now.over)
         if event.end.passed:
             self.passed.setdefault(state.trial.identity, event.trial)
+            if state.trial.replaces is not None:
+                self.unlearned[event.trial] = None
         else:
             self.failed[state.trial.identity, state.trial.request] = event.trial
         return None
@@ -225,6 +246,8 @@ class _Folding:
         if event.stage in self.stops:
             return f"the stage {event.stage} is stopped already"
         self.stops[event.stage] = event
+        refused = {key for key in self.undecided if key in self.batches and self._stage_of(key) == event.stage}
+        self.undecided = {about: None for about in self.undecided if about not in refused} | {event.cause: None}
         self._leave_planned(event.reason, lambda trial: trial.stage == event.stage)
         return None
 
@@ -232,12 +255,13 @@ class _Folding:
         if event.round in self.judged or event.round not in self.hypotheses:
             return f"round {event.round} is judged already, or was never designed"
         self.judged[event.round] = event
+        self.now = replace(self.now, report_due=True)
         self._leave_planned("its round is judged", lambda trial: trial.id.round == event.round)
         return None
 
     def _question(self, event: QuestionAsked) -> str | None:
-        if self.now.over or event.question in self.questions:
-            return f"the campaign is {self.now.status}, or the question {event.question} was asked already"
+        if self.now.over or event.question in self.questions or event.about not in self.undecided:
+            return f"the campaign is {self.now.status}, or {event.question} asks what nobody has to decide"
         self.questions[event.question] = event
         self.asked_in[event.question] = self.now.revision
         self.now = replace(self.now, question=event, status="needs_decision")
@@ -248,12 +272,20 @@ class _Folding:
         if asked is None or asked.question != event.question or event.choice not in asked.choices:
             return f"{event.choice} answers no open question"
         self.decisions[event.question] = event
+        self.undecided.pop(asked.about or "", None)
         if event.choice == GO_ON:
-            self.stops = {name: stop for name, stop in self.stops.items() if stop.cause != asked.about}
+            self._go_on(asked.about)
         if event.choice == AGAIN and asked.about in self.batches:
             self._try_again(asked.about)
         self.now = replace(self.now, question=None, status="running")
         return None
+
+    def _go_on(self, cause: str | None) -> None:
+        stages = {name for name, stop in self.stops.items() if stop.cause == cause}
+        self.stops = {name: stop for name, stop in self.stops.items() if name not in stages}
+        for found in self.failed.values():
+            if self.trials[found].trial.stage in stages:
+                self.forgiven[found] = None
 
     def _try_again(self, key: str) -> None:
         batch = self.batches[key]
@@ -270,10 +302,23 @@ class _Folding:
             return f"the campaign is {self.now.status}"
         self._leave_planned(event.reason)
         status: CampaignStatus = "stopped" if isinstance(event, CampaignStopped) else "finished"
-        self.now = replace(self.now, status=status, reason=event.reason, question=None)
+        self.now = replace(self.now, status=status, reason=event.reason, question=None, report_due=True)
+        return None
+
+    def _noted(self, event: Noted) -> str | None:
+        self.notes.append(event)
+        if event.what == "result" and event.trial is not None:
+            self.unsaved.pop(event.trial, None)
+        if event.what == "lesson" and event.trial is not None:
+            self.unlearned.pop(event.trial, None)
+        if event.what == "report":
+            self.now = replace(self.now, report_due=False)
         return None
 
     # --- what several need ---------------------------------------------------------------------------------------
+
+    def _stage_of(self, key: str) -> str:
+        return self.trials[self.batches[key].intended.trials[0]].trial.stage
 
     def _put(self, state: TrialState) -> None:
         before = self.trials.get(state.trial.id)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.state import CampaignState
-from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
+from slurm_agent_tools.models.campaign import CampaignEvent, Stamped, Trial, TrialEnd, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 
 
@@ -76,47 +78,19 @@ class TrialLook:
     """When Slurm expects a pending one to start."""
 
 
-class SendableBatch(Protocol):
-    """Trials that are sent as one job, with all that is written for them (`batch.Batch`)."""
+class CampaignLog(Protocol):
+    """The events of one campaign in the ledger (`store.campaign_events`)."""
 
-    @property
-    def key(self) -> str:
-        """The idempotency key: the same trials have the same key."""
+    async def events(self, *, after: int = 0) -> Sequence[Stamped]:
+        """What happened, in order; only what came after that many events."""
         ...
 
-    @property
-    def trials(self) -> tuple[TrialId, ...]:
-        """The trials, in the order of their tasks."""
+    async def append(self, events: Sequence[CampaignEvent], *, expected: int) -> Sequence[Stamped] | None:
+        """Add events behind the `expected` ones; None, and nothing added, where there are others by now."""
         ...
 
-    @property
-    def script_path(self) -> str:
-        """Where the script lies, from the project's root."""
-        ...
-
-    @property
-    def script_text(self) -> str:
-        """The job script."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Other files to write, path -> text."""
-        ...
-
-    @property
-    def task_ids(self) -> tuple[int, ...] | None:
-        """Each trial's task of the array; None where it is one trial and no array."""
-        ...
-
-    @property
-    def at_once(self) -> int | None:
-        """The array's throttle."""
-        ...
-
-    @property
-    def arguments(self) -> Mapping[str, object]:
-        """Those of submit_job but for its stage."""
+    def lock(self) -> AbstractContextManager[bool]:
+        """Try to be the only one who advances the campaign; yields False where another does."""
         ...
 
 
@@ -131,11 +105,11 @@ class CampaignPorts(Protocol):
         """Text files of the project (`batch.needed_texts`), path -> text."""
         ...
 
-    async def write(self, batch: SendableBatch) -> None:
+    async def write(self, batch: Batch) -> None:
         """Write the script and files of a batch into the project; writing them again changes nothing."""
         ...
 
-    async def send(self, batch: SendableBatch, stage: CampaignStage) -> SendOutcome:
+    async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """Submit it as submit_job does, under the policy and the cap. A key that was sent answers with its job."""
         ...
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.ports import (
     BatchHasToWait,
     BatchIsRefused,
     BatchIsSent,
     BatchIsUnconfirmed,
-    SendableBatch,
     SendOutcome,
 )
 from slurm_agent_tools.models.arguments import SubmitJob
@@ -28,7 +28,7 @@ _LADDER = "smoke-first"
 _CROWDED = "concurrent jobs"
 
 
-def submission(file: CampaignFile, batch: SendableBatch, smoke_seconds: int) -> SubmitJob:
+def submission(file: CampaignFile, batch: Batch, smoke_seconds: int) -> SubmitJob:
     """The call of submit_job for a batch. `smoke_seconds`: the longest limit that the policy takes for a smoke run."""
     number = batch.trials[0].round
     limits = [stage.smoke.time_limit or stage.resources.time_limit for stage in file.stages]

@@ -31,6 +31,9 @@ TrialPhase = Literal["planned", "sending", "sent", "ended", "refused", "left_out
 AGAIN = "again"
 """The choice to ask the guard once more for a batch that it refused: nothing of it was ever sent."""
 
+STOP, LEAVE_OUT = "stop", "leave_out"
+"""The choices to end the campaign, and to go on without what failed."""
+
 GO_ON = "go_on"
 """The choice to run a stopped stage again, offered only after what it runs was changed."""
 
@@ -106,6 +109,15 @@ class CampaignState:
     failed_requests: Mapping[tuple[str, TrialRequest], TrialId] = field(default_factory=dict)
     """What failed, exactly as it ran: nothing of it is ever sent again."""
     arms: Mapping[tuple[str, str], tuple[TrialId, ...]] = field(default_factory=dict)
+    undecided: Mapping[str, None] = field(default_factory=dict)
+    """What a person has to decide on, asked or not yet: causes for which stages stopped, keys of refused batches."""
+    forgiven: Mapping[TrialId, None] = field(default_factory=dict)
+    """Failures that do not count any more, because a person said to go on after what runs was changed."""
+    unsaved: Mapping[TrialId, None] = field(default_factory=dict)
+    """Ended trials of which no result is noted."""
+    unlearned: Mapping[TrialId, None] = field(default_factory=dict)
+    """Trials that mended a failure, of which no lesson is noted."""
+    report_due: bool = False
 
     @property
     def stopped_stages(self) -> frozenset[str]:
@@ -140,6 +152,11 @@ class CampaignState:
                 found.append(state)
             now = state.trial.reuses or state.trial.replaces
         return found
+
+    def changed_code(self, trial: TrialId) -> bool:
+        """Whether its stage runs something else now than when it was designed."""
+        found = self.trials[trial]
+        return self.revisions[found.revision].code.get(found.trial.stage) != self.code.get(found.trial.stage)
 
     def document(self, revision: int | None = None) -> str:
         """The file's text in a revision; the present one without. Raises KeyError."""

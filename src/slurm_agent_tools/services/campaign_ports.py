@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.campaigns import campaign_report, send_outcome, stage_code
+from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.campaigns.ports import (
     BatchIsRefused,
@@ -14,7 +15,6 @@ from slurm_agent_tools.campaigns.ports import (
     BatchIsUnconfirmed,
     BatchWasNeverSent,
     FoundBatch,
-    SendableBatch,
     SendOutcome,
     SentTrial,
     TrialLook,
@@ -69,7 +69,7 @@ class ServicePorts:
             found[path] = data.decode("utf-8", "surrogateescape")
         return found
 
-    async def write(self, batch: SendableBatch) -> None:
+    async def write(self, batch: Batch) -> None:
         """Each file where the policy lets scripts be generated. Raises InputError where it does not."""
         for path, text in {**batch.files, batch.script_path: batch.script_text}.items():
             folders = (*self.context.policy.policy.write.generate_script.folders, f"{FOLDER}/{self.name}")
@@ -104,7 +104,7 @@ class ServicePorts:
             self.caller, self.context.own_decision("allow"), _TOOL, event, campaign=self.name, **facts
         )
 
-    async def send(self, batch: SendableBatch, stage: CampaignStage) -> SendOutcome:
+    async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """As submit_job does it, with a written reason only where smoke-first asks for one and a smoke run passed."""
         await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
         await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
@@ -124,7 +124,7 @@ class ServicePorts:
     def _smoke_limit(self) -> int:
         return self.context.policy.policy.smoke_first.smoke_time_limit
 
-    async def dry_run(self, batch: SendableBatch) -> SubmitReply:
+    async def dry_run(self, batch: Batch) -> SubmitReply:
         """What the guard and Slurm say of a batch whose files are there."""
         ask = send_outcome.submission(self.file, batch, self._smoke_limit)
         return await submit.submit_job(self.context, ask.model_copy(update={"dry_run": True}), self.caller)
