@@ -1,4 +1,4 @@
-"""What a campaign needs from outside: it calls the services as every caller does, so that nothing passes the guard by."""
+"""What a campaign needs from outside: it calls the services as every caller does, so nothing passes the guard by."""
 
 from __future__ import annotations
 

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from slurm_agent_tools.campaigns.arms import arms, chosen, full_name, in_words, varied
 from slurm_agent_tools.campaigns.plots import number
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
-from slurm_agent_tools.models.campaign import (
-    BatchRefused,
-    BatchSent,
-    CampaignEvent,
-    CampaignFinished,
-    CampaignStopped,
-    Noted,
-    PersonDecided,
-    RevisionBegun,
-    RoundDesigned,
-    RoundJudged,
-    StageStopped,
-    TrialEnded,
-    TrialId,
-    TrialsLeftOut,
-)
+from slurm_agent_tools.models.campaign import TrialId
 from slurm_agent_tools.models.campaign_answer import BestShown, CampaignCounts, CampaignQuestion, CampaignSpent
 from slurm_agent_tools.models.campaign_file import CampaignFile
-from slurm_agent_tools.text.sanitize import line
 
 _BRIEF_LINES, _BRIEF_TEXT = 7, 110
 
@@ -132,87 +115,10 @@ def _best_in_words(file: CampaignFile, state: CampaignState, name: str) -> str:
     return f" Best so far, {'; '.join(told[:3])}." if told else ""
 
 
-# --- what happened ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """Sentences in order, how many were left out, and the jobs that were submitted."""
-
-    lines: tuple[str, ...]
-    left_out: int
-    submitted: tuple[str, ...]
-
-
-def happened(events: Sequence[CampaignEvent], *, full: bool) -> Happened:
-    """What came of these events; in brief the last few, each cut short."""
-    lines = [line(text) for text in _told(events)]
-    submitted = tuple(str(event.job_id) for event in events if isinstance(event, BatchSent))
-    if full:
-        return Happened(tuple(lines), 0, submitted)
+def brief_lines(lines: Sequence[str]) -> tuple[list[str], int]:
+    """The last few sentences, each cut short, and how many were left out."""
     kept = [_cut(text, _BRIEF_TEXT) for text in lines[-_BRIEF_LINES:]]
-    return Happened(tuple(kept), len(lines) - len(kept), submitted)
-
-
-def _told(events: Sequence[CampaignEvent]) -> Iterator[str]:
-    """Ends of one round together, everything else by itself."""
-    ends: list[TrialEnded] = []
-    for event in events:
-        if isinstance(event, TrialEnded):
-            ends.append(event)
-            continue
-        yield from _ends(ends)
-        ends = []
-        yield from _one(event)
-    yield from _ends(ends)
-
-
-def _ends(ends: Sequence[TrialEnded]) -> Iterator[str]:
-    good = sum(one.end.passed for one in ends)
-    if good:
-        yield f"{_number(good, 'trial')} passed."
-    causes: dict[str, list[TrialEnded]] = {}
-    for one in ends:
-        if not one.end.passed:
-            causes.setdefault(one.end.category or one.end.state, []).append(one)
-    for category, failed in causes.items():
-        listed = ", ".join(str(one.trial) for one in failed[:3]) + (", ..." if len(failed) > 3 else "")
-        yield f"{listed} failed ({category}): {failed[0].end.explanation or failed[0].end.problem}"
-
-
-def _one(event: CampaignEvent) -> Iterator[str]:
-    if isinstance(event, RevisionBegun) and event.revision > 1:
-        yield f"The file changed: revision {event.revision}."
-    elif isinstance(event, RoundDesigned):
-        yield from _designed(event)
-    elif isinstance(event, BatchRefused):
-        yield f"Not sent: {event.reason}"
-    elif isinstance(event, StageStopped):
-        yield f"Stage {event.stage} is stopped: {event.reason}"
-    elif isinstance(event, TrialsLeftOut):
-        yield f"{_number(len(event.trials), 'trial')} not sent: {event.reason}"
-    elif isinstance(event, RoundJudged):
-        yield f"Round {event.round} is judged: {event.text}"
-    elif isinstance(event, PersonDecided):
-        yield f"{event.by} decided: {event.choice}."
-    elif isinstance(event, CampaignStopped | CampaignFinished):
-        yield f"{'Stopped' if isinstance(event, CampaignStopped) else 'Finished'}: {event.reason}"
-    elif isinstance(event, Noted) and event.what in {"lesson", "note"}:
-        yield event.text
-
-
-def _designed(event: RoundDesigned) -> Iterator[str]:
-    mends = [trial for trial in event.trials if trial.replaces is not None]
-    yield from (f"{trial.id} mends {trial.replaces}: {trial.mended}." for trial in mends)
-    reused = sum(trial.reuses is not None for trial in event.trials)
-    new = len(event.trials) - len(mends) - reused
-    if new or reused:
-        more = f", {reused} are known already" if reused else ""
-        yield f"Round {event.round}: {_number(new, 'trial')} designed{more}."
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return kept, len(lines) - len(kept)
 
 
 def _cut(text: str, most: int) -> str:
