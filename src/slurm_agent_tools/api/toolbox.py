@@ -184,11 +184,11 @@ class Toolbox:
 
     async def complete(self, kind: str, typed: str, *, cluster: str | None = None) -> tuple[list[str], int]:
         """What may stand for an argument of this kind, and how much there is; nothing where it cannot be told."""
-        from slurm_agent_tools.services import completing
+        from slurm_agent_tools.api import views
 
         begin_request("complete")
         asker.set(None)
-        return await completing.at(self.registry, cluster, kind, typed)
+        return await views.complete(self.registry, cluster, kind, typed)
 
     async def get_status(self, ask: arguments.GetStatus, call: ToolCall) -> status_answer.StatusReply:
         """See services.status."""

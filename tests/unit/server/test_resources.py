@@ -270,7 +270,6 @@ def test_a_server_that_starts_loads_nothing_of_what_is_read_later():
         "insights.memory_server",
         "insights.job_search",
         "api.views",
-        "services.completing",
         "insights.memory_sync",
     }
     assert {f"slurm_agent_tools.{name}" for name in late} & set(done.stdout.split()) == set()

@@ -18,7 +18,7 @@ from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.result import CompareResults, SaveResult
-from slurm_agent_tools.services import completing, project_paths, results
+from slurm_agent_tools.services import project_paths, results
 from slurm_agent_tools.services.context import ProjectFiles
 from slurm_agent_tools.transport.local import LocalFiles
 
@@ -293,7 +293,7 @@ async def test_scripts_are_found_eight_folders_deep_and_generated_ones_last(scen
     deep = "/".join("abcdefgh")
     for path in (f"{deep}/x.sh", f"{deep}/i/y.sh", "scripts/slurm/generated/a.sh", "zz.sh", ".hidden/h.sh"):
         scene.write(path, "#!/bin/sh\n")
-    found = await completing.scripts(scene.context)
+    found = await views.scripts(scene.context)
     assert found == [f"{deep}/x.sh", "train.sh", "zz.sh", "scripts/slurm/generated/a.sh"]
 
 

@@ -13,8 +13,8 @@ from mcp.types import PromptReference, ResourceTemplateReference
 from tests.unit.offered import Scene, job, scenes
 from tests.watchdog import SECONDS
 
+from slurm_agent_tools.api import views
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.services import completing
 
 pytestmark = pytest.mark.proves("offers-only-read")
 
@@ -98,8 +98,8 @@ async def test_a_slow_cluster_holds_up_no_completion(scene: Scene, monkeypatch: 
         await anyio.sleep_forever()
         return []
 
-    monkeypatch.setattr(completing, "SECONDS", 0.05)
-    monkeypatch.setitem(completing.KINDS, "partition", never)
+    monkeypatch.setattr(views, "SECONDS", 0.05)
+    monkeypatch.setitem(views.COMPLETED, "partition", never)
     async with scene.client() as client:
         with anyio.fail_after(SECONDS):
             assert await values(client, "partition", "") == []
