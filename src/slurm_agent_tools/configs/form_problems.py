@@ -35,12 +35,13 @@ def form_problems(value: object, errors: Sequence[ErrorDetails]) -> list[FormPro
     by_place: dict[str, list[ErrorDetails]] = {}
     for one in errors:
         by_place.setdefault(_place(value, one), []).append(one)
-    return [
-        _of_place(place, found)
-        for place, found in by_place.items()
-        if not _of_other_kind(place, found, value)
-        and not (found[0]["type"] == "too_short" and any(other.startswith(f"{place}[") for other in by_place))
-    ]
+    found = []
+    for place, told in by_place.items():
+        below = any(other.startswith((f"{place}[", f"{place}.")) for other in by_place)
+        kept = _of_its_kind(told, _at(value, place), below)
+        if kept and not (kept[0]["type"] == "too_short" and below):  # pydantic counts only what is right
+            found.append(_of_place(place, kept))
+    return found
 
 
 def _place(value: object, error: ErrorDetails) -> str:
@@ -57,12 +58,11 @@ def _place(value: object, error: ErrorDetails) -> str:
     return place
 
 
-def _of_other_kind(place: str, errors: Sequence[ErrorDetails], value: object) -> bool:
-    """Whether it only says that a list is no range, or a range no list; the other says what is wrong."""
-    told = {one["type"] for one in errors}
-    if isinstance(_at(value, place), Mapping):
-        return told == {"tuple_type"}
-    return told == {"model_type"} and isinstance(_at(value, place), list)
+def _of_its_kind(errors: Sequence[ErrorDetails], value: object, below: bool) -> Sequence[ErrorDetails]:
+    """The errors without those that say that a list is no mapping, or a mapping no list, where others say more."""
+    other = {"tuple_type"} if isinstance(value, Mapping) else {"model_type"} if isinstance(value, list) else set()
+    kept = [one for one in errors if one["type"] not in other]
+    return kept if kept or below else errors
 
 
 def _at(value: object, place: str) -> object:
