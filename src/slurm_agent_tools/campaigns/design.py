@@ -86,9 +86,18 @@ def next_trials(file: CampaignFile, name: str, number: int, state: CampaignState
 
 def taking_part(file: CampaignFile, number: int, state: CampaignState) -> list[CampaignStage]:
     """The stages of a round: those that it names, or all; those that were stopped, or have nothing varied, are not."""
-    this = file.rounds[number]
-    named = [stage for stage in file.stages if this.stages is None or stage.name in this.stages]
-    return [stage for stage in named if stage.name not in state.stopped_stages and _concerns(this, stage)]
+    return [stage for stage in _concerned(file, file.rounds[number]) if stage.name not in state.stopped_stages]
+
+
+def comparisons(file: CampaignFile) -> int:
+    """How often the campaign compares configurations of a stage with its baseline by several runs."""
+    compared = (this for this in file.rounds if this.repeats > 1 and not isinstance(this, SmokeRound))
+    return sum(len(_concerned(file, this)) for this in compared)
+
+
+def _concerned(file: CampaignFile, this: Round) -> list[CampaignStage]:
+    named = (stage for stage in file.stages if this.stages is None or stage.name in this.stages)
+    return [stage for stage in named if _concerns(this, stage)]
 
 
 def _concerns(this: Round, stage: CampaignStage) -> bool:
