@@ -33,7 +33,7 @@ def cost(parts: Sequence[Job], rates: RateSettings) -> Cost:
         for kind, count in gpu_kinds(part).items():
             kinds[kind or _OTHER] = kinds.get(kind or _OTHER, 0.0) + count * (part.elapsed_seconds or 0) / _HOUR
     hours = None if cpus is None else cpus / _HOUR
-    amount, note = _price(hours, kinds, rates) if gpus is not None else (None, "the GPUs of this job are not known")
+    amount, note = price(hours, kinds, rates) if gpus is not None else (None, "the GPUs of this job are not known")
     return Cost(
         cpu_hours=_rounded(hours),
         gpu_hours=None if gpus is None else _rounded(gpus / _HOUR),
@@ -44,7 +44,7 @@ def cost(parts: Sequence[Job], rates: RateSettings) -> Cost:
     )
 
 
-def _price(cpu_hours: float | None, kinds: dict[str, float], rates: RateSettings) -> tuple[float | None, str | None]:
+def price(cpu_hours: float | None, kinds: dict[str, float], rates: RateSettings) -> tuple[float | None, str | None]:
     """The price, or why there is none. Without a rate for CPUs a job with GPUs is priced by its GPUs alone."""
     if rates.cpu_hour is None and not rates.gpu_hour:
         return None, "no rates are set"

@@ -1,0 +1,128 @@
+"""What a campaign would do: its trials by round, their hours, price and wait, and what the guard says. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from slurm_agent_tools.campaigns.batch import Batch, batches
+from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
+from slurm_agent_tools.campaigns.design import next_trials
+from slurm_agent_tools.campaigns.file_reader import least_trials
+from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.diagnosis import completion
+from slurm_agent_tools.insights import measured_waits, queue_history
+from slurm_agent_tools.models.campaign import Trial, TrialRequest
+from slurm_agent_tools.models.campaign_file import CampaignFile
+from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.job import PastWaits
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.policy.evaluate import format_refusal
+from slurm_agent_tools.services import generation
+from slurm_agent_tools.services.context import ClusterContext
+
+_HOUR = 3600
+
+_REASON = 400
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """Equal trials of a round. Hours and price are at most these: for the whole time limit. None: not known."""
+
+    round: int
+    stage: str
+    trials: int
+    gpu_hours: float
+    cpu_hours: float
+    cost: float | None
+    wait_seconds: float | None
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPlan:
+    """All that can be told before anything runs. `later`: rounds that depend on what comes out, and their trials."""
+
+    batches: tuple[PlannedBatch, ...]
+    later: Mapping[int, int]
+
+    @property
+    def rows(self) -> list[list[object]]:
+        """A table under its columns' names."""
+        head: list[object] = ["round", "stage", "trials", "gpu_h", "cpu_h", "cost", "wait_s", "guard"]
+        made: list[list[object]] = [
+            [
+                one.round, one.stage, one.trials, round(one.gpu_hours, 2), round(one.cpu_hours, 2),
+                None if one.cost is None else round(one.cost, 2), one.wait_seconds, one.decision.verdict,
+            ]
+            for one in self.batches
+        ]  # fmt: skip
+        return [
+            head,
+            *made,
+            *([number, "as it comes out", trials, *[None] * 5] for number, trials in self.later.items()),
+        ]
+
+    @property
+    def summary(self) -> str:
+        """How much it is, and the first thing that stands against it."""
+        trials = sum(one.trials for one in self.batches)
+        gpus, cpus = (sum(getattr(one, name) for one in self.batches) for name in ("gpu_hours", "cpu_hours"))
+        told = f"{trials} trials, at most {gpus:.2f} GPU hours and {cpus:.2f} CPU hours"
+        if self.later:
+            told += f", and at least {sum(self.later.values())} more trials as it comes out"
+        against = next((one for one in self.batches if one.decision.verdict != "allow"), None)
+        if against is None:
+            return f"{told}. The guard allows every trial as far as it can tell before."
+        reason = format_refusal(against.decision)[:_REASON]
+        return f"{told}. The guard does not let round {against.round} ({against.stage}) through: {reason}"
+
+
+async def campaign_plan(
+    context: ClusterContext, name: str, file: CampaignFile, state: CampaignState, texts: Mapping[str, str]
+) -> CampaignPlan:
+    """Rounds that are not judged yet. `state` knows the code of each stage; `texts`: see `batch.batches`."""
+    past = await queue_history.recent_waits(context)
+    found: list[PlannedBatch] = []
+    later: dict[int, int] = {}
+    for number, one in enumerate(file.rounds):
+        if number in state.judged:
+            continue
+        trials = [trial for trial in _trials(file, name, number, state) if trial.reuses is None]
+        if not trials:
+            later[number] = least_trials(one)
+        for batch in batches(name, file, trials, file.limits.at_once, texts=texts):
+            found.append(await _planned(context, file, batch, trials, past))
+    return CampaignPlan(tuple(found), later)
+
+
+def _trials(file: CampaignFile, name: str, number: int, state: CampaignState) -> Iterator[Trial]:
+    """Those that were designed and not sent, and the next wave."""
+    yield from (one.trial for one in state.of_round(number) if one.phase == "planned")
+    yield from next_trials(file, name, number, state)
+
+
+async def _planned(
+    context: ClusterContext, file: CampaignFile, batch: Batch, trials: Sequence[Trial], past: PastWaits
+) -> PlannedBatch:
+    first = next(trial for trial in trials if trial.id == batch.trials[0])
+    count, request = len(batch.trials), first.request
+    gpus, cpus = gpu_seconds(request) * count / _HOUR, cpu_seconds(request) * count / _HOUR
+    price, _ = completion.price(cpus, {"other": gpus} if gpus else {}, context.settings.rates)
+    waits = measured_waits.measure_waits(measured_waits.same_shape(past.waits, _resources(request)))
+    decision = await generation.judge_script(
+        context, batch.script_text.encode(), batch.script_path, justification=file.justification
+    )
+    return PlannedBatch(batch.trials[0].round, first.stage, count, gpus, cpus, price, waits.median, decision)
+
+
+def _resources(request: TrialRequest) -> Resources:
+    return Resources(
+        partition=request.partition,
+        nodes=request.nodes,
+        cpus=request.cpus,
+        gpus=request.gpus,
+        memory_bytes=request.memory_bytes,
+        time_limit_seconds=request.time_limit_seconds,
+    )
