@@ -10,6 +10,8 @@ import pytest
 from slurm_agent_tools.campaigns.file_reader import LARGEST, checked_name, problems_of, read_campaign
 from slurm_agent_tools.errors import ConfigError, InputError
 
+pytestmark = pytest.mark.proves("campaign-file-told")
+
 GOOD: dict[str, Any] = {
     "campaign": 1,
     "objective": {"metric": "loss", "direction": "minimize"},
