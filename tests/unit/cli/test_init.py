@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from slurm_agent_tools.campaigns.file_reader import problems_of
 from slurm_agent_tools.cli.commands import init_command
 from slurm_agent_tools.errors import InputError, StorageError
 
@@ -29,8 +30,8 @@ def called(folder: Path, *words: str) -> int:
     return init_command.run(parser.parse_args([str(folder), *words]))
 
 
-def told(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    assert called(folder, "--json") == 0
+def told(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert called(folder, "--json", *words) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -192,3 +193,30 @@ def test_a_command_that_the_login_finds_gets_no_note(tmp_path, capsys, monkeypat
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
     assert not [note for note in told(tmp_path / "mine", capsys)["notes"] if "PATH" in note]
+
+
+@pytest.mark.parametrize("kind", init_command.CAMPAIGNS)
+def test_an_example_of_a_campaign_is_written_alone_and_once(tmp_path, capsys, kind):
+    body = told(tmp_path, capsys, "--campaign", kind)
+    files = {file["path"]: file["action"] for file in body["files"]}
+    assert files[f"campaigns/{kind}.yaml"] == "created"
+    assert not (tmp_path / "slurm-agent.toml").exists()
+    text = (tmp_path / "campaigns" / f"{kind}.yaml").read_text()
+    assert list(problems_of(text.encode(), f"campaigns/{kind}.yaml")) == []
+    schema = text.splitlines()[0].partition("$schema=")[2]
+    assert (tmp_path / "campaigns" / schema).is_file()
+    programs = {word for word in text.replace(",", " ").split() if word.endswith(".py")}
+    assert programs
+    assert all((tmp_path / program).is_file() for program in programs)
+
+    (tmp_path / "campaigns" / f"{kind}.yaml").write_text("# mine\n")
+    again = told(tmp_path, capsys, "--campaign", kind)
+    assert {file["action"] for file in again["files"]} == {"kept"}
+    assert (tmp_path / "campaigns" / f"{kind}.yaml").read_text() == "# mine\n"
+
+
+def test_a_campaign_that_is_no_example_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(InputError, match="is not an example") as raised:
+        called(tmp_path / "new", "--campaign", "alchemy")
+    assert "learning-rate" in raised.value.hint
+    assert not (tmp_path / "new").exists()

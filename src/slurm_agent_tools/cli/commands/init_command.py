@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -38,6 +38,9 @@ _FILES = {
     "results/.gitkeep": None,
 }
 
+CAMPAIGNS = {"learning-rate": "train.py", "pipeline": "pipeline.py", "list": "train.py", "search": "train.py"}
+"""The packaged campaigns, by what they are an example of, and the program that each runs."""
+
 _NEXT = (
     "Open this folder in VS Code or start `claude` here: the server is found by its client file.",
     "slurm-agent-tools doctor                     # the settings, and whether Slurm answers",
@@ -59,20 +62,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the arguments of `init`."""
     parser.description = "Set up a folder of experiments for agents. Files that are there are kept as they are."
     parser.add_argument("folder", nargs="?", default=".", help="The folder (default: this one); made if missing")
+    parser.add_argument(
+        "--campaign", metavar="KIND", help=f"Write an example of a campaign alone: {', '.join(CAMPAIGNS)}"
+    )
     parser.add_argument("--json", action="store_true", help="Print one JSON document")
 
 
 def run(args: argparse.Namespace) -> int:
     """Create what is missing and say so; always 0 when every file could be written."""
+    files = _FILES if args.campaign is None else _campaign_files(args.campaign)
     folder = _folder(args.folder)
-    entries = [_place(folder, path, asset) for path, asset in _FILES.items()]
-    notes = [*_left_out(folder), *_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
+    entries = [_place(folder, path, asset) for path, asset in files.items()]
+    notes = list(_left_out(folder, files))
+    if args.campaign is None:
+        notes += [*_shadowed(folder), *_not_on_path(), *_client_notes(folder)]
+    following = _NEXT if args.campaign is None else _campaign_next(args.campaign)
     if args.json:
-        body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": _NEXT}
+        body = {"folder": str(folder), "files": [asdict(entry) for entry in entries], "notes": notes, "next": following}
         print(json.dumps(body, indent=2))  # noqa: T201 - the command's answer
     else:
-        print(sanitize.visible("\n".join(_text(folder, entries, notes))))  # noqa: T201
+        print(sanitize.visible("\n".join(_text(folder, entries, notes, following))))  # noqa: T201
     return 0
+
+
+def _campaign_files(kind: str) -> dict[str, str | None]:
+    """An example of a campaign: its file, the schema that editors check it by, and the program that it runs."""
+    if kind not in CAMPAIGNS:
+        raise InputError("campaign", kind, "is not an example", hint=f"Examples: {', '.join(CAMPAIGNS)}.")
+    program = f"campaigns/programs/{CAMPAIGNS[kind]}"
+    own = (f"campaigns/{kind}.yaml", "campaigns/campaign.schema.json", program)
+    return {**{path: path for path in own}, "scripts/slurm/generated/.gitkeep": None, "logs/slurm/.gitkeep": None}
+
+
+def _campaign_next(kind: str) -> tuple[str, ...]:
+    return (
+        f"Open campaigns/{kind}.yaml: each line says what it is; make it yours.",
+        f"slurm-agent-tools campaign plan {kind}   # what it would run, wait and cost, and what the policy says",
+        f"slurm-agent-tools campaign run {kind}    # can be left and continued at any time",
+    )
 
 
 def asset(name: str) -> str:
@@ -121,9 +148,9 @@ def _leads_out(folder: Path, inner: Path) -> bool:
     return not Path(os.path.realpath(inner)).is_relative_to(os.path.realpath(folder))
 
 
-def _left_out(folder: Path) -> Iterator[str]:
+def _left_out(folder: Path, files: Iterable[str]) -> Iterator[str]:
     """What lies behind such links."""
-    for path in _FILES:
+    for path in files:
         if _leads_out(folder, (folder / path).parent):
             yield f"{path} lies behind a link that leads out of the folder, where nothing is written. Make it by hand."
 
@@ -176,7 +203,7 @@ def _not_on_path() -> Iterator[str]:
         )
 
 
-def _text(folder: Path, entries: list[Entry], notes: list[str]) -> Iterator[str]:
+def _text(folder: Path, entries: list[Entry], notes: list[str], following: Iterable[str]) -> Iterator[str]:
     yield f"{folder}"
     for entry in entries:
         yield f"  {entry.action:<8} {entry.path}"
@@ -184,4 +211,4 @@ def _text(folder: Path, entries: list[Entry], notes: list[str]) -> Iterator[str]
         yield "\nPlease look at this:"
         yield from (f"  - {note}" for note in notes)
     yield "\nNext, in this folder:"
-    yield from (f"  {line}" for line in _NEXT)
+    yield from (f"  {line}" for line in following)
