@@ -57,7 +57,7 @@ class _Folding:
         self.failed, self.notes = dict(before.failed_requests), list(before.notes)
         self.undecided, self.forgiven = dict(before.undecided), dict(before.forgiven)
         self.unsaved, self.unlearned = dict(before.unsaved), dict(before.unlearned)
-        self.spent = before.spent
+        self.spent, self.events, self.last_at = before.spent, before.events, before.last_at
 
     def state(self) -> CampaignState:
         return replace(
@@ -83,16 +83,18 @@ class _Folding:
             unsaved=self.unsaved,
             unlearned=self.unlearned,
             spent=self.spent,
+            events=self.events,
+            last_at=self.last_at,
         )
 
     def take(self, stamped: Stamped) -> None:
         """Add one event. Raises StorageError where it does not fit what was before."""
-        if stamped.number != self.now.events + 1:
-            raise _misfit(stamped, f"event {self.now.events + 1} was expected")
+        if stamped.number != self.events + 1:
+            raise _misfit(stamped, f"event {self.events + 1} was expected")
         problem = self._taken(stamped)
         if problem is not None:
             raise _misfit(stamped, problem)
-        self.now = replace(self.now, events=stamped.number, last_at=stamped.at)
+        self.events, self.last_at = stamped.number, stamped.at
 
     def _taken(self, stamped: Stamped) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line for each kind
         match stamped.event:
@@ -176,6 +178,8 @@ class _Folding:
             if mended is None or not mended.failed or trial.replaces in self.replaced:
                 return f"{trial.id} replaces {trial.replaces}, which did not fail, or is replaced already"
             self.replaced[trial.replaces] = trial.id
+            if state.passed:
+                self.unlearned[trial.id] = None
         self.arms[trial.stage, trial.arm] = (*self.arms.get((trial.stage, trial.arm), ()), trial.id)
         self._put(state)
         return None
@@ -223,7 +227,8 @@ class _Folding:
         self._put(replace(state, phase="ended", end=event.end))
         self.spent = self.spent.ended(state.trial.request, event.end)
         self.unsaved[event.trial] = None
-        self.now = replace(self.now, report_due=self.now.report_due or self.now.over)
+        if self.now.over:
+            self.now = replace(self.now, report_due=True)
         if event.end.passed:
             self.passed.setdefault(state.trial.identity, event.trial)
             if state.trial.replaces is not None:
