@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from slurm_agent_tools.backends.stages import declared
-from slurm_agent_tools.campaigns.file_checks import value_problem
+from slurm_agent_tools.campaigns.file_checks import RESERVED, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
@@ -102,7 +102,7 @@ def _batch(name: str, file: CampaignFile, trials: Sequence[Trial], at_once: int,
     label = f"b{first.id.number}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
     stem = f"{name}-r{first.id.round}-{label}"
     script, table = f"{GENERATED}/{stem}.sh", f"{GENERATED}/{stem}.tsv"
-    columns = ["round", "trial", *stage.parameters]
+    columns = [*RESERVED, *stage.parameters]
     rows = [_values(trial, stage) for trial in trials]
     array = len(trials) > 1
     throttle = min(at_once, len(trials)) if array else None
@@ -157,7 +157,7 @@ def as_text(value: Setting) -> str:
 
 def _script(name: str, stage: CampaignStage, head: Sequence[str], table: str | None, first: Trial) -> str:
     """The script. Nothing in it but its directives and its table names the trial: its like are one configuration."""
-    lengths = ["round", "trial", *(key for key, one in stage.parameters.items() if one.length)]
+    lengths = [*RESERVED, *(key for key, one in stage.parameters.items() if one.length)]
     lines = [
         "#!/bin/bash",
         f"# Stage {stage.name} of the campaign {name}; change {FOLDER}/{name}.yaml, not this file.",
@@ -166,7 +166,7 @@ def _script(name: str, stage: CampaignStage, head: Sequence[str], table: str | N
         "",
         "set -euo pipefail",
         "",
-        *_reading(["round", "trial", *stage.parameters], table),
+        *_reading([*RESERVED, *stage.parameters], table),
         f"export CAMPAIGN={shlex.quote(name)} CAMPAIGN_STAGE={shlex.quote(stage.name)}",
         'export CAMPAIGN_TRIAL="r${value[0]}-t${value[1]}"',
     ]

@@ -17,6 +17,12 @@ from slurm_agent_tools.units import parse_memory
 _LONGEST = 200
 """Characters of one value."""
 
+RESERVED = ("campaign_round", "campaign_trial")
+"""Words that each job gets besides its parameters."""
+
+_SCRIPTS = frozenset({"", ".sh", ".bash", ".sbatch", ".slurm", ".job", ".py"})
+"""Endings of scripts that bash or Python reads."""
+
 _FORMATS = (".yaml", ".yml", ".json", ".toml")
 
 _NO_NUMBER = re.compile(r"[-+]?[0-9][0-9_]*\.?[0-9]*[eE][-+]?[0-9]+", re.ASCII)
@@ -46,6 +52,8 @@ def value_problem(value: Setting) -> str | None:
 
 
 def _text_problem(value: str) -> str | None:
+    if not value:
+        return "is empty"
     if not value.isprintable() or value != value.strip():
         return "has a character that cannot be printed, or a blank at its begin or end"
     if len(value) > _LONGEST:
@@ -153,6 +161,8 @@ def _of_kind(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
 def _of_parameter(
     place: str, name: str, parameter: Parameter, stage: CampaignStage, ways: Mapping[str, int]
 ) -> Iterator[FormProblem]:
+    if name in RESERVED:
+        yield FormProblem(place, name, "is what the campaign calls its own", "Give the parameter another name.")
     if name in RESOURCES:
         yield FormProblem(place, name, "is the name of a resource", "Give the parameter another name.")
     for way in ("argument", "environment", "config"):
@@ -193,6 +203,9 @@ def _of_paths(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
             what = path_problem(path) or _unknown_placeholder(path, placeholders)
             if what is not None:
                 yield FormProblem(f"{place}.{field}", path, what)
+    if stage.script is not None and PurePosixPath(stage.script).suffix not in _SCRIPTS:
+        mend = "Write command: with the program that reads it, and the file."
+        yield FormProblem(f"{place}.script", stage.script, "is neither a shell script nor a Python program", mend)
     if stage.config_file and not stage.config_file.lower().endswith(_FORMATS):
         yield FormProblem(f"{place}.config_file", stage.config_file, f"has to end with {', '.join(_FORMATS)}")
     if stage.metrics and stage.metrics.file and not stage.metrics.file.lower().endswith((".json", ".csv")):

@@ -151,7 +151,7 @@ def test_values_are_words_whatever_they_hold(tmp_path: Path) -> None:
     assert not (tmp_path / "hit").exists()
 
 
-@pytest.mark.parametrize("value", ["--rm", "a\tb", "a\nb", "\x1b[0m", float("nan"), 10**20, "x" * 500, " x"])
+@pytest.mark.parametrize("value", ["--rm", "a\tb", "a\nb", "\x1b[0m", float("nan"), 10**20, "x" * 500, " x", ""])
 def test_a_value_that_is_not_handed_over_is_an_error_that_names_it(value: Setting) -> None:
     with pytest.raises(InputError, match=r"r1-t1\.mode"):
         batches("one", campaign(), [trial(1, mode=value)], 4)
@@ -268,7 +268,7 @@ def test_a_name_that_says_where_a_job_runs_is_never_declared_as_a_length() -> No
     assert not is_length("batch_size")
     stage = {**STAGE, "parameters": {"batch_count": {"default": 3, "argument": "-b", "length": True}}}
     (one,) = batches("one", campaign(stage), [trial(1)], 4)
-    assert stages.declared(one.script_text).lengths == ("round", "trial")
+    assert stages.declared(one.script_text).lengths == ("campaign_round", "campaign_trial")
     assert stages.declared(one.script_text).problem is None
 
 

@@ -101,6 +101,13 @@ BAD: list[tuple[str, object, str, str]] = [
     ("stages/0/script", "/etc/passwd", "stages[0].script", "inside the project"),
     ("stages/0/script", "../other.sh", "stages[0].script", "inside the project"),
     ("stages/0/script", "a b.sh", "stages[0].script", "letters"),
+    ("stages/0/script", "fit.R", "stages[0].script", "program that reads it"),
+    (
+        "stages/0/parameters/campaign_trial",
+        {"default": 1, "argument": "-c"},
+        "stages[0].parameters.campaign_trial",
+        "its own",
+    ),
     ("stages/0/script", "{trial}.sh", "stages[0].script", "placeholder"),
     ("stages/0/command", ["x"], "stages[0]", "either script or command"),
     ("stages/0/resources/gpus", 1, "stages[0].resources.gpus", "kind cpu"),
