@@ -17,9 +17,11 @@ from operator import mul
 from slurm_agent_tools.campaigns.search_space import Space, at_units, combinations, coordinates, dimensions, inside
 from slurm_agent_tools.models.campaign import Setting
 
+Point = tuple[float, ...]
+
 _MOST_TAKEN = 80
-_CANDIDATES = 300
-_REFINED = 120
+_CANDIDATES = 200
+_REFINED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +46,23 @@ def suggest(
     observed = _averages(space, known, maximize)
     rows: list[dict[str, Setting]] = []
     spread = _starting(space, observed) - asked
+    model: _Model | None = None
     for number in range(count):
-        if number < spread or not observed:
+        if number < spread:
             row = _even(space, asked + number, seed, taken)
         else:
-            row = _most_promising(space, observed, taken, random.Random(f"{seed} {asked} {number}"))  # noqa: S311
+            model = _Model(space, observed, like=model)
+            row = _most_promising(space, model, taken, random.Random(f"{seed} {asked} {number}"))  # noqa: S311
         if row is None:
             break
         rows.append(row)
         taken.add(_key(space, row))
-        if number + 1 < count and number + 1 >= spread and observed:
-            point = coordinates(space, row)
-            observed = {**observed, point: _Model(space, observed).at(point)[0]}
+        if model is not None:
+            observed = {**observed, coordinates(space, row): model.at(coordinates(space, row))[0]}
     return rows
 
 
-def _starting(space: Space, observed: Mapping[tuple[float, ...], float]) -> int:
+def _starting(space: Space, observed: Mapping[Point, float]) -> int:
     """How many points are spread evenly before the model is asked."""
     return max(5, 2 * len(space) + 1) if len(set(observed.values())) > 1 else 10**6
 
@@ -68,10 +71,10 @@ def _key(space: Space, settings: Mapping[str, Setting]) -> tuple[Setting, ...]:
     return tuple(settings[name] for name in space)
 
 
-def _averages(space: Space, tried: Sequence[Tried], maximize: bool) -> dict[tuple[float, ...], float]:
+def _averages(space: Space, tried: Sequence[Tried], maximize: bool) -> dict[Point, float]:
     """Point -> its mean, to be minimized; a failed one counts as the worst that was seen."""
     values: dict[tuple[float, ...], list[float]] = {}
-    failed: list[tuple[float, ...]] = []
+    failed: list[Point] = []
     for one in tried:
         point = coordinates(space, one.settings)
         if one.value is None or not math.isfinite(one.value):
@@ -104,10 +107,9 @@ def _even(space: Space, number: int, seed: int, taken: set[tuple[Setting, ...]])
 
 
 def _most_promising(
-    space: Space, observed: Mapping[tuple[float, ...], float], taken: set[tuple[Setting, ...]], chance: random.Random
+    space: Space, model: _Model, taken: set[tuple[Setting, ...]], chance: random.Random
 ) -> dict[str, Setting] | None:
     """The configuration with the largest expected improvement among many by chance and many near the best."""
-    model = _Model(space, observed)
     best: tuple[float, dict[str, Setting] | None, list[float]] = (-1.0, None, [])
     rows = [[chance.random() for _ in space] for _ in range(_CANDIDATES)]
     for number in range(_CANDIDATES + _REFINED):
@@ -126,9 +128,12 @@ def _most_promising(
 
 
 class _Model:
-    """A Gaussian process over what was observed, its values brought to mean 0 and spread 1."""
+    """A Gaussian process over what was observed, its values brought to mean 0 and spread 1.
 
-    def __init__(self, space: Space, observed: Mapping[tuple[float, ...], float]) -> None:
+    `like`: a model of the same search whose scales and noise are taken over, so that they are not sought again.
+    """
+
+    def __init__(self, space: Space, observed: Mapping[Point, float], like: _Model | None = None) -> None:
         self._axes = dimensions(space)
         self._points = list(observed)
         values = list(observed.values())
@@ -136,27 +141,33 @@ class _Model:
         spread = math.sqrt(sum((value - self._mean) ** 2 for value in values) / len(values))
         self._spread = spread or 1.0
         self._values = [(value - self._mean) / self._spread for value in values]
-        self._scales, self._noise = self._likeliest(len(space))
-        self._settle()
-
-    def _settle(self) -> None:
-        kernel, factor = self._kernel(self._points, self._scales), None
+        likeliest = (like.scales, like.noise) if like else self._likeliest(len(space))
+        self.scales: list[float] = likeliest[0]
+        """How far values are alike along each axis."""
+        self.noise: float = likeliest[1]
+        """The part of their variance that is noise."""
+        self._near = self._scaled(self._points, self.scales)
+        kernel, factor = _kernel(self._near), None
         while factor is None:
-            factor = _cholesky(kernel, self._noise)
-            self._noise *= 1.0 if factor else 10.0
+            factor = _cholesky(kernel, self.noise)
+            self.noise *= 1.0 if factor else 10.0
         self._factor = factor
         half = _forward(factor, self._values)
         self._weights = _backward(factor, half)
         self._amplitude = max(_dot(half, half) / len(half), 1e-6)
-        means = [_dot(row, self._weights) for row in self._kernel(self._points, self._scales, whole=True)]
-        self._best = min(means)
+        self._best = min(value - self.noise * weight for value, weight in zip(self._values, self._weights, strict=True))
 
-    def at(self, point: Sequence[float]) -> tuple[float, float]:
+    def _scaled(self, points: Sequence[Point], scales: Sequence[float]) -> list[Point]:
+        """The points in units of how far values are alike along each axis."""
+        units = [1 / scales[axis] for axis in self._axes]
+        return [tuple(map(mul, point, units)) for point in points]
+
+    def at(self, point: Point) -> tuple[float, float]:
         """Mean and standard deviation at a point, in the values' own unit."""
         mean, deviation = self._standard(point)
         return self._mean + self._spread * mean, self._spread * deviation
 
-    def improvement(self, point: Sequence[float]) -> float:
+    def improvement(self, point: Point) -> float:
         """The expected improvement over the best mean so far, in spreads."""
         mean, deviation = self._standard(point)
         if deviation < 1e-9:
@@ -164,30 +175,12 @@ class _Model:
         z = (self._best - mean) / deviation
         return deviation * (z * 0.5 * math.erfc(-z / math.sqrt(2)) + math.exp(-z * z / 2) / math.sqrt(2 * math.pi))
 
-    def _standard(self, point: Sequence[float]) -> tuple[float, float]:
-        near = [_matern(self._distance(point, other, self._scales)) for other in self._points]
+    def _standard(self, point: Point) -> tuple[float, float]:
+        (here,) = self._scaled([point], self.scales)
+        near = [_matern(math.dist(here, other)) for other in self._near]
         half = _forward(self._factor, near)
         left = max(1.0 - _dot(half, half), 0.0)
         return _dot(near, self._weights), math.sqrt(self._amplitude * left)
-
-    def _distance(self, one: Sequence[float], other: Sequence[float], scales: Sequence[float]) -> float:
-        squares = 0.0
-        for a, b, axis in zip(one, other, self._axes, strict=True):
-            apart = (a - b) / scales[axis]
-            squares += apart * apart
-        return math.sqrt(squares)
-
-    def _kernel(
-        self, points: Sequence[Sequence[float]], scales: Sequence[float], *, whole: bool = False
-    ) -> list[list[float]]:
-        lower = [
-            [_matern(self._distance(points[row], points[column], scales)) for column in range(row)] + [1.0]
-            for row in range(len(points))
-        ]
-        if whole:
-            for row, line in enumerate(lower):
-                line.extend(lower[below][row] for below in range(row + 1, len(points)))
-        return lower
 
     def _likeliest(self, size: int) -> tuple[list[float], float]:
         """How far values are alike along each axis, and the noise: by likelihood and a mild prior, axis by axis."""
@@ -209,7 +202,7 @@ class _Model:
         return scales, noise
 
     def _likelihood(self, scales: Sequence[float], noise: float, usual: float) -> float:
-        factor = _cholesky(self._kernel(self._points, scales), noise)
+        factor = _cholesky(_kernel(self._scaled(self._points, scales)), noise)
         if factor is None:
             return -math.inf
         half = _forward(factor, self._values)
@@ -217,6 +210,11 @@ class _Model:
         fit = max(_dot(half, half) / count, 1e-12)
         prior = sum((math.log(scale / usual) / 1.0) ** 2 for scale in scales) / 2
         return -count / 2 * math.log(fit) - sum(math.log(row[-1]) for row in factor) - prior
+
+
+def _kernel(points: Sequence[Point]) -> list[list[float]]:
+    """How alike values at these points are: the lower triangle."""
+    return [[*(_matern(math.dist(point, other)) for other in points[:row]), 1.0] for row, point in enumerate(points)]
 
 
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
