@@ -160,7 +160,7 @@ class _StageRound:
     ) -> ArmVerdict:
         said = (
             f"{_signed(gain.gain)} against the baseline, surely between {_signed(gain.low)} and {_signed(gain.high)}"
-            f" (95 %, for all {len(self.gains)} compared at once); {self._spread(runs)}, baseline {self._spread(base)}"
+            f" (95%, for all {len(self.gains)} compared at once); {self._spread(runs)}, baseline {self._spread(base)}"
         )
         if gain.low > 0 and failed:
             return replace(
@@ -295,7 +295,7 @@ def _gain(file: CampaignFile, value: float, baseline: float) -> float | None:
 
 
 def _signed(share: float) -> str:
-    return f"{100 * share:+.{1 if abs(share) < 0.1 else 0}f} %"
+    return f"{100 * share:+.{1 if abs(share) < 0.1 else 0}f}%"
 
 
 def _share_of(failed: Sequence[TrialState], trials: Sequence[TrialState]) -> str:
@@ -347,7 +347,7 @@ def _plateau(file: CampaignFile, state: CampaignState) -> str | None:
     if any(step is None or step >= plateau.gain_below for step in last):
         return None
     told = ", ".join(_signed(max(step or 0.0, 0.0)) for step in last)
-    return f"plateau: the last {plateau.rounds} rounds gained {told}, each below {100 * plateau.gain_below:g} %"
+    return f"plateau: the last {plateau.rounds} rounds gained {told}, each below {100 * plateau.gain_below:g}%"
 
 
 def _latest(state: CampaignState, until: int, file: CampaignFile) -> dict[str, ArmVerdict]:
