@@ -132,4 +132,9 @@ BEHAVIOURS = {
     "campaign-values-are-words": "No value of a campaign is part of a command's text; each script passes the guard.",
     "campaign-metrics-bounded": "Whatever a trial wrote, its metrics are finite numbers, found in bounded time.",
     "campaign-report": "A campaign's report has its eight parts, each figure as it was measured, in Markdown and HTML.",
+    "campaign-finds-the-best": "A campaign finds the best of its configurations on a real Slurm, by MCP and command.",
+    "campaign-stays-below-the-cap": "No more of a campaign's jobs are active than its file and the policy's cap allow.",
+    "campaign-answers-are-small": "Answers on a campaign of 40 trials stay below 2 KB, on its advance below 1.5 KB.",
+    "campaign-mends-as-its-file-allows": "A failure is mended as the file allows, as often, and the report says so.",
+    "campaign-asks-when-it-fails-alike": "What fails alike as often as the file bears stops there, and a person is asked.",
 }

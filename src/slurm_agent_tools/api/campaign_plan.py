@@ -1,4 +1,4 @@
-"""What a campaign would do: its trials by round, their hours, price and wait, and what the guard says. Writes nothing."""
+"""What a campaign would do: trials by round, their hours, price and wait, and what the guard says. Writes nothing."""
 
 from __future__ import annotations
 
@@ -58,11 +58,9 @@ class CampaignPlan:
             ]
             for one in self.batches
         ]  # fmt: skip
-        return [
-            head,
-            *made,
-            *([number, "as it comes out", trials, *[None] * 5] for number, trials in self.later.items()),
-        ]
+        known = self.later.items()
+        rest: list[list[object]] = [[number, "as it comes out", trials, *[None] * 5] for number, trials in known]
+        return [head, *made, *rest]
 
     @property
     def summary(self) -> str:
@@ -92,8 +90,8 @@ async def campaign_plan(
         trials = [trial for trial in _trials(file, name, number, state) if trial.reuses is None]
         if not trials:
             later[number] = least_trials(one)
-        for batch in batches(name, file, trials, file.limits.at_once, texts=texts):
-            found.append(await _planned(context, file, batch, trials, past))
+        made = batches(name, file, trials, file.limits.at_once, texts=texts)
+        found += [await _planned(context, file, batch, trials, past) for batch in made]
     return CampaignPlan(tuple(found), later)
 
 

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.api.campaign_plan import campaign_plan
 from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.batch import needed_texts
+from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import FOLDER, LARGEST, checked_name, read_campaign
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.errors import ConfigError, SlurmError
-from slurm_agent_tools.models.campaign import RevisionBegun, Stamped, TrialId
-from slurm_agent_tools.models.campaign_answer import CampaignReply
+from slurm_agent_tools.models.campaign import CampaignEvent, RevisionBegun, Stamped, TrialId
+from slurm_agent_tools.models.campaign_answer import CampaignCounts, CampaignReply
 from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.models.job import HELD_UP
-from slurm_agent_tools.models.toolset_arguments import GetCampaign
+from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
 from slurm_agent_tools.services import jobs, project_paths
-from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
+
+_HEARTBEAT = 10.0
+"""Seconds after which whoever waits hears that the wait goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedCampaign:
-    """A campaign as its file says and as it stands. `note`: what to tell beside."""
+    """A campaign as its file says and as it stands. `data`: the file now; `text`: what `file` was read from.
+
+    `note`: what to tell beside.
+    """
 
     name: str
+    data: bytes
     text: str
     file: CampaignFile
     state: CampaignState
@@ -42,19 +52,19 @@ async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
     path = f"{FOLDER}/{checked_name(name)}.yaml"
     events = await context.db(context.store.campaigns.events, context.owner, name)
     state = fold(events)
+    _, data = await project_paths.read_file(context.here, "name", path, limit=LARGEST)
     try:
-        _, data = await project_paths.read_file(context.here, "name", path, limit=LARGEST)
-        return OpenedCampaign(name, data.decode(), read_campaign(data, path), state)
-    except (ConfigError, UnicodeDecodeError) as error:
+        return OpenedCampaign(name, data, data.decode("utf-8", "replace"), read_campaign(data, path), state)
+    except ConfigError as error:
         if not state.revision:
             raise
         text = state.document()
-        note = f" {path} cannot be read now, so this is revision {state.revision}: {error}"
-        return OpenedCampaign(name, text, read_campaign(text.encode(), path), state, note)
+        note = f" {path} cannot be read now, so this is revision {state.revision}: {error.message}"
+        return OpenedCampaign(name, data, text, read_campaign(text.encode(), path), state, note)
 
 
 async def get_campaign(context: ClusterContext, ask: GetCampaign, caller: Caller) -> CampaignReply:
-    """How it stands, what it would do, its table or its report. Changes nothing but the report's files."""
+    """How it stands, what it would do, its table or where its report is. Changes nothing."""
     campaign = await opened(context, ask.name)
     full = ask.detail == "full"
     if ask.view == "plan":
@@ -64,12 +74,21 @@ async def get_campaign(context: ClusterContext, ask: GetCampaign, caller: Caller
     if ask.view == "table":
         rows, more = campaign_view.table(campaign.file, campaign.state, full=full)
         return answer.model_copy(update={"table": rows, "rows_not_shown": more})
-    if ask.view == "report" and campaign.state.revision:
-        ports = ServicePorts(context, caller, campaign.name, campaign.file)
-        path = await ports.write_report(campaign.file, campaign.state)
-        told = f"The report is in {path}, with plots in {(path or '').removesuffix('.md')}.html. "
-        return answer.model_copy(update={"report_path": path, "summary": told + answer.summary})
+    if ask.view == "report":
+        told = "No report is written yet: advance_campaign writes one when a round is judged. "
+        if answer.report_path is not None:
+            told = f"The report is in {answer.report_path}, with plots in {answer.report_path.removesuffix('md')}html. "
+        return answer.model_copy(update={"summary": told + answer.summary})
     return answer
+
+
+async def write_report(context: ClusterContext, name: str, caller: Caller) -> CampaignReply:
+    """Write the report as it is now."""
+    campaign = await opened(context, name)
+    ports = ServicePorts(context, caller, campaign.name, campaign.file)
+    path = await ports.write_report(campaign.file, campaign.state)
+    answer = reply(context, campaign, await running_trials(context, campaign.state))
+    return answer.model_copy(update={"report_path": path, "summary": f"Wrote {path}. {answer.summary}"})
 
 
 async def _plan(context: ClusterContext, caller: Caller, campaign: OpenedCampaign) -> CampaignReply:
@@ -87,6 +106,136 @@ async def _plan(context: ClusterContext, caller: Caller, campaign: OpenedCampaig
     return answer.model_copy(update={"summary": summary, "table": plan.rows})
 
 
+# --- carrying it on ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """The events of one campaign in the ledger."""
+
+    context: ClusterContext
+    name: str
+
+    async def events(self, *, after: int = 0) -> Sequence[Stamped]:
+        context = self.context
+        return await context.db(context.store.campaigns.events, context.owner, self.name, after=after)
+
+    async def append(self, events: Sequence[CampaignEvent], *, expected: int) -> Sequence[Stamped] | None:
+        context = self.context
+        return await context.db(context.store.campaigns.append, context.owner, self.name, events, expected=expected)
+
+    @contextmanager
+    def lock(self) -> Iterator[bool]:
+        with self.context.store.campaigns.lock(self.context.owner, self.name) as held:
+            yield held
+
+
+@dataclass(slots=True)
+class _Passes:
+    """What the passes of one call did, together."""
+
+    happened: list[str] = field(default_factory=list)
+    submitted: list[str] = field(default_factory=list)
+    last: Advanced | None = None
+
+    def add(self, done: Advanced) -> None:
+        self.happened += done.happened
+        self.submitted += done.submitted
+        self.last = done
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be done now, or only a person can."""
+        last = self.last
+        return last is not None and (last.wait_seconds is None or last.state.over)
+
+
+async def advance_campaign(
+    context: ClusterContext, ask: AdvanceCampaign, caller: Caller, progress: Progress | None
+) -> CampaignReply:
+    """Pass after pass, with the waits between them, until nothing is left to do or the time is up.
+
+    Raises ConfigError for a file that cannot be read: nothing is sent then, and what runs goes on.
+    """
+    begun, done = context.clock.now(), _Passes()
+    decision, stop = ask.decision, ask.stop
+    while True:
+        campaign = await opened(context, ask.name)
+        done.add(await _pass(context, caller, campaign, decision, stop))
+        decision = stop = None
+        left = ask.timeout_seconds - (context.clock.now() - begun).total_seconds()
+        if done.over or left <= 0:
+            break
+        wait = (done.last.wait_seconds if done.last is not None else None) or 0.0
+        await _sleep(context, ask, progress, min(max(wait * context.settings.slurm.poll_scale, _LEAST), left))
+    campaign = await opened(context, ask.name)
+    return _advanced(context, ask, campaign, done, await running_trials(context, campaign.state))
+
+
+_LEAST = 0.5
+"""Seconds between two passes."""
+
+
+async def _pass(
+    context: ClusterContext, caller: Caller, campaign: OpenedCampaign, decision: str | None, stop: str | None
+) -> Advanced:
+    """All that can be done now."""
+    ports = ServicePorts(context, caller, campaign.name, campaign.file, smoke_jobs(campaign.state))
+    path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, campaign.name)
+    by = caller.principal or f"{context.owner.user} ({caller.client})"
+    return await advance(
+        campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by
+    )
+
+
+def smoke_jobs(state: CampaignState) -> dict[str, str]:
+    """For each stage the job whose smoke run passed with what the stage runs now."""
+    return {
+        one.trial.stage: one.end.job_id
+        for one in state.trials.values()
+        if one.trial.purpose == "smoke" and one.end is not None and one.passed and not state.changed_code(one.trial.id)
+    }
+
+
+async def _sleep(context: ClusterContext, ask: AdvanceCampaign, progress: Progress | None, seconds: float) -> None:
+    """Sleep, and say now and then that the wait goes on."""
+    while seconds > 0:
+        part = seconds if progress is None else min(seconds, _HEARTBEAT)
+        await context.clock.sleep(part)
+        seconds -= part
+        if progress is not None and seconds > 0:
+            await progress(ask.timeout_seconds - seconds, ask.timeout_seconds, f"campaign {ask.name} goes on")
+
+
+def _advanced(
+    context: ClusterContext,
+    ask: AdvanceCampaign,
+    campaign: OpenedCampaign,
+    done: _Passes,
+    running: Collection[TrialId],
+) -> CampaignReply:
+    """How it stands now, and what these passes did."""
+    last = done.last
+    lines, more = (done.happened, 0) if ask.detail == "full" else campaign_view.brief_lines(done.happened)
+    wait = None if last is None or done.over else last.wait_seconds
+    answer = reply(context, campaign, running)
+    told = "" if wait is None else f" Call again in {math.ceil(wait)} s."
+    if last is not None and last.busy:
+        told = f" Another process is advancing it.{told}"
+    return answer.model_copy(
+        update={
+            "summary": answer.summary + told,
+            "happened": list(lines),
+            "happened_not_shown": more,
+            "submitted": list(done.submitted),
+            "next_poll_seconds": None if wait is None else math.ceil(wait),
+        }
+    )
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
 async def running_trials(context: ClusterContext, state: CampaignState) -> frozenset[TrialId]:
     """Trials that run by the queue; none where it does not answer."""
     sent = {one.job_id: one.trial.id for one in state.in_phase("sent") if one.job_id is not None}
@@ -99,6 +248,13 @@ async def running_trials(context: ClusterContext, state: CampaignState) -> froze
         return frozenset()
     going = [job for job in queue.jobs(sorted({one.base for one in ids})) if job.active and job.state not in HELD_UP]
     return frozenset(trial for job_id, trial in ids.items() if any(job.job_id == job_id for job in going))
+
+
+async def stage_counts(context: ClusterContext, name: str) -> dict[str, CampaignCounts]:
+    """How many trials of each stage stand where."""
+    campaign = await opened(context, name)
+    running = await running_trials(context, campaign.state)
+    return campaign_view.by_stage(campaign.file, campaign.state, running)
 
 
 def reply(context: ClusterContext, campaign: OpenedCampaign, running: Collection[TrialId]) -> CampaignReply:

@@ -73,6 +73,18 @@ def _choose_backend() -> type[ToolArguments]:
     return ChooseBackend
 
 
+def _get_campaign() -> type[ToolArguments]:
+    from slurm_agent_tools.models.toolset_arguments import GetCampaign  # noqa: PLC0415 - as above
+
+    return GetCampaign
+
+
+def _advance_campaign() -> type[ToolArguments]:
+    from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign  # noqa: PLC0415 - as above
+
+    return AdvanceCampaign
+
+
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "get_status", "Cluster and project status",
@@ -136,6 +148,18 @@ TOOLS: tuple[Tool, ...] = (
         "Which backend and partition a job should go to, with reasons and figures: this machine, a cluster, a cloud."
         " 'ask_person': put question_for_person to a person. Changes nothing; a fallback is remembered.",
         _choose_backend, read_only=True, remembers=True, toolset="planning",
+    ),
+    Tool(
+        "get_campaign", "Look at a campaign",
+        "Many runs to one answer, by campaigns/NAME.yaml. plan: trials, hours, cost and the guard's verdict before"
+        " anything runs. Changes nothing.",
+        _get_campaign, read_only=True, toolset="campaigns",
+    ),
+    Tool(
+        "advance_campaign", "Carry a campaign on",
+        "Submit, wait for and judge what the campaign's file allows; call again after next_poll_seconds until"
+        " 'finished' or 'stopped'. 'needs_decision': put question to a person.",
+        _advance_campaign, read_only=False, idempotent=False, toolset="campaigns",
     ),
 )  # fmt: skip
 

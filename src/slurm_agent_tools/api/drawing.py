@@ -11,7 +11,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -51,6 +51,22 @@ def bar(file: TextIO) -> Iterator[Callable[[float, float | None, str], None]]:
         yield lambda done, total, name: progress.update(
             task, completed=done, total=total, description=sanitize.line(name)[:60]
         )
+
+
+@contextmanager
+def bars(file: TextIO) -> Iterator[Callable[[str, int, int, str], None]]:
+    """A line for each name that is told of: how many of how many are over, and a word on it; they stay at the end."""
+    console = Console(file=file, markup=False, emoji=False, highlight=False)
+    name, what = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[what]}", markup=False)
+    with Progress(name, BarColumn(), MofNCompleteColumn(), what, console=console) as progress:
+        known: dict[str, TaskID] = {}
+
+        def tell(stage: str, done: int, total: int, text: str) -> None:
+            if stage not in known:
+                known[stage] = progress.add_task(sanitize.line(stage)[:40], total=total, what="")
+            progress.update(known[stage], completed=done, total=total, what=sanitize.line(text)[:60])
+
+        yield tell
 
 
 def _text(text: str, encoding: str, style: str = "") -> Text:

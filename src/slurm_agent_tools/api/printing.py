@@ -59,6 +59,18 @@ def moving(stream: TextIO) -> Iterator[Callable[[float, float | None, str], None
         yield lambda *_: None
 
 
+@contextmanager
+def stages(stream: TextIO) -> Iterator[Callable[[str, int, int, str], None]]:
+    """What shows a person at a terminal a bar for each stage: its name, done, all, a word; nothing elsewhere."""
+    if stream.isatty():
+        from slurm_agent_tools.api import drawing  # noqa: PLC0415 - see above
+
+        with drawing.bars(stream) as tell:
+            yield tell
+    else:
+        yield lambda *_: None
+
+
 def note(text: str) -> None:
     """One line on standard error, beside the answer."""
     sys.stderr.write(sanitize.shown(text) + "\n")

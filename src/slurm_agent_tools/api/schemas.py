@@ -7,6 +7,7 @@ from typing import Any
 
 from slurm_agent_tools.models import (
     backend_answer,
+    campaign_answer,
     diagnosis_answer,
     report,
     result,
@@ -32,6 +33,8 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "cancel_job": submission_answer.CancelReply,
     "sync_files": sync_answer.SyncReply,
     "choose_backend": backend_answer.ChooseReply,
+    "get_campaign": campaign_answer.CampaignReply,
+    "advance_campaign": campaign_answer.CampaignReply,
 }
 
 _DEFS = "#/$defs/"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from slurm_agent_tools.insights.memory_sync import MemorySync
     from slurm_agent_tools.models import (
         backend_answer,
+        campaign_answer,
         diagnosis_answer,
         report,
         result,
@@ -255,3 +256,17 @@ class Toolbox:
         from slurm_agent_tools.services import choose_backend
 
         return await choose_backend.choose_backend(self.registry, call.context, ask, call.caller)
+
+    async def get_campaign(self, ask: toolset_arguments.GetCampaign, call: ToolCall) -> campaign_answer.CampaignReply:
+        """See campaign_tools."""
+        from slurm_agent_tools.api import campaign_tools
+
+        return await campaign_tools.get_campaign(call.context, ask, call.caller)
+
+    async def advance_campaign(
+        self, ask: toolset_arguments.AdvanceCampaign, call: ToolCall
+    ) -> campaign_answer.CampaignReply:
+        """See campaign_tools."""
+        from slurm_agent_tools.api import campaign_tools
+
+        return await campaign_tools.advance_campaign(call.context, ask, call.caller, call.progress)

@@ -27,6 +27,17 @@ def counts(state: CampaignState, running: Collection[TrialId] = ()) -> CampaignC
     return CampaignCounts(**{name: found[name] for name in CampaignCounts.model_fields})
 
 
+def by_stage(file: CampaignFile, state: CampaignState, running: Collection[TrialId] = ()) -> dict[str, CampaignCounts]:
+    """The same for each stage."""
+    found: dict[str, Counter[str]] = {stage.name: Counter() for stage in file.stages}
+    for trial in state.trials.values():
+        found.setdefault(trial.trial.stage, Counter())[_standing(trial, running)] += 1
+    return {
+        stage: CampaignCounts(**{name: stands[name] for name in CampaignCounts.model_fields})
+        for stage, stands in found.items()
+    }
+
+
 def _standing(trial: TrialState, running: Collection[TrialId]) -> str:
     if trial.end is not None:
         return "done" if trial.passed else "failed"

@@ -33,6 +33,7 @@ Around them:
   launch            start a SkyPilot task, after a person agreed to its price and its end
   report            what a finished job used and cost, and what to ask for next time
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
+  campaign          plan, run, status, report, stop: many runs to an answer, by campaigns/NAME.yaml
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
@@ -59,6 +60,7 @@ _MODULES = {
     "report": "slurm_agent_tools.cli.commands.report_command",
     "sync": "slurm_agent_tools.cli.commands.sync_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
+    "campaign": "slurm_agent_tools.cli.commands.campaign_command",
 }
 
 COMMANDS = tuple(_MODULES)

@@ -13,6 +13,7 @@ from slurm_agent_tools.api.catalogue import TOOLS, Tool
 from slurm_agent_tools.api.schemas import REPLIES, Schema, full_schema, input_schema
 from slurm_agent_tools.models import (
     backend_answer,
+    campaign_answer,
     decision,
     diagnosis_answer,
     history_answer,
@@ -31,8 +32,8 @@ from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
-    backend_answer, diagnosis_answer, decision, report, request, result, history_answer, shapes, status_answer,
-    submission_answer, sync_answer,
+    backend_answer, campaign_answer, diagnosis_answer, decision, report, request, result, history_answer, shapes,
+    status_answer, submission_answer, sync_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 

@@ -22,6 +22,7 @@ from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import (
     arguments,
     backend_answer,
+    campaign_answer,
     diagnosis_answer,
     report,
     result,
@@ -62,6 +63,11 @@ ANSWERS: dict[str, shapes.Reply] = {
         status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
         next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
     ),
+    "get_campaign": campaign_answer.CampaignReply(status="planned", summary="It has not begun.", as_of=NOW),
+    "advance_campaign": campaign_answer.CampaignReply(
+        status="running", summary="Round 1.", as_of=NOW, round=1, submitted=["7"], next_poll_seconds=30,
+        best=[campaign_answer.BestShown(stage="training", settings={"lr": 0.1}, value=0.5)],
+    ),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -75,6 +81,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "cancel_job": {"job_id": "7", "reason": "diverged"},
     "sync_files": {"direction": "push"},
     "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
+    "get_campaign": {"name": "rates", "view": "table"},
+    "advance_campaign": {"name": "rates", "timeout_seconds": 0},
 }
 
 

@@ -122,6 +122,7 @@ DONE, FAILED, INVALID, BLOCKED, AGAIN = 0, 1, 2, 3, 4
 _BY_STATUS = {
     "blocked": BLOCKED,
     "ask_person": BLOCKED,
+    "needs_decision": BLOCKED,
     "none_fits": FAILED,
     "unconfirmed": AGAIN,
     "running": AGAIN,
@@ -155,6 +156,8 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
     printing.document(body, as_json=as_json)
     if (name, body["status"]) == ("sync_files", "partial"):
         return AGAIN
+    if name == "get_campaign":
+        return DONE
     return _BY_STATUS.get(body["status"], DONE)
 
 

@@ -44,6 +44,8 @@ POSITIONAL: Mapping[str, tuple[str, ...]] = {
     "cancel_job": ("job_id",),
     "sync_files": ("direction",),
     "choose_backend": ("script",),
+    "get_campaign": ("name",),
+    "advance_campaign": ("name",),
 }
 
 

@@ -1,0 +1,156 @@
+"""Campaigns on a real Slurm, from the file to the report: over MCP, and on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.campaign_files import HOG, HOG_FILE, RATES, RATES_FILE, TRAIN, laboratory
+from tests.system.faces import Place
+
+KILLS = 60 if os.environ.get("SOAK") == "1" else 4
+
+
+class Counted:
+    """A client whose calls and the bytes of whose answers are counted."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.calls, self.bytes, self.largest = client, 0, 0, 0
+
+    async def __call__(self, tool: str, **arguments: object) -> dict[str, Any]:
+        result = await self.client.call_tool(tool, arguments)
+        assert result.structured_content is not None, result
+        size = len(json.dumps(result.structured_content).encode())
+        self.calls, self.bytes, self.largest = self.calls + 1, self.bytes + size, max(self.largest, size)
+        return dict(result.structured_content)
+
+    async def to_the_end(self, name: str, most: int = 40) -> dict[str, Any]:
+        """Advance until nothing is left to do."""
+        for _ in range(most):
+            reply = await self("advance_campaign", name=name, timeout_seconds=50)
+            if reply["status"] not in {"running", "planned"}:
+                return reply
+        raise AssertionError(reply)
+
+
+def at_once(place: Place) -> int:
+    """The most programs that ran at the same time, as they wrote it down."""
+    runs = [json.loads(path.read_text()) for path in (place.project / "runs").glob("r1-*.json")]
+    return max(sum(one["begun"] <= other["begun"] < one["ended"] for one in runs) for other in runs)
+
+
+def ran(place: Place) -> list[str]:
+    """Every job and task of the user that ran, as the accounting or the controller knows them, by number."""
+    return sorted(path.stem for path in (place.project / "runs").glob("*.json"))
+
+
+@pytest.mark.proves("campaign-finds-the-best", "campaign-stays-below-the-cap", "campaign-answers-are-small")
+async def test_twelve_rates_and_two_batch_sizes_under_the_cap_of_four(fresh: Place):
+    laboratory(fresh, "rates", RATES_FILE, {"train.py": TRAIN})
+    async with fresh.client() as client:
+        call = Counted(client)
+        plan = await call("get_campaign", name="rates", view="plan")
+        assert plan["status"] == "planned"
+        assert {row[-1] for row in plan["table"][1:]} == {"allow"}
+        assert not (fresh.project / "scripts").exists()
+        reply = await call.to_the_end("rates")
+        table = await call("get_campaign", name="rates", view="table")
+        report = await call("get_campaign", name="rates", view="report")
+
+    assert reply["status"] == "finished", reply
+    (best,) = reply["best"]
+    assert best["settings"] == {"lr": 0.03, "batch_size": 32}
+    assert reply["counts"] == {"planned": 0, "pending": 0, "running": 0, "done": 2 * len(RATES) + 1, "failed": 0}
+    assert table["table"][1][1:3] == [0.03, 32]
+    assert at_once(fresh) <= 4
+    assert (fresh.project / report["report_path"]).read_text().startswith("#")
+    assert len([*(fresh.project / "results").glob("*_rates-r1-t*.json")]) >= 2 * len(RATES) - 1
+    assert call.calls <= 12
+    assert call.bytes <= 30_000
+    assert call.largest <= 2_000
+
+
+@pytest.mark.proves("campaign-mends-as-its-file-allows")
+async def test_a_stage_that_runs_out_of_memory_is_fixed_once_as_the_file_allows(fresh: Place):
+    laboratory(fresh, "memory", HOG_FILE, {"hog.py": HOG})
+    async with fresh.client() as client:
+        call = Counted(client)
+        reply = await call.to_the_end("memory")
+        report = await call("get_campaign", name="memory", view="report", detail="full")
+    assert reply["status"] == "finished", reply
+    assert (reply["counts"]["failed"], reply["counts"]["planned"]) == (1, 0)
+    text = (fresh.project / report["report_path"]).read_text()
+    assert "megabytes" in text.split("# Failures", 1)[1]
+    assert "host-out-of-memory" in text
+    assert "host-out-of-memory" in (fresh.project / "documents/lessons.md").read_text()
+
+
+@pytest.mark.proves("campaign-asks-when-it-fails-alike")
+async def test_a_stage_that_fails_twice_alike_stops_and_asks(fresh: Place):
+    laboratory(fresh, "broken", HOG_FILE.replace("  - {kind: smoke}\n", ""), {"hog.py": HOG})
+    (fresh.project / "ruin").touch()
+    fresh.own()
+    async with fresh.client() as client:
+        call = Counted(client)
+        reply = await call.to_the_end("broken")
+        assert reply["status"] == "needs_decision", reply
+        assert {"stop"} <= set(reply["question"]["choices"])
+        again = await call("advance_campaign", name="broken", timeout_seconds=0)
+        assert again["status"] == "needs_decision"
+        assert "submitted" not in again
+        over = await call("advance_campaign", name="broken", decision="stop", timeout_seconds=0)
+    assert over["status"] in {"stopped", "finished"}, over
+
+
+def campaign(place: Place, *words: str, seconds: float = 200) -> subprocess.CompletedProcess[bytes]:
+    return place.run([sys.executable, "-m", "slurm_agent_tools", "campaign", *words], seconds=seconds)
+
+
+@pytest.mark.proves("campaign-finds-the-best", "campaign-asks-when-it-fails-alike")
+def test_on_the_command_line_from_the_plan_to_the_report(fresh: Place):
+    short = RATES_FILE.replace(str(list(RATES)), "[0.003, 0.03]")
+    laboratory(fresh, "rates", short, {"train.py": TRAIN, "hog.py": HOG})
+    (fresh.project / "campaigns/broken.yaml").write_text(HOG_FILE.replace("  - {kind: smoke}\n", ""))
+    (fresh.project / "ruin").touch()
+    fresh.own()
+    assert campaign(fresh, "plan", "rates", "--json").returncode == 0
+    done = campaign(fresh, "run", "rates", "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), done.stderr
+    status = json.loads(campaign(fresh, "status", "rates", "--json").stdout)
+    assert status["table"][1][1:3] == [0.03, 32]
+    assert campaign(fresh, "report", "rates").returncode == 0
+    assert "<svg" in (fresh.project / "campaigns/rates.report.html").read_text()
+    asks = campaign(fresh, "run", "broken", "--json")
+    assert (asks.returncode, json.loads(asks.stdout)["status"]) == (3, "needs_decision")
+    stopped = campaign(fresh, "stop", "broken", "--json")
+    assert json.loads(stopped.stdout)["status"] in {"stopped", "finished"}
+
+
+@pytest.mark.proves("campaign-survives-crash")
+def test_a_campaign_that_is_killed_again_and_again_loses_no_run_and_does_none_twice(fresh: Place):
+    short = RATES_FILE.replace(str(list(RATES)), "[0.001, 0.003, 0.03, 0.3]")
+    counting = TRAIN + 'with open("ran.txt", "a") as log: print(asked.out.stem, file=log)\n'
+    laboratory(fresh, "rates", short, {"train.py": counting})
+    chance = random.Random(14)  # noqa: S311 - moments, no secrets
+    argv = fresh.as_user([sys.executable, "-m", "slurm_agent_tools", "campaign", "run", "rates", "--json"])
+    for _ in range(KILLS):
+        running = subprocess.Popen(
+            argv, cwd=fresh.project, env=fresh.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        time.sleep(chance.uniform(0.5, 6))
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    done = campaign(fresh, "run", "rates", "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), done.stderr
+    listed = Path(fresh.project / "ran.txt").read_text().split()
+    assert sorted(listed) == sorted(set(listed))
+    assert len(listed) == 1 + json.loads(done.stdout)["counts"]["done"] - 1

@@ -1,0 +1,201 @@
+"""The ports of a campaign: trials are sent through the guard, looked at together, and saved as ordinary results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.api.campaigns import FILE, CampaignScene
+
+from slurm_agent_tools.campaigns.ports import (
+    BatchHasToWait,
+    BatchIsRefused,
+    BatchIsSent,
+    BatchWasNeverSent,
+    SentTrial,
+    TrialLook,
+)
+from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.models.campaign import TrialEnd, TrialId
+
+OUT_OF_MEMORY = (
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=1.batch. Some of the step tasks have been OOM Killed.\n"
+)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> CampaignScene:
+    return CampaignScene(tmp_path)
+
+
+async def sent(scene: CampaignScene, number: int = 1) -> list[SentTrial]:
+    """All trials of a round, as Slurm has them."""
+    stage, found = scene.file.stages[0], list[SentTrial]()
+    trials = {trial.id: trial for trial in scene.trials(number)}
+    for batch in scene.batches(number):
+        await scene.ports.write(batch)
+        outcome = await scene.ports.send(batch, stage)
+        assert isinstance(outcome, BatchIsSent), outcome
+        for place, trial in enumerate(batch.trials):
+            task = "" if batch.task_ids is None else f"_{batch.task_ids[place]}"
+            found.append(SentTrial(trials[trial], f"{outcome.job_id}{task}"))
+        scene.slurm.clock.move(30)
+    return found
+
+
+async def ends(scene: CampaignScene, listed: list[SentTrial]) -> dict[TrialId, TrialEnd]:
+    scene.slurm.clock.move(900)
+    return {look.trial: look.end for look in await scene.ports.look(listed) if look.end is not None}
+
+
+async def test_what_is_written_is_sent_once_whoever_asks_how_often(scene: CampaignScene):
+    (smoke,) = scene.batches(0)
+    assert await scene.ports.find(smoke.key) == BatchWasNeverSent()
+    await scene.ports.write(smoke)
+    await scene.ports.write(smoke)
+    first = await scene.ports.send(smoke, scene.file.stages[0])
+    assert isinstance(first, BatchIsSent)
+    assert await scene.ports.send(smoke, scene.file.stages[0]) == first
+    assert await scene.ports.find(smoke.key) == first
+    assert len(scene.sent()) == 1
+    assert (scene.project / smoke.script_path).read_text() == smoke.script_text
+
+
+async def test_a_script_that_somebody_changed_is_written_as_it_was_decided_on(scene: CampaignScene):
+    (smoke,) = scene.batches(0)
+    await scene.ports.write(smoke)
+    (scene.project / smoke.script_path).write_text("#!/bin/bash\nrm -r data\n")
+    await scene.ports.write(smoke)
+    assert (scene.project / smoke.script_path).read_text() == smoke.script_text
+
+
+async def test_nothing_is_written_beside_the_folders_of_the_policy(scene: CampaignScene):
+    (smoke,) = scene.batches(0)
+    with pytest.raises(InputError, match="is in none of"):
+        await scene.ports.write(replace(smoke, script_path="train.sh"))
+    (scene.project / "scripts/slurm").mkdir(parents=True)
+    (scene.project / "scripts/slurm/generated").symlink_to("/tmp")
+    with pytest.raises(InputError, match="leaves the project"):
+        await scene.ports.write(smoke)
+
+
+async def test_above_the_cap_a_batch_waits_and_is_not_refused(scene: CampaignScene):
+    scene.limits(max_concurrent_jobs=1)
+    scene.slurm.submit()
+    (smoke,) = scene.batches(0)
+    await scene.ports.write(smoke)
+    outcome = await scene.ports.send(smoke, scene.file.stages[0])
+    assert isinstance(outcome, BatchHasToWait)
+    assert not scene.sent()
+
+
+async def test_what_the_policy_refuses_is_told_with_its_rules(scene: CampaignScene):
+    scene.change(FILE.replace("memory: 1G", "memory: 100G"))
+    (smoke,) = scene.batches(0)
+    await scene.ports.write(smoke)
+    outcome = await scene.ports.send(smoke, scene.file.stages[0])
+    assert isinstance(outcome, BatchIsRefused)
+    assert (outcome.person, outcome.rules) == (True, ("memory-per-gpu",))
+
+
+async def test_a_controller_that_is_away_leaves_nothing_behind(scene: CampaignScene):
+    (smoke,) = scene.batches(0)
+    await scene.ports.write(smoke)
+    before = sorted(path.name for path in (scene.project / "scripts/slurm/generated").iterdir())
+    scene.slurm.controller_down()
+    with pytest.raises(SlurmUnreachable):
+        await scene.ports.send(smoke, scene.file.stages[0])
+    assert sorted(path.name for path in (scene.project / "scripts/slurm/generated").iterdir()) == before
+
+
+async def test_trials_of_an_array_are_told_apart_in_metrics_and_in_what_they_took(scene: CampaignScene):
+    scene.slurm.next_job(after=60, output="val_loss=0.9\n")
+    scene.slurm.next_job(tasks={}, after=60, output="val_loss=0.5\nval_loss=0.4\n")
+    listed = await sent(scene)
+    found = await ends(scene, listed)
+    assert [end.metrics for end in found.values()] == [{"val_loss": 0.9}, {"val_loss": 0.4}, {"val_loss": 0.4}]
+    assert {end.passed for end in found.values()} == {True}
+    assert [end.job_id for end in found.values()] == [one.job_id for one in listed]
+    assert [end.run_seconds for end in found.values()] == [60, 60, 60]
+    assert found[TrialId(1, 1)].cpu_hours == pytest.approx(60 / 3600)
+
+
+async def test_waiting_and_running_trials_are_told_apart(scene: CampaignScene):
+    scene.slurm.next_job(after=600)
+    (smoke,) = await sent(scene, 0)
+    assert [look.phase for look in await scene.ports.look([smoke])] == ["running"]
+
+
+async def test_a_run_without_its_metric_did_not_pass_and_alike_ones_have_one_cause(scene: CampaignScene):
+    scene.slurm.next_job(after=60, output="epoch 1\n")
+    scene.slurm.next_job(after=60, output="epoch 3\n")
+    found = await ends(scene, await sent(scene))
+    assert {(end.state, end.passed, end.category) for end in found.values()} == {("COMPLETED", False, "metric-missing")}
+    assert len({end.cause for end in found.values()}) == 1
+
+
+async def test_a_failure_is_diagnosed_and_its_cause_is_the_line_that_tells(scene: CampaignScene):
+    missing = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
+    scene.slurm.next_job(exit_code=1, after=10, errors=missing)
+    scene.slurm.next_job(exit_code=1, after=10, errors=missing)
+    found = await ends(scene, await sent(scene))
+    assert {(end.category, end.exit_code) for end in found.values()} == {("missing-module", 1)}
+    (cause,) = {end.cause for end in found.values()}
+    assert "No module named 'torch'" in (cause or "")
+    again = await scene.ports.look([])
+    assert again == []
+
+
+async def test_a_trial_is_saved_once_as_a_result_with_its_settings_and_what_it_took(scene: CampaignScene):
+    scene.slurm.next_job(after=60, output="val_loss=0.9\n")
+    (smoke,) = await sent(scene, 0)
+    end = (await ends(scene, [smoke]))[smoke.trial.id]
+    path = await scene.ports.save_result(smoke.trial, end)
+    assert path == await scene.ports.save_result(smoke.trial, end)
+    record = json.loads((scene.project / (path or "")).read_text())
+    assert (record["experiment_name"], record["status"]) == ("rates-r0-t1", "success")
+    assert record["config"] == {"stage": "training", "lr": 0.1, "epochs": 1}
+    assert record["metrics"]["val_loss"] == 0.9
+    assert record["metrics"]["run_seconds"] == 60
+
+
+async def test_a_lesson_is_written_once(scene: CampaignScene):
+    failed = TrialEnd("7", "OUT_OF_MEMORY", passed=False, category="host-out-of-memory", explanation="It ran out.")
+    (trial, *_) = scene.trials(1)
+    mended = replace(trial, mended="lr 0.1 -> 0.05")
+    line = await scene.ports.write_lesson(failed, mended, replace(failed, job_id="8", passed=True))
+    assert line is not None
+    assert await scene.ports.write_lesson(failed, mended, replace(failed, job_id="8", passed=True)) is None
+    assert "lr 0.1 -> 0.05" in (scene.project / "documents/lessons.md").read_text()
+
+
+async def test_what_a_stage_runs_is_its_code_and_not_what_its_runs_write(scene: CampaignScene):
+    stage = scene.file.stages[0]
+    before = await scene.ports.code_hash(stage)
+    scene.write("runs/r1-t1.json", "{}")
+    scene.write("notes.md", "nothing")
+    assert await scene.ports.code_hash(stage) == before
+    scene.write("train.py", "import sys\nprint('val_loss=0.6')\n")
+    changed = await scene.ports.code_hash(stage)
+    assert changed != before
+    more = stage.model_copy(update={"resources": stage.resources.model_copy(update={"memory": 2**31})})
+    assert await scene.ports.code_hash(more) == changed
+    scene.write("data.csv", "1,2\n")
+    data = stage.model_copy(update={"reads": ("data.csv",)})
+    assert await scene.ports.code_hash(data) != changed
+    with pytest.raises(InputError, match="does not exist"):
+        await scene.ports.code_hash(stage.model_copy(update={"reads": ("gone.csv",)}))
+
+
+async def test_a_cancelled_trial_was_asked_for_by_the_campaign(scene: CampaignScene):
+    scene.slurm.next_job(after=6000)
+    (smoke,) = await sent(scene, 0)
+    await scene.ports.look([smoke])
+    await scene.ports.cancel([smoke], "the campaign was stopped")
+    scene.slurm.clock.move(60)
+    (look,) = await scene.ports.look([smoke])
+    assert isinstance(look, TrialLook)
+    assert look.end is not None
+    assert (look.end.state, look.end.passed, look.end.category) == ("CANCELLED", False, "cancelled")

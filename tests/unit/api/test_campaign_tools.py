@@ -1,0 +1,145 @@
+"""get_campaign and advance_campaign over a Slurm in memory: from the plan to the end, and in answers that stay small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.api.campaigns import FILE, CampaignScene
+
+from slurm_agent_tools.api import brief
+from slurm_agent_tools.errors import ConfigError, InputError
+from slurm_agent_tools.models.campaign_answer import CampaignReply
+from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
+from slurm_agent_tools.slurm.fake.endings import Ending
+
+MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> CampaignScene:
+    made = CampaignScene(tmp_path)
+    made.slurm.on_start(lambda _: Ending(after=30, output="val_loss=0.5\n"))
+    return made
+
+
+async def look(scene: CampaignScene, **ask: Any) -> CampaignReply:
+    reply = await scene.box.call("get_campaign", GetCampaign(name="rates", **ask))
+    assert isinstance(reply, CampaignReply)
+    return reply
+
+
+async def go_on(scene: CampaignScene, seconds: float = 0, **ask: Any) -> CampaignReply:
+    reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=seconds, **ask))
+    assert isinstance(reply, CampaignReply)
+    return reply
+
+
+async def to_the_end(scene: CampaignScene) -> CampaignReply:
+    for _ in range(30):
+        reply = await go_on(scene, 300)
+        if reply.status not in {"running", "planned"}:
+            return reply
+    raise AssertionError(reply.summary)
+
+
+async def test_a_plan_tells_hours_and_the_verdict_of_the_guard_and_writes_nothing(scene: CampaignScene):
+    before = sorted(scene.project.rglob("*"))
+    reply = await look(scene, view="plan")
+    assert reply.status == "planned"
+    assert reply.table is not None
+    assert reply.table[0][-1] == "guard"
+    assert {row[-1] for row in reply.table[1:]} == {"allow"}
+    assert sum(int(str(row[2])) for row in reply.table[1:]) == 1 + 3
+    assert sorted(scene.project.rglob("*")) == before
+    assert not scene.sent()
+    assert (await look(scene)).status == "planned"
+
+
+async def test_a_plan_says_what_the_guard_does_not_let_through(scene: CampaignScene):
+    scene.change(FILE.replace("memory: 1G", "memory: 100G"))
+    reply = await look(scene, view="plan")
+    assert "The guard does not let round 0 (training) through" in reply.summary
+
+
+async def test_a_campaign_goes_from_smoke_to_its_end_with_a_report_and_saved_results(scene: CampaignScene):
+    first = await go_on(scene)
+    assert (first.status, first.round, len(first.submitted)) == ("running", 0, 1)
+    assert first.next_poll_seconds is not None
+    reply = await to_the_end(scene)
+    assert reply.status == "finished"
+    assert reply.counts.done == 4
+    assert reply.next_poll_seconds is None
+    assert reply.best[0].stage == "training"
+    assert len([*(scene.project / "results").glob("*_rates-r1-t*.json")]) >= 2
+    report = await look(scene, view="report")
+    assert (scene.project / (report.report_path or "")).is_file()
+    assert (await go_on(scene)).status == "finished"
+
+
+async def test_calls_that_repeat_send_nothing_again(scene: CampaignScene):
+    await go_on(scene)
+    sent = len(scene.sent())
+    scene.slurm.clock.move(15)
+    again = await go_on(scene)
+    assert (again.status, again.submitted, len(scene.sent())) == ("running", [], sent)
+    assert again.counts.running == 1
+
+
+async def test_what_fails_alike_twice_is_asked_of_a_person_whose_choice_ends_it(scene: CampaignScene):
+    scene.slurm.on_start(lambda _: Ending(after=5, exit_code=1, errors=MISSING))
+    scene.change(FILE.replace("  - {kind: smoke}\n", ""))
+    reply = await to_the_end(scene)
+    assert reply.status == "needs_decision"
+    assert reply.question is not None
+    assert "stop" in reply.question.choices
+    with pytest.raises(InputError, match="decision"):
+        await go_on(scene, decision="try harder")
+    assert (await go_on(scene, decision="stop")).status in {"stopped", "finished"}
+
+
+async def test_stop_sends_no_more(scene: CampaignScene):
+    await go_on(scene)
+    assert (await go_on(scene, stop="enough")).status == "stopped"
+    sent = len(scene.sent())
+    await go_on(scene, 300)
+    assert len(scene.sent()) == sent
+
+
+async def test_a_file_that_cannot_be_read_sends_nothing_and_what_is_known_is_shown(scene: CampaignScene):
+    await go_on(scene)
+    scene.write("campaigns/rates.yaml", "campaign: 1\nobjective: nothing\n")
+    with pytest.raises(ConfigError):
+        await go_on(scene, 300)
+    reply = await look(scene)
+    assert "cannot be read now" in reply.summary
+    assert reply.status == "running"
+
+
+async def test_names_that_are_no_campaign_are_refused(scene: CampaignScene):
+    with pytest.raises(InputError, match="name"):
+        await scene.box.call("get_campaign", GetCampaign(name="../etc"))
+    with pytest.raises(InputError, match="does not exist"):
+        await scene.box.call("get_campaign", GetCampaign(name="other"))
+
+
+@pytest.mark.proves("campaign-answers-are-small")
+async def test_answers_of_forty_trials_stay_small(scene: CampaignScene):
+    rates = ", ".join(f"{0.001 * number:.3f}" for number in range(1, 41))
+    scene.change(FILE.replace("[0.01, 0.1, 1.0]", f"[{rates}]").replace("trials: 20", "trials: 60"))
+    sizes: dict[str, list[int]] = {"advance": [], "get": []}
+    for _ in range(40):
+        ask = AdvanceCampaign(name="rates", timeout_seconds=60)
+        reply = await scene.box.call("advance_campaign", ask)
+        sizes["advance"].append(len(json.dumps(brief.answer(reply, ask)).encode()))
+        for view in ("state", "table", "report", *(["plan"] if reply.round == 0 else [])):
+            wanted = GetCampaign(name="rates", view=view)
+            shown = await scene.box.call("get_campaign", wanted)
+            sizes["get"].append(len(json.dumps(brief.answer(shown, wanted)).encode()))
+        if reply.status == "finished":
+            break
+    assert reply.status == "finished"
+    assert max(sizes["get"]) < 2000
+    assert max(sizes["advance"]) < 1500
