@@ -137,4 +137,8 @@ BEHAVIOURS = {
     "campaign-answers-are-small": "Answers on a campaign of 40 trials stay below 2 KB, on its advance below 1.5 KB.",
     "campaign-mends-as-its-file-allows": "A failure is mended as the file allows, as often, and the report says so.",
     "campaign-asks-when-it-fails-alike": "What fails alike as often as the file bears stops there, and a person is asked.",
+    "campaign-budget": "What a campaign submits never asks for more than its file's hours and trials, and keeps at_once.",
+    "campaign-never-resends-unchanged": "Nothing that failed is sent again as it was; after the same failure twice its stage stops.",
+    "campaign-asks-a-person": "A campaign that cannot go on by its file asks, and each choice only narrows or ends it.",
+    "campaign-revisions": "A changed file begins a revision: what was judged or sent stays, what is the same is not run again.",
 }

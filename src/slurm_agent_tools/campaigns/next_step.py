@@ -28,8 +28,6 @@ from slurm_agent_tools.models.campaign_file import CampaignFile
 BUDGET = "budget"
 """How the reason begins for which a trial is left out that would pass a limit."""
 
-_ROUNDS = "as many rounds as the file allows are over"
-
 
 @dataclass(frozen=True, slots=True)
 class Decide:
@@ -130,15 +128,18 @@ def active(state: CampaignState) -> int:
 
 
 def seconds_to_wait(state: CampaignState, now: datetime) -> float:
-    """Until a look is worth it: a short part of what the shortest active trial may take, or has waited already.
+    """Until a look is worth it: as long as the newest job has been there already, as many fail in their first moments.
 
-    5 s at least and half an hour at most: a smoke run is waited for, a run or a queue of hours is asked for rarely.
+    But no longer than a part of what the shortest may take, or has waited; 5 s at least and half an hour at most: a
+    smoke run is waited for, a run or a queue of hours is asked for rarely.
     """
-    found = [max(_expected(state, trial), _age(state, trial, now)) for trial in _one_of_each_batch(state)]
-    return min(_MOST, max(_LEAST, min(found, default=0.0) / _LOOKS))
+    ages = [(_age(state, trial, now), _expected(state, trial)) for trial in _one_of_each_batch(state)]
+    part = min((max(age, expected) / _LOOKS for age, expected in ages), default=0.0)
+    begun = max(_FIRST, min((age for age, _ in ages), default=0.0))
+    return min(_MOST, max(_LEAST, min(part, begun)))
 
 
-_LEAST, _MOST, _LOOKS = 5.0, 1800.0, 12.0
+_LEAST, _FIRST, _MOST, _LOOKS = 5.0, 10.0, 1800.0, 12.0
 
 _AT_A_TIME = 1000
 """Trials of which jobs are made at a time: as many as an array has tasks."""
@@ -205,13 +206,11 @@ def _goes_on(file: CampaignFile, name: str, state: CampaignState) -> CampaignEve
 
 def _finished(file: CampaignFile, state: CampaignState, number: int | None) -> str | None:
     """Why the campaign is over before this round begins; None where it is not, or the round has begun."""
-    if number is None or number in state.hypotheses:
+    if number is not None and number in state.hypotheses:
         return None
     if _beyond_budget(state):
         return BUDGET
-    if file.limits.rounds <= len(state.judged):
-        return _ROUNDS
-    if len(state.stops) == len(file.stages):
+    if number is not None and len(state.stops) == len(file.stages):
         return "every stage was stopped"
     return finished_early(file, state) if state.judged else None
 
@@ -332,6 +331,6 @@ def _expected(state: CampaignState, trial: TrialState) -> float:
     """Seconds that a run may take: those of the last one of its stage and round, else its time limit."""
     for identifier in reversed(state.rounds[trial.trial.id.round]):
         other = state.trials[identifier]
-        if other.passed and other.trial.stage == trial.trial.stage and other.end and other.end.run_seconds is not None:
+        if other.trial.stage == trial.trial.stage and other.end is not None and other.end.run_seconds is not None:
             return other.end.run_seconds
     return float(trial.trial.request.time_limit_seconds)
