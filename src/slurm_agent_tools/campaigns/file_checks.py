@@ -99,12 +99,12 @@ def _is_length(value: Setting) -> bool:
 
 def twice(place: str, values: Sequence[object], behind: str = "") -> Iterator[FormProblem]:
     """Each value that stands in a list before."""
-    seen = list[str]()
+    seen = set[str]()
     for index, value in enumerate(values):
         shown = repr(value)
         if shown in seen:
             yield FormProblem(f"{place}[{index}]{behind}", value, "stands there twice", "Keep one of them.")
-        seen.append(shown)
+        seen.add(shown)
 
 
 def unknown_name(place: str, name: str, stages: Iterable[CampaignStage]) -> FormProblem:

@@ -66,36 +66,49 @@ def read_campaign(data: bytes, path: str) -> CampaignFile:
 
     Raises ConfigError with every problem, each with its line, field, value and mend.
     """
-    found = list(problems_of(data, path))
+    file, found = _read(data, path)
     if len(found) == 1:
         raise found[0]
-    if found:
-        said = ""
-        for number, one in enumerate(found, start=1):
-            line = f"\n{number}. {one.message}. {one.hint}"
-            if len(said) + len(line) > _SHOWN:
-                said += f"\nand {len(found) - number + 1} more"
-                break
-            said += line
-        raise ConfigError(path, None, f"has {len(found)} problems:{said}", hint=f"Correct them. {_KNOWN}")
-    return _validated(_parsed(data, path).value)
+    if file is None or found:
+        raise ConfigError(path, None, f"has {len(found)} problems:{_listed(found)}", hint=f"Correct them. {_KNOWN}")
+    return file
 
 
-def problems_of(data: bytes, path: str) -> Iterator[ConfigError]:
+def problems_of(data: bytes, path: str) -> list[ConfigError]:
     """All that is wrong with a campaign's file, in the order of its lines as far as they are known."""
+    return _read(data, path)[1]
+
+
+def _read(data: bytes, path: str) -> tuple[CampaignFile | None, list[ConfigError]]:
+    """The campaign, where the form is right, and all that is wrong."""
     try:
         config = _parsed(data, path)
     except ConfigError as error:
-        yield error
-        return
+        return None, [error]
+    file = None
     try:
-        found = problems_in(_validated(config.value))
+        file = _validated(config.value)
+        found = problems_in(file)
     except ValidationError as error:
         found = form_problems(config.value, error.errors(include_url=False))
-    for one in sorted(found, key=lambda problem: line_of(config.lines, problem.place) or 0):
-        line = line_of(config.lines, one.place)
-        where = f"{path}, line {line}" if line else path
-        yield ConfigError(one.place or "the file", one.value, one.what, hint=f"{one.mend or 'Correct it.'} ({where})")
+    found.sort(key=lambda problem: line_of(config.lines, problem.place) or 0)
+    return file, [_told(one, line_of(config.lines, one.place), path) for one in found]
+
+
+def _told(one: FormProblem, line: int | None, path: str) -> ConfigError:
+    where = f"{path}, line {line}" if line else path
+    return ConfigError(one.place or "the file", one.value, one.what, hint=f"{one.mend or 'Correct it.'} ({where})")
+
+
+def _listed(found: Sequence[ConfigError]) -> str:
+    """The problems, each in a line; those that do not fit are counted."""
+    said = ""
+    for number, one in enumerate(found, start=1):
+        line = f"\n{number}. {one.message}. {one.hint}"
+        if len(said) + len(line) > _SHOWN:
+            return f"{said}\nand {len(found) - number + 1} more"
+        said += line
+    return said
 
 
 def _validated(value: object) -> CampaignFile:
