@@ -35,7 +35,7 @@ JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "
 DAEMONS = on_slurm(
     "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"
 )
-ELSEWHERE = ("tests/launchers", "tests/skypilot")  # `make test-launchers`, `make test-skypilot`
+ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna")  # `make test-launchers`, `make test-skypilot`, ...
 # About half of the processor time of what needs no Slurm.
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing

@@ -17,6 +17,7 @@ from slurm_agent_tools.campaigns.measured import (
     length_of,
     ranked,
 )
+from slurm_agent_tools.campaigns.optuna_search import require
 from slurm_agent_tools.campaigns.optuna_search import suggest as optuna_suggest
 from slurm_agent_tools.campaigns.search import Tried, suggest
 from slurm_agent_tools.campaigns.search_space import Space, distinct
@@ -72,10 +73,13 @@ class _Design:
 def next_trials(file: CampaignFile, name: str, number: int, state: CampaignState) -> tuple[Trial, ...]:
     """The next wave of a round, counted from 0; () where nothing is to be added, or runs are still awaited for it.
 
-    `name`: the campaign's. Stages that were stopped get nothing. Raises InputError where Optuna is asked for and not
-    installed.
+    `name`: the campaign's. Stages that were stopped get nothing. Raises InputError where any round asks for
+    Optuna and it is not installed: that is told before the first run.
     """
     this = file.rounds[number]
+    for one in file.rounds:
+        if isinstance(one, SearchRound) and one.by == "optuna":
+            require(one.sampler or "tpe")
     writing = _Writing(file, number, state)
     for stage in taking_part(file, number, state):
         wave = _WAVES[type(this)](_Design(file, name, number, state, stage), this)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,33 +17,53 @@ from slurm_agent_tools.models.campaign_file import Range
 _NEEDED = {"cmaes": "cmaes", "gp": "torch"}
 """What a sampler needs beside Optuna."""
 
+_FEWEST_SOURCES = 10
+
+_MOST_ASKED = 20
+"""How often Optuna is asked for one configuration that was not tried yet."""
+
 
 def suggest(
     space: Space, tried: Sequence[Tried], count: int, *, asked: int, seed: int, maximize: bool, sampler: str
 ) -> list[dict[str, Setting]]:
-    """So many configurations to run next; what was tried is told to a new study each time, so nothing is kept.
+    """So many configurations to run next, none that was tried; fewer where Optuna names no others.
 
-    Raises InputError where Optuna, or what the sampler needs, is not installed.
+    What was tried is told to a new study each time, so nothing is kept between two calls. Raises InputError where
+    Optuna, or what the sampler needs, is not installed.
     """
-    _installed(sampler)
+    require(sampler)
     optuna: Any = importlib.import_module("optuna")  # an extra, and half a second to load
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(
-        direction="maximize" if maximize else "minimize", sampler=_sampler(optuna, sampler, seed + asked)
-    )
     ways = {name: _distribution(optuna, dimension) for name, dimension in space.items()}
-    for one in tried:
-        if inside(space, one.settings):
-            study.add_trial(_told(optuna, ways, one))
+    told = [_told(optuna, ways, one) for one in tried if inside(space, one.settings)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parts that Optuna calls experimental
+        study = optuna.create_study(
+            direction="maximize" if maximize else "minimize", sampler=_sampler(optuna, sampler, seed + asked, told)
+        )
+        study.add_trials(told)
+        return _distinct(study, ways, space, tried, count)
+
+
+def _distinct(
+    study: Any, ways: dict[str, Any], space: Space, tried: Sequence[Tried], count: int
+) -> list[dict[str, Setting]]:
+    taken = {tuple(one.settings.get(name) for name in space) for one in tried}
     rows: list[dict[str, Setting]] = []
-    for _ in range(count):
-        trial = study.ask(ways)
-        rows.append({name: within(dimension, trial.params[name]) for name, dimension in space.items()})
+    for _ in range(_MOST_ASKED * count):
+        if len(rows) == count:
+            break
+        params = study.ask(ways).params
+        row = {name: within(dimension, params[name]) for name, dimension in space.items()}
+        if tuple(row.values()) not in taken:
+            taken.add(tuple(row.values()))
+            rows.append(row)
     return rows
 
 
-def _installed(sampler: str) -> None:
+def require(sampler: str) -> None:
+    """Raises InputError, with the command that mends it, where Optuna or what a sampler needs is not installed."""
     for module in ("optuna", _NEEDED.get(sampler)):
         if module is not None and importlib.util.find_spec(module) is None:
             what = "slurm-agent-tools[search]" if module != "torch" else "torch scipy"
@@ -54,13 +75,15 @@ def _installed(sampler: str) -> None:
             )
 
 
-def _sampler(optuna: Any, name: str, seed: int) -> Any:
+def _sampler(optuna: Any, name: str, seed: int, told: Sequence[Any]) -> Any:
     samplers = optuna.samplers
     match name:
         case "random":
             return samplers.RandomSampler(seed=seed)
         case "cmaes":
-            return samplers.CmaEsSampler(seed=seed)
+            # It goes on only from trials that it made itself; of others it takes where it begins.
+            done = [trial for trial in told if trial.values is not None]
+            return samplers.CmaEsSampler(seed=seed, source_trials=done if len(done) >= _FEWEST_SOURCES else None)
         case "gp":
             return samplers.GPSampler(seed=seed)
         case _:
