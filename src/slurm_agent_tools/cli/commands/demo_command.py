@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import signal
-import sys
 import textwrap
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +17,11 @@ from mcp import Client, StdioServerParameters
 from mcp.server import MCPServer
 
 from slurm_agent_tools.api import printing, render
+from slurm_agent_tools.cli.commands.demo_campaign import find_the_rate
+from slurm_agent_tools.cli.commands.demo_project import DemoProject, make
 from slurm_agent_tools.devcluster import lifecycle
-from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.errors import AgentToolsError
-from slurm_agent_tools.transport import process
 
 
 class DemoOutput:
@@ -258,6 +254,7 @@ async def play(guest: DemoAgent) -> None:
     made = [await succeed(guest), *await run_out(guest)]
     await refuse(guest)
     await ask_a_person(guest)
+    made += await find_the_rate(guest)
     guest.paper.step("What Slurm has of all this")
     after = await guest.stage.jobs()
     guest.paper.check("sacct and squeue: new jobs", made, [job for job in after if job not in before])
@@ -316,84 +313,3 @@ async def _cluster(folder: Path | None, *, yes: bool, keep: bool) -> AsyncIterat
 
 def _say(line: str) -> None:
     printing.lines([line])
-
-
-# --- Where the demo plays: a new project folder of the devcluster's user, and Slurm's own word on what happen----------
-
-
-# As root this may be the target of a link out of a folder that the cluster's user cannot enter.
-_PYTHON = str(Path(sys.prefix).resolve() / "bin" / "python")
-
-_ENDED = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-
-
-@dataclass(frozen=True, slots=True)
-class DemoProject:
-    """The cluster, and the project folder that was made for this run."""
-
-    cluster: Cluster
-    project: Path
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """What the user's commands see: the cluster's variables, a home of its own, and no more."""
-        home = str(self.cluster.project.parent)
-        names = {"HOME": home, "USER": self.cluster.user, "LOGNAME": self.cluster.user, "LANG": "C.UTF-8"}
-        return {"PATH": os.environ["PATH"]} | names | self.cluster.environment()
-
-    def server(self) -> StdioServerParameters:
-        """Our MCP server as a client starts it."""
-        argv = self.cluster.as_user([_PYTHON, "-m", "slurm_agent_tools", "serve"])
-        return StdioServerParameters(command=argv[0], args=argv[1:], env=dict(self.environment), cwd=str(self.project))
-
-    async def tool(self, *words: str) -> str:
-        """Our command line, as the user in the project."""
-        return await self.command(_PYTHON, "-m", "slurm_agent_tools", *words)
-
-    async def command(self, *argv: str) -> str:
-        """The standard output of a command of the user's. DevclusterError when it fails."""
-        ended = await self._ended(argv)
-        if ended.exit_code != 0:
-            words = ended.stderr.decode(errors="replace").strip()
-            raise DevclusterError(f"{' '.join(argv[:4])} failed as {self.cluster.user}: {words[-400:]}")
-        return ended.stdout.decode(errors="replace").strip()
-
-    async def succeeds(self, *argv: str) -> bool:
-        """Whether a command of the user's ends with 0."""
-        return (await self._ended(argv)).exit_code == 0
-
-    async def _ended(self, argv: Sequence[str]) -> process.EndedProcess:
-        return await process.run(
-            self.cluster.as_user(list(argv)), env=self.environment, cwd=str(self.project), timeout=30
-        )
-
-    async def jobs(self) -> list[str]:
-        """Every job of the user that accounting or the queue knows, by id."""
-        stored = await self.command("sacct", "-X", "-n", "-P", "-S", "now-1days", "-o", "JobIDRaw")
-        queued = await self.command("squeue", "--me", "-h", "-o", "%A")
-        return sorted({*stored.split(), *queued.split()}, key=int)
-
-    async def fate(self, job_id: str) -> tuple[str, str]:
-        """State and exit code by sacct, as soon as it knows of the end; it lags behind by seconds."""
-        for _ in range(100):
-            text = await self.command("sacct", "-X", "-n", "-P", "-j", job_id, "-o", "State,ExitCode")
-            state, _, code = text.partition("|")
-            if state.startswith(_ENDED):
-                return state, code
-            await anyio.sleep(0.1)
-        raise DevclusterError(f"sacct does not tell how job {job_id} ended: {text or 'nothing'}")
-
-
-async def make(cluster: Cluster) -> DemoProject:
-    """A new project folder in the user's home, set up by `init`, with the demo's scripts in it."""
-    project = cluster.project.parent / f"demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    project.mkdir()
-    for source in (resources.files("slurm_agent_tools") / "assets" / "demo").iterdir():
-        if source.is_file():  # an installer may have put a __pycache__ there
-            (project / source.name).write_bytes(source.read_bytes())
-    if os.geteuid() == 0:
-        for path in (project, *project.iterdir()):
-            shutil.chown(path, cluster.user, cluster.user)
-    stage = DemoProject(cluster, project)
-    await stage.tool("init", str(project))
-    return stage
