@@ -133,8 +133,8 @@ def _batch(name: str, file: CampaignFile, trials: Sequence[Trial], at_once: int,
 
 
 def _values(trial: Trial, stage: CampaignStage) -> list[str]:
-    """Round, number and every parameter of a trial as text. Raises InputError for what no program is handed."""
-    found = [str(trial.id.round), str(trial.id.number)]
+    """Round, number, repeat and every parameter of a trial as text. Raises InputError for what no program is handed."""
+    found = [str(trial.id.round), str(trial.id.number), str(trial.repeat)]
     for name, value in _settings(trial, stage).items():
         problem = value_problem(value)
         if problem is not None:
@@ -168,14 +168,14 @@ def _script(name: str, stage: CampaignStage, head: Sequence[str], table: str | N
         "",
         *_reading([*RESERVED, *stage.parameters], table),
         f"export CAMPAIGN={shlex.quote(name)} CAMPAIGN_STAGE={shlex.quote(stage.name)}",
-        'export CAMPAIGN_TRIAL="r${value[0]}-t${value[1]}"',
+        'export CAMPAIGN_TRIAL="r${value[0]}-t${value[1]}" CAMPAIGN_REPEAT="${value[2]}"',
     ]
     if stage.config_file is not None:
         folder, suffix = f"{FOLDER}/{name}/configs", posixpath.splitext(stage.config_file)[1]
         lines.append(f'export CAMPAIGN_CONFIG="{folder}/$CAMPAIGN_TRIAL{suffix}"')
     lines += [
         f'export {one.environment}="${{value[{index}]}}"'
-        for index, one in enumerate(stage.parameters.values(), start=2)
+        for index, one in enumerate(stage.parameters.values(), start=len(RESERVED))
         if one.environment is not None
     ]
     lines += _folders(stage)
@@ -209,7 +209,7 @@ def _command(stage: CampaignStage, request: TrialRequest) -> str:
         words = ["python3" if stage.script.endswith(".py") else "bash", shlex.quote(stage.script)]
     elif (request.nodes or 1) > 1 and words[0] not in _LAUNCHERS:
         words.insert(0, "srun")
-    for index, parameter in enumerate(stage.parameters.values(), start=2):
+    for index, parameter in enumerate(stage.parameters.values(), start=len(RESERVED)):
         words += _argument(parameter, index)
     return " ".join(words)
 
@@ -221,12 +221,14 @@ def _argument(parameter: Parameter, index: int) -> list[str]:
     return [parameter.argument + value] if parameter.argument.endswith("=") else [parameter.argument, value]
 
 
-_PLACEHOLDERS = {"{trial}": "${CAMPAIGN_TRIAL}", "{config}": "${CAMPAIGN_CONFIG}"}
+_PLACEHOLDERS = {
+    "{trial}": "${CAMPAIGN_TRIAL}", "{repeat}": "${CAMPAIGN_REPEAT}", "{config}": "${CAMPAIGN_CONFIG}",
+}  # fmt: skip
 
 
 def _word(word: str) -> str:
     """A word of the command as the shell takes it for one, placeholders filled in when it runs."""
-    parts = re.split(r"(\{trial\}|\{config\})", word)
+    parts = re.split(r"(\{trial\}|\{repeat\}|\{config\})", word)
     if len(parts) == 1:
         return shlex.quote(word)
     return '"' + "".join(_PLACEHOLDERS.get(part) or re.sub(r'([\\"$`])', r"\\\1", part) for part in parts) + '"'

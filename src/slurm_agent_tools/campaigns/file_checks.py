@@ -17,7 +17,7 @@ from slurm_agent_tools.units import parse_memory
 _LONGEST = 200
 """Characters of one value."""
 
-RESERVED = ("campaign_round", "campaign_trial")
+RESERVED = ("campaign_round", "campaign_trial", "campaign_repeat")
 """Words that each job gets besides its parameters."""
 
 _SCRIPTS = frozenset({"", ".sh", ".bash", ".sbatch", ".slurm", ".job", ".py"})
@@ -208,7 +208,7 @@ def _of_paths(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
         yield FormProblem(f"{place}.script", stage.script, "is neither a shell script nor a Python program", mend)
     if stage.config_file and not stage.config_file.lower().endswith(_FORMATS):
         yield FormProblem(f"{place}.config_file", stage.config_file, f"has to end with {', '.join(_FORMATS)}")
-    if stage.metrics and stage.metrics.file and not stage.metrics.file.lower().endswith((".json", ".csv")):
+    if stage.metrics and stage.metrics.file and not stage.metrics.file.endswith((".json", ".csv")):
         yield FormProblem(f"{place}.metrics.file", stage.metrics.file, "has to end with .json or .csv")
 
 
@@ -226,7 +226,7 @@ def _of_words(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
     if stage.command is not None and not words:
         yield FormProblem(f"{place}.command", None, "is empty", "Write its words as a list.")
     for index, word in enumerate(words):
-        what = _unknown_placeholder(word, ("trial", "config"))
+        what = _unknown_placeholder(word, ("trial", "repeat", "config"))
         if index == 0 and re.fullmatch(r"[\w./+][\w./@+-]*", word, re.ASCII) is None:
             what = "is no name or path of a program"
         if what is not None:

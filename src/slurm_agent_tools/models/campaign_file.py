@@ -135,7 +135,7 @@ class CampaignStage(FilePart):
     script: Line | None = None
     """A script of yours; it gets the parameters as its arguments and environment."""
     command: tuple[Line, ...] | None = None
-    """The command as a list of words; no shell reads it."""
+    """The command as a list of words; no shell reads it. {trial}, {repeat} and {config} are filled in."""
     setup: tuple[Line, ...] = ()
     """Lines of shell before the command, such as `module load`."""
     parameters: dict[Name, Parameter] = {}
@@ -187,7 +187,7 @@ class _Round(FilePart):
     stages: tuple[Name, ...] | None = None
     """The stages that take part; None: all."""
     repeats: Annotated[int, Field(strict=True, ge=1, le=50)] = 1
-    """Runs of each configuration: only several tell how much they differ by chance."""
+    """Runs of each configuration: only several, each with its own seed ({repeat}), tell what differs by chance."""
 
 
 class SmokeRound(_Round):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ def test_a_single_trial_gets_its_values_as_arguments_of_the_job(tmp_path: Path) 
         "--out", "runs/r1-t3.json", "--lr", "0.01", "mode=fast", "--quick=true", "--epochs", "5",
     ]  # fmt: skip
     assert told["env"] == {
-        "CAMPAIGN": "my-lr", "CAMPAIGN_STAGE": "train", "CAMPAIGN_TRIAL": "r1-t3", "RATE": "7",
+        "CAMPAIGN": "my-lr", "CAMPAIGN_STAGE": "train", "CAMPAIGN_TRIAL": "r1-t3", "CAMPAIGN_REPEAT": "1",
+        "RATE": "7",
     }  # fmt: skip
     assert (tmp_path / "runs").is_dir()
 
@@ -268,7 +270,7 @@ def test_a_name_that_says_where_a_job_runs_is_never_declared_as_a_length() -> No
     assert not is_length("batch_size")
     stage = {**STAGE, "parameters": {"batch_count": {"default": 3, "argument": "-b", "length": True}}}
     (one,) = batches("one", campaign(stage), [trial(1)], 4)
-    assert stages.declared(one.script_text).lengths == ("campaign_round", "campaign_trial")
+    assert stages.declared(one.script_text).lengths == ("campaign_round", "campaign_trial", "campaign_repeat")
     assert stages.declared(one.script_text).problem is None
 
 
@@ -318,3 +320,11 @@ def test_the_arguments_are_those_of_submit_job() -> None:
     assert one.arguments["justification"] == "A paper is due."
     (array,) = batches("one", campaign(), [trial(1), trial(2)], 4)
     assert set(array.arguments) == {"script", "idempotency_key", "run_id"}
+
+
+def test_repeats_are_told_apart_so_that_each_can_have_its_own_seed(tmp_path: Path) -> None:
+    stage = {**STAGE, "command": ["python3", "show.py", "--seed={repeat}"], "parameters": {}}
+    trials = [replace(trial(number), repeat=number) for number in (1, 2)]
+    (one,) = batches("one", campaign(stage), trials, 4)
+    written(tmp_path, one)
+    assert [ran(tmp_path, one, task)["words"] for task in (1, 2)] == [["--seed=1"], ["--seed=2"]]

@@ -24,7 +24,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_every_example_of_the_guide_is_written_and_right(tmp_path: Path) -> None:
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    lines = [line for block in blocks("bash") for line in block.splitlines() if " init " in line]
     assert {line.split()[-1] for line in lines} == set(CAMPAIGNS)
     for line in lines:
         program, *words = shlex.split(line)
