@@ -1,0 +1,81 @@
+"""What a campaign of 1,000 trials costs: designed, folded from its events, and judged, in a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.table import Row
+from benchmarks.timing import ROOT, environment, python
+from tests.unit.campaigns.simulated import Simulation, campaign, passes
+
+from slurm_agent_tools.campaigns.judge import judge_round
+from slurm_agent_tools.models.campaign import BatchIntended, BatchSent, TrialEnded
+
+MOST_SECONDS = 2.0
+MOST_MEGABYTES = 150.0
+MOST_OF_JSON = 5.0
+WIDE = {"rate": [step / 1000 for step in range(1, 101)], "batch": [2**power for power in range(10)]}
+REPEATED = {"rate": [step / 100 for step in range(1, 51)], "batch": [16, 32]}
+
+
+def rows() -> list[Row]:
+    """Seconds beside those of writing the trials as JSON and reading them again, and megabytes of the process."""
+    found = []
+    for what, words in (("1,000 configurations", "wide"), ("100 configurations, 10 runs each", "repeated")):
+        with tempfile.TemporaryDirectory() as folder:
+            env = environment(Path(folder), PYTHONPATH=str(ROOT))
+            done = subprocess.run(
+                python("-m", "benchmarks.campaigns", words),
+                env=env,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        told = json.loads(done.stdout)
+        reference = "the same trials to JSON and back"
+        found += [
+            Row(f"campaign, {what}: designed", told["designed"], "s", reference, told["json"], MOST_OF_JSON),
+            Row(f"campaign, {what}: designed", told["designed"], "s", limit=MOST_SECONDS),
+            Row(f"campaign, {what}: folded and judged", told["settled"], "s", limit=MOST_SECONDS),
+            Row(f"campaign, {what}: memory of the process", told["megabytes"], "MB", limit=MOST_MEGABYTES),
+        ]
+    return found
+
+
+def measured(words: str) -> dict[str, float]:
+    """Processor seconds of each part, and the most memory that this process had."""
+    vary, repeats = (WIDE, 1) if words == "wide" else (REPEATED, 10)
+    rule = {"kind": "grid", "vary": vary, "repeats": repeats}
+    simulation = Simulation(campaign(rule, limits={"cpu_hours": 1000, "trials": 1000}))
+    began = time.process_time()
+    trials = simulation.design(0)
+    designed = time.process_time()
+    json.loads(json.dumps([asdict(trial) for trial in trials]))
+    written = time.process_time()
+    ids = tuple(trial.id for trial in trials)
+    values = itertools.cycle((1.0, 1.1, 0.9, 1.2, 0.95, 1.05, 1.15))
+    simulation.happen(
+        BatchIntended("key", ids, "x.sh", "0" * 64, tuple(range(len(ids)))),
+        BatchSent("key", 1),
+        *(TrialEnded(trial.id, passes(loss=next(values))) for trial in trials),
+    )
+    simulation.happen(judge_round(simulation.file, 0, simulation.state))
+    return {
+        "designed": designed - began,
+        "json": written - designed,
+        "settled": time.process_time() - written,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(measured(sys.argv[1])))
