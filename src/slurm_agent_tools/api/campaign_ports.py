@@ -105,13 +105,13 @@ class ServicePorts:
         )
 
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
-        """As submit_job does it, with a written reason only where smoke-first asks for one and a smoke run passed."""
+        """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
         await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
         await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
         ask = send_outcome.submission(self.file, batch, self._smoke_limit)
         try:
             reply = await submit.submit_job(self.context, ask, self.caller)
-            reason = send_outcome.smoke_reason(self.name, reply, self.smoke_jobs.get(stage.name))
+            reason = send_outcome.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name))
             if reason is not None:
                 reply = await submit.submit_job(
                     self.context, ask.model_copy(update={"justification": reason}), self.caller

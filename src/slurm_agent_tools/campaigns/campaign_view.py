@@ -57,7 +57,7 @@ def best(file: CampaignFile, state: CampaignState, name: str) -> list[BestShown]
         if arm is None or not arm.passed:
             continue
         verdicts = [one for judged in state.judged.values() for one in judged.verdicts if one.arm == arm.arm]
-        shown = varied(of_stage) or list(arm.settings)
+        shown = _in_order(file, varied(of_stage) or list(arm.settings))
         found.append(
             BestShown(
                 stage=stage.name,
@@ -142,7 +142,7 @@ def _cut(text: str, most: int) -> str:
 def table(file: CampaignFile, state: CampaignState, *, full: bool) -> tuple[list[Row], int]:
     """A row for each trial under one with the columns' names, the best first; and how many do not fit in brief."""
     trials = [trial for trial in state.trials.values() if trial.trial.purpose != "smoke"] or [*state.trials.values()]
-    names = _varied(trials)
+    names = _varied(file, trials)
     stages = len(file.stages) > 1
     value = file.objective.metric or "seconds"
     rows: list[Row] = [["trial", *(["stage"] if stages else []), *names, "state", value, "queue_s", "run_s"]]
@@ -157,12 +157,18 @@ def table(file: CampaignFile, state: CampaignState, *, full: bool) -> tuple[list
     return rows, len(ordered) - len(rows) + 1
 
 
-def _varied(trials: Sequence[TrialState]) -> list[str]:
+def _varied(file: CampaignFile, trials: Sequence[TrialState]) -> list[str]:
     values: dict[str, set[str]] = {}
     for trial in trials:
         for name, value in trial.trial.settings.items():
             values.setdefault(name, set()).add(str(value))
-    return [name for name, seen in values.items() if len(seen) > 1]
+    return _in_order(file, [name for name, seen in values.items() if len(seen) > 1])
+
+
+def _in_order(file: CampaignFile, names: Sequence[str]) -> list[str]:
+    """As the file names them, resources last."""
+    known = [name for stage in file.stages for name in stage.parameters]
+    return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def _rank(file: CampaignFile, state: CampaignState, trial: TrialState) -> tuple[bool, float, TrialId]:

@@ -23,7 +23,9 @@ _AGAIN_SECONDS = 30.0
 _WAITS = ("wait_for_job with job_id=", "Call get_status until")
 """How the remedy of a rule begins that only wants another job to end."""
 
-_LADDER = "smoke-first"
+_LADDER, _FAILED_BEFORE = "smoke-first", "auto-retry"
+
+_REASON = 2000
 
 _CROWDED = "concurrent jobs"
 
@@ -43,14 +45,26 @@ def severe(reply: SubmitReply) -> list[RuleDecision]:
     return [rule for rule in rules if rule.outcome in _SEVERE]
 
 
-def smoke_reason(name: str, reply: SubmitReply, job_id: str | None) -> str | None:
-    """The written reason that smoke-first asks for: the campaign's own smoke run. None where it is another rule."""
+def written_reason(name: str, batch: Batch, reply: SubmitReply, smoke_job: str | None) -> str | None:
+    """The reason that the guard asks for where the campaign has one by its own rules; None where it has none.
+
+    A smoke run of the stage that passed opens the stage. What failed is never sent again unchanged: a script that
+    failed with other values runs with these.
+    """
     against = severe(reply)
-    if reply.status != "blocked" or job_id is None or not against:
+    if reply.status != "blocked" or not against or any(rule.outcome != "justify" for rule in against):
         return None
-    if any(rule.id != _LADDER or rule.outcome != "justify" for rule in against):
-        return None
-    return f"Campaign {name}: the smoke run of this stage, job {job_id}, passed with the same code."
+    reasons = []
+    for rule in against:
+        if rule.id == _LADDER and smoke_job is not None:
+            reasons.append(f"The smoke run of this stage, job {smoke_job}, passed with the same code.")
+        elif rule.id == _FAILED_BEFORE:
+            values = batch.arguments.get("args")
+            told = ", ".join(map(str, values)) if isinstance(values, list) else "those of its table"
+            reasons.append(f"It runs with other values than what failed: {told}.")
+        else:
+            return None
+    return f"Campaign {name}: {' '.join(reasons)}"[:_REASON]
 
 
 def outcome(reply: SubmitReply) -> SendOutcome:
