@@ -249,7 +249,8 @@ class Process:
         with self.kill.around():
             self._reach()
             assert self.cluster.files[batch.script_path] == batch.script_text
-            trials = [self.cluster.state.trials[trial].trial for trial in batch.trials]
+            state = self.cluster.state
+            trials = [state.trials[trial].trial for trial in batch.trials]
             assert {trial.stage for trial in trials} == {stage.name}
             self.cluster.sends += 1
             lost = self.cluster.lose(self.cluster.sends)
