@@ -23,6 +23,7 @@ from slurm_agent_tools.scripts.program import (
     cost,
     within,
 )
+from slurm_agent_tools.scripts.programs.shell_program import read_shell
 from slurm_agent_tools.scripts.reading_state import (
     MAX_ASKED,
     MAX_OPENED,
@@ -41,7 +42,6 @@ from slurm_agent_tools.scripts.reading_state import (
     scan,
     undecodable,
 )
-from slurm_agent_tools.scripts.shell_program import read_shell
 from slurm_agent_tools.scripts.shell_words import OWN_JOB, POSITIONAL, SELF, TAME, UNKNOWN
 
 MAX_DEPTH = 4
@@ -161,7 +161,7 @@ def _read_another(state: ReadingState, source: TextToRead) -> None:
 
 
 def _read_python(state: ReadingState, source: TextToRead) -> None:
-    from slurm_agent_tools.scripts.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+    from slurm_agent_tools.scripts.programs.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
 
     try:
         with within(state.effort):
@@ -176,7 +176,7 @@ def _read_python(state: ReadingState, source: TextToRead) -> None:
 
 def _read_module(state: ReadingState, source: TextToRead) -> None:
     """A module that a program of the project imports. A large project is read in part: no reason to ask a person."""
-    from slurm_agent_tools.scripts.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
+    from slurm_agent_tools.scripts.programs.python_program import read_python  # noqa: PLC0415 - most scripts run no Python text
 
     state.modules["read"] += 1
     state.imported.signs -= cost(as_encoded(source.content), "python")

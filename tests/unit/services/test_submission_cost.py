@@ -31,7 +31,7 @@ MODULES = 70
 """Of ours loaded by a process that submits: files with a line of code. `PACKAGES` hold nothing but their docstring."""
 PACKAGES = {
     f"slurm_agent_tools.{name}" for name in (
-        "api", "models", "policy", "policy.rules", "scripts", "services", "slurm", "slurm.commands", "store", "text", "transport",
+        "api", "models", "policy", "policy.rules", "scripts", "scripts.programs", "services", "slurm", "slurm.commands", "store", "text", "transport",
     )
 }  # fmt: skip
 RUNNING = 70
@@ -41,8 +41,8 @@ LOADED = (submission_facts, dispatch, submit)
 ROOT = Path(__file__).parents[3]
 UNUSED = {
     f"slurm_agent_tools.{name}" for name in (
-        "diagnosis", "insights", "transport.ssh", "scripts.python_program", "services.approval", "services.handover",
-        "services.drift", "services.jobs", "services.recovery", "services.present", "slurm.commands.sacct", "slurm.commands.sinfo", "slurm.merge", "slurm.occasional_questions", "slurm.commands.sdiag", "scripts.kept_nodes", "scripts.shell_loops",
+        "diagnosis", "insights", "transport.ssh", "scripts.programs.python_program", "services.approval", "services.handover",
+        "services.drift", "services.jobs", "services.recovery", "services.present", "slurm.commands.sacct", "slurm.commands.sinfo", "slurm.merge", "slurm.occasional_questions", "slurm.commands.sdiag", "scripts.kept_nodes", "scripts.programs.shell_loops",
         "scripts.workflow_files",
         "models.report", "models.status_answer", "policy.site_rules", "policy.rules.unreadable_options", "policy.rules.script_mending",
         "policy.rules.command_mending", "policy.rules.device_mending",

@@ -9,8 +9,8 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from slurm_agent_tools.scripts import python_devices, python_retry
 from slurm_agent_tools.scripts.program import DEVICES, LONG, IdleCommand, InnerText, Program, RunFile
+from slurm_agent_tools.scripts.programs import python_devices, python_retry
 from slurm_agent_tools.scripts.python_text import PythonText, constants, fold, name_of, number_of, parsed, shape
 from slurm_agent_tools.scripts.shell_words import UNKNOWN
 

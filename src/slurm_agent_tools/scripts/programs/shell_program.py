@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.scripts import shell_commands, shell_inputs, shell_tree
+from slurm_agent_tools.scripts import shell_inputs, shell_tree
 from slurm_agent_tools.scripts.job_work import Restarts, is_work, work_of
 from slurm_agent_tools.scripts.program import DEVICES, NUMBERED, PassedCommand, Program, RunFile, TooLarge
+from slurm_agent_tools.scripts.programs import shell_commands
 from slurm_agent_tools.scripts.shell_tree import TreePosition, calls, flatten, learn, words_of
 from slurm_agent_tools.scripts.shell_words import (
     POSITIONAL,
@@ -170,14 +171,14 @@ def _joined(program: Program, node: Node, known: KnownVariables) -> None:
 
 def _again(program: Program, node: Node, known: KnownVariables) -> None:
     """Loops, branches and functions, which may do the same work again."""
-    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - 4 ms, and plain commands have none
+    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - 4 ms, and plain commands have none
 
     shell_loops.judge(program, node, known)
 
 
 def _held(places: Sequence[TreePosition]) -> set[str]:
     """Variables that hold a status."""
-    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - as above
+    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - as above
 
     return shell_loops.status_variables(place.node for place in places)
 
@@ -185,7 +186,7 @@ def _held(places: Sequence[TreePosition]) -> set[str]:
 def _judge_status(
     program: Program, node: Node, known: KnownVariables, before: tuple[str, ...] | None, held: set[str]
 ) -> None:
-    from slurm_agent_tools.scripts import shell_loops  # noqa: PLC0415 - as above
+    from slurm_agent_tools.scripts.programs import shell_loops  # noqa: PLC0415 - as above
 
     shell_loops.judge_status(program, node, known, before, held)
 
