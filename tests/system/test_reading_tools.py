@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.system.campaign_files import RATES_FILE, TRAIN, laboratory
 from tests.system.faces import Place
 
 from slurm_agent_tools.api.catalogue import TOOLS
@@ -26,7 +27,7 @@ def left(place: Place, job: str) -> tuple[str, dict[str, bytes]]:
 @pytest.mark.proves("reading-only-remembers")
 def test_what_only_reads_changes_no_job_no_file_and_no_decision(fresh: Place):
     (fresh.project / "train.sh").write_text(JOB)
-    fresh.own()
+    laboratory(fresh, "rates", RATES_FILE, {"train.py": TRAIN})
     fresh.cli("get_status", "--no-cache")
     _, sent = fresh.cli("submit_job", "--script=train.sh")
     job = str(sent["job_id"])
@@ -39,6 +40,7 @@ def test_what_only_reads_changes_no_job_no_file_and_no_decision(fresh: Place):
         "validate_config": ["train.sh"],
         "compare_results": paths,
         "choose_backend": ["train.sh", "--expected=2h"],
+        "get_campaign": ["rates", "--view=plan"],
     }
     before = left(fresh, job)
     said = {tool: fresh.cli(tool, *more) for tool, more in words.items()}

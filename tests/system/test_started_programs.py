@@ -98,6 +98,19 @@ def git(folder: Path, *words: str) -> None:
     subprocess.run(["git", *who, "-C", str(folder), *words], check=True, capture_output=True)
 
 
+NAPS = """campaign: 1
+objective: {wall_clock: a nap}
+stages:
+  - name: nap
+    kind: cpu
+    command: [sleep, "20"]
+    resources: {cpus: 1, memory: 100M, time_limit: 5min, partition: cpu}
+rounds:
+  - {kind: smoke}
+limits: {cpu_hours: 1, trials: 2}
+"""
+
+
 @pytest.fixture
 def hostile(fresh: Place) -> tuple[Traced, Path]:
     """The place, and the file that any program of the project writes when it is run."""
@@ -117,6 +130,8 @@ def hostile(fresh: Place) -> tuple[Traced, Path]:
     (project / "configs").mkdir(exist_ok=True)
     (project / "configs/train.json").write_text('{"lr": 0.1}')
     (project / "configs/schema.json").write_text('{"type": "object"}')
+    (project / "campaigns").mkdir()
+    (project / "campaigns/naps.yaml").write_text(NAPS)
     repository(project, f"{project}/bin/git-lfs")
     path = os.pathsep.join(["", ".", str(project / "bin"), str(project), os.environ["PATH"]])
     fresh.own()
@@ -178,6 +193,8 @@ async def test_a_session_of_all_tools_starts_programs_of_the_system_and_of_the_p
         await call("analyze_log", recent_errors=3)
         await call("sync_files", direction="status")  # of a cluster on this machine there is nothing to compare
         assert (await call("choose_backend", script="train.sh", expected="2h"))["status"] == "chosen"
+        assert (await call("get_campaign", name="naps", view="plan"))["status"] == "planned"
+        assert (await call("advance_campaign", name="naps", timeout_seconds=0))["submitted"]
         cancelled = await call("cancel_job", job_id=running["job_id"], reason="enough")
         assert cancelled["status"] == "cancelled", cancelled
         saved = [
@@ -213,11 +230,12 @@ CLI = (
     ("generate_script", "--name=made", "--command=true", "--gpus=0", "--partition=cpu"), ("submit_job", "train.sh", "--dry-run"),
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
     ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
-    ("sync_files", "status"),
+    ("sync_files", "status"), ("get_campaign", "naps", "--view=plan"), ("advance_campaign", "naps", "--timeout-seconds=0"),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),
     ("report", "1"), ("approve", "none"), ("init",), ("backends", "list"), ("backends", "check"),
+    ("campaign", "status", "naps"), ("campaign", "report", "naps"), ("campaign", "stop", "naps"),
 )  # fmt: skip
 
 
