@@ -9,12 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Advised, Decision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import submissions
-from slurm_agent_tools.store.campaign_events import CampaignLedger
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.decision_log import DecisionLog
 from slurm_agent_tools.store.submissions import (
@@ -32,6 +32,9 @@ from slurm_agent_tools.store.submissions import (
 )
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.transport.local import SystemClock
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.store.campaign_events import CampaignLedger
 
 # --- Questions to a person and the answers: each counts for one exact plan, for a while, and once ---------------------
 
@@ -108,9 +111,6 @@ def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
     return done.rowcount == 1
 
 
-# --- The ledger: one SQLite file in the user's state folder, and the append-only decision log beside it ---------------
-
-
 class Store:
     """Records of one user's submissions, reads and results. Every method commits before it returns.
 
@@ -135,7 +135,6 @@ class Store:
         self.unwritten: StorageError | None = None
         self._clock = clock or SystemClock()
         self.approvals = Approvals(self._db, self._clock)
-        self.campaigns = CampaignLedger(self._db, self._clock)
         self.log = DecisionLog(self._db, self.decisions, self._clock)
         self.adopt()
 
@@ -148,6 +147,13 @@ class Store:
     def lost(self) -> bool:
         """Whether the file was gone under a running process, and a new one was begun."""
         return self._db.lost
+
+    @property
+    def campaigns(self) -> CampaignLedger:
+        """What happened to campaigns."""
+        from slurm_agent_tools.store.campaign_events import CampaignLedger  # noqa: PLC0415 - most calls meet none
+
+        return CampaignLedger(self._db, self._clock)
 
     def for_reading(self) -> Store:
         """The same ledger for a tool that only reads: what it cannot note down is no error, but in `unwritten`."""
