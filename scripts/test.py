@@ -29,12 +29,17 @@ def on_slurm(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/system/test_{name}.py" for name in names)
 
 
-# About a third of the time on a Slurm each. All other tests, new ones among them, are in the last third.
+# About a quarter of the time on a Slurm each, which they wait for more than they compute. All other tests, new ones
+# among them, are in the last quarter.
 JOBS = on_slurm("fates", "guard", "reading_against_slurm", "history", "scale", "failures", "demo", "drift")
-# What brings clusters up comes before what stops the daemons of the one that this third shares.
+# What brings clusters up comes before what stops the daemons of the one that this quarter shares.
 DAEMONS = on_slurm(
     "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"
 )
+PLACES = on_slurm(
+    "workstation", "sync", "choose_backend", "smoke_first", "laptop", "ssh", "pbs_on_slurm",
+    "allocations", "approvals", "answers", "before", "limits", "waiting", "started_programs", "log_names",
+)  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna")  # `make test-launchers`, `make test-skypilot`, ...
 # About half of the processor time of what needs no Slurm.
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
@@ -56,15 +61,16 @@ class Part:
         return subprocess.Popen(pytest(*words, *options, *paths), cwd=ROOT, env=dict(env), stdout=output, stderr=output)
 
 
-EVERYTHING = (
-    Part("computing", COMPUTING),
-    Part("one third of the tests on a Slurm", JOBS),
-    Part("another third", DAEMONS),
-    Part("the last third", ("tests",), (*COMPUTING, *JOBS, *DAEMONS, *ELSEWHERE)),
-)
 CHECK = (
     Part("one half of what needs no Slurm", COSTLY),
-    Part("the other half", COMPUTING, COSTLY),
+    Part("the other half", ("tests/unit",), COSTLY),
+)
+EVERYTHING = (
+    *CHECK,
+    Part("one quarter of the tests on a Slurm", JOBS),
+    Part("the second quarter", DAEMONS),
+    Part("the third quarter", PLACES),
+    Part("the last quarter", ("tests",), (*COMPUTING, *JOBS, *DAEMONS, *PLACES, *ELSEWHERE)),
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.system import test_smoke_first
 from tests.system.faces import Laptop, Place, call, laptop
 
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates
 from slurm_agent_tools.devcluster import workstation
 from slurm_agent_tools.devcluster.login_node import LoginNode
 from slurm_agent_tools.settings import workstation_place
@@ -72,7 +72,7 @@ def desk(fresh: Place, door: LoginNode, machine: Path) -> Desk:
     (made.project / "gpu.sh").write_text(GPU)
     (made.project / "backends").mkdir()
     (made.project / "backends" / "lab.yaml").write_text(LAB)
-    (made.project / "backends" / "rented.yaml").write_text(pages.template("cloud"))
+    (made.project / "backends" / "rented.yaml").write_text(page_templates.template("cloud"))
     made.own()
     return made
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.api.catalogue import TOOLS, Tool
@@ -75,14 +75,20 @@ def _whole(name: str, value: object) -> None:
 
 
 def _unknown(tool: Tool, name: str, value: object) -> InputError:
+    known = sorted(tool.ask.model_fields, key=_LATER.__contains__)  # few need those
+    return InputError(
+        name,
+        value,
+        f"is not an argument of {tool.name}",
+        hint=f"{_meant(name, known)}Known arguments: {', '.join(known)}.",
+    )
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
     import difflib  # noqa: PLC0415 - for an error alone
 
-    known = sorted(tool.ask.model_fields, key=_LATER.__contains__)  # few need those
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1, cutoff=0.5)
-    meant = f"Did you mean {near[0]}? " if near else ""
-    return InputError(
-        name, value, f"is not an argument of {tool.name}", hint=f"{meant}Known arguments: {', '.join(known)}."
-    )
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _unpacked(tool: Tool, name: str, value: object) -> object:
@@ -98,6 +104,8 @@ def _unpacked(tool: Tool, name: str, value: object) -> object:
 
 def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
     first = found[0]
+    if first["type"] == "extra_forbidden":
+        return _unknown_inside(tool, first)
     field = ".".join(str(part) for part in first["loc"]) or tool.name
     about = tool.ask.model_fields.get(str(first["loc"][0])) if first["loc"] else None
     missing = first["type"] == "missing"
@@ -106,3 +114,20 @@ def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
     hints = [about.description] if about is not None and about.description else []
     hints += [f"Also wrong: {'.'.join(map(str, other['loc']))} ({other['msg']})" for other in found[1:4]]
     return InputError(field, None if missing else first["input"], problem, hint=". ".join(hints))
+
+
+def _unknown_inside(tool: Tool, found: ErrorDetails) -> InputError:
+    """A name that the object in an argument does not have: the error says which ones it has."""
+    *way, name = (str(part) for part in found["loc"])
+    known = list(_model_at(tool.ask, way).model_fields)
+    hint = f"{_meant(name, known)}Known fields: {', '.join(known)}."
+    return InputError(".".join([*way, name]), found["input"], f"is not a field of {'.'.join(way)}", hint=hint)
+
+
+def _model_at(model: type[BaseModel], way: Sequence[str]) -> type[BaseModel]:
+    """The model of the object that lies there; what is on the way and no field, as a number in a list, is passed by."""
+    for part in way:
+        field = model.model_fields.get(part)
+        inner = () if field is None else (field.annotation, *get_args(field.annotation))
+        model = next((one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)), model)
+    return model

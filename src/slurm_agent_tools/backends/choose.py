@@ -74,18 +74,18 @@ def choose(need: JobNeed, known: Sequence[BackendPlace]) -> Choice:
     wanted = need.smoke() if stage == "smoke" else need
     suited, out = _parted(known, lambda place: places.misfit(place, wanted) or places.unsafe(place, wanted))
     usable, away = _parted(suited, lambda place: place.problem or None)
-    inside, over = _parted(usable, lambda place: places.over_budget(place, wanted))
-    found = _answer(question, wanted, inside)
-    found = _mind_budget(question, wanted, found, usable, over)
+    found = _in_each_currency(wanted, usable, lambda some: _minded(question, wanted, some))
     choice = Choice(
         "chosen" if found.place else "ask_person" if found.ask else "none_fits",
         question, wanted, found.place, stage, ask=found.ask, links=found.links,
     )  # fmt: skip
-    choice = _fallen_back(choice, _answer(question, wanted, [replace(one, problem="") for one in suited]), away)
+    reachable = [replace(one, problem="") for one in suited]
+    wished = _in_each_currency(wanted, reachable, lambda some: _answer(question, wanted, some))
+    choice = _fallen_back(choice, wished, away)
     reasons = [f"Question {question}: {because}.", *_why(found, wanted)]
     reasons += [choice.fallback] if choice.fallback else []
     return replace(
-        choice, reasons=tuple(reasons), alternatives=_others(choice, known, [*out, *away, *over, *found.turned_down])
+        choice, reasons=tuple(reasons), alternatives=_others(choice, known, [*out, *away, *found.turned_down])
     )
 
 
@@ -206,7 +206,7 @@ def _soonest(need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
         return (places.price_order(place, need), *_sooner(place, need))
 
     best = min(fitting, key=order, default=None)
-    why = "" if best is None else f"{best.name}: {_state(best, need)}"
+    why = "" if best is None else f"{best.name}: {places.state(best, need)}"
     return _Found(best, why=why, turned_down=tuple(short))
 
 
@@ -223,15 +223,52 @@ def _or_rented(question: Question, need: JobNeed, free: _Found, paid: _Found) ->
     money = places.cost(paid.place, need)
     if money is not None and ((need.urgent and question == 3) or need.budget is not None):
         why = "it is urgent" if need.urgent else "the budget holds it, and production is busy"
-        return replace(paid, why=f"{paid.why}; {why}, and {free.place.name} is not free: {_state(free.place, need)}")
+        return replace(
+            paid, why=f"{paid.why}; {why}, and {free.place.name} is not free: {places.state(free.place, need)}"
+        )
     ask = (
-        f"Run it {_FREE} on {free.place.name} ({_state(free.place, need)}), or {_RENTED} on {paid.place.name} for"
-        f" {places.said(money, paid.place)} ({_state(paid.place, need)})?"
+        f"Run it {_FREE} on {free.place.name} ({places.state(free.place, need)}), or {_RENTED} on {paid.place.name} for"
+        f" {places.said(money, paid.place)} ({places.state(paid.place, need)})?"
     )
     return _Found(ask=ask, turned_down=free.turned_down + paid.turned_down)
 
 
-# --- budgets, and what cannot be used ---------------------------------------------------------------------------------
+# --- budgets, currencies, and what cannot be used ---------------------------------------------------------------------
+
+
+def _minded(question: Question, need: JobNeed, usable: Sequence[BackendPlace]) -> _Found:
+    """The answer among places inside the budget, or the question whether to pass it."""
+    inside, over = _parted(usable, lambda place: places.over_budget(place, need))
+    found = _mind_budget(question, need, _answer(question, need, inside), usable, over)
+    return replace(found, turned_down=(*over, *found.turned_down))
+
+
+def _in_each_currency(
+    need: JobNeed, usable: Sequence[BackendPlace], answer: Callable[[Sequence[BackendPlace]], _Found]
+) -> _Found:
+    """The answer, found with the prices of one currency at a time; a person decides where they differ."""
+    paid = {place: places.currency(place, need) for place in usable}
+    currencies = sorted({one for one in paid.values() if one is not None})
+    if len(currencies) < 2:
+        return answer(usable)
+    free = answer([place for place in usable if paid[place] is None])
+    each = [answer([place for place in usable if paid[place] in {None, one}]) for one in currencies]
+    found = [one for one in each if (one.place, one.ask) != (free.place, free.ask)]
+    if not found or (len(found) == 1 and need.budget is None):
+        return (found or each)[0]
+    ways = [one for one in (free, *found) if one.place is not None]
+    said = [f"Prices in {' and '.join(currencies)} are not compared."]
+    said += [] if need.budget is None else [f"The budget of {need.budget:g} names no currency."]
+    said += [one.ask for one in found if one.ask is not None]
+    said += (
+        [f"Should it run {' or '.join(f'on {_priced(one.place, need)}' for one in ways if one.place)}?"] if ways else []
+    )
+    return _Found(ask=" ".join(said), turned_down=free.turned_down)
+
+
+def _priced(place: BackendPlace, need: JobNeed) -> str:
+    money = places.said(places.cost(place, need), place) if place.costs_money else _FREE
+    return f"{place.name} ({money}; {places.state(place, need)})"
 
 
 def _mind_budget(
@@ -297,20 +334,6 @@ def _sooner(place: BackendPlace, need: JobNeed) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _state(place: BackendPlace, need: JobNeed) -> str:
-    """What is free, and how long it waits, with the figures."""
-    what, free = ("GPUs", place.free_gpus) if need.gpus else ("CPUs", place.free_cpus)
-    wanted = need.gpus or need.cpus or 1
-    said = [f"{free} {what} free now for {wanted}"] if free is not None else []
-    if place.wait is not None:
-        usual = f"wait {format_duration(place.wait.median)} in the median"
-        usual += f", {format_duration(place.wait.p95)} at 95 %" if place.wait.p95 is not None else ""
-        said.append(f"{usual} ({place.wait.source})")
-    if places.rounds(place, need) > 1:
-        said.append(f"{place.max_jobs} of {need.jobs} jobs at once, {places.rounds(place, need)} rounds")
-    return ", ".join(said) or "its wait is not measured"
-
-
 def _why(found: _Found, need: JobNeed) -> list[str]:
     reasons = [f"{found.why}."] if found.why else []
     if need.run is not None:
@@ -340,7 +363,7 @@ def _second_best(choice: Choice, place: BackendPlace) -> str:
     need, chosen = choice.need, choice.place
     if chosen is None:
         return "a person decides" if choice.status == "ask_person" else "it was not compared"
-    if place.costs_money and places.price_order(place, need) > places.price_order(chosen, need):
+    if place.costs_money and places.costs_more(place, chosen, need):
         return f"it costs {places.said(places.cost(place, need), place)}"
     if place.purpose == "long":
         return "it is kept for jobs that cannot restart; a slow queue is no reason for it"
@@ -348,7 +371,7 @@ def _second_best(choice: Choice, place: BackendPlace) -> str:
         return "it is for testing"
     if chosen.purpose == "testing" and place.purpose != "testing":
         return "testing comes first for what is short or new"
-    return f"{chosen.name} comes before it: {_state(place, need)} here"
+    return f"{chosen.name} comes before it: {places.state(place, need)} here"
 
 
 def _too_short(place: BackendPlace, seconds: int) -> str | None:

@@ -11,8 +11,6 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -38,8 +36,6 @@ from slurm_agent_tools.units import format_duration, parse_span
 Kind = Literal["slurm", "workstation", "pbs", "kubernetes", "skypilot"]
 
 Purpose = Literal["testing", "production", "long"]
-
-TEMPLATES = ("slurm", "workstation", "pbs", "kubernetes", "cloud")
 
 FOLDER = "backends"
 
@@ -215,7 +211,12 @@ def read_page(path: Path, project: Path) -> BackendPage:
     problems = list(problems_of(data := _bytes(path, project), str(path)))
     if problems:
         raise problems[0]
-    return _validated(_parsed(data, str(path)).value)
+    return parsed_page(data, str(path))
+
+
+def parsed_page(data: bytes, path: str) -> BackendPage:
+    """The page in a text that is known to be right. Raises as pydantic does, and ConfigError."""
+    return _validated(_parsed(data, path).value)
 
 
 def checked_file(path: Path, project: Path) -> list[ConfigError]:
@@ -294,23 +295,6 @@ def of_people(found: os.stat_result, path: Path) -> None:
     mine = not hasattr(os, "geteuid") or found.st_uid in {0, os.geteuid()}
     if not mine or (os.name == "posix" and found.st_mode & _OTHERS):
         raise ConfigError("backends", str(path), "could be changed by others", hint=f"Run: chmod go-w {path}")
-
-
-def template(name: str) -> str:
-    """The text of a packaged template. Raises InputError."""
-    if name not in TEMPLATES:
-        raise InputError("from", name, "is not a template", hint=f"Templates: {', '.join(TEMPLATES)}.")
-    return (resources.files("slurm_agent_tools") / "assets" / FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-
-
-def is_example(page: BackendPage) -> bool:
-    """Whether a page still says what a template says, whose figures are examples; that of this machine has none."""
-    return page.kind != "workstation" and any(page == _of_template(name) for name in TEMPLATES)
-
-
-@cache
-def _of_template(name: str) -> BackendPage:
-    return _validated(_parsed(template(name).encode(), name).value)
 
 
 # --- what a live cluster says otherwise -------------------------------------------------------------------------------

@@ -230,11 +230,38 @@ def price_order(place: BackendPlace, need: JobNeed) -> float:
     return (math.inf if place.costs_money else 0.0) if money is None else money
 
 
+def currency(place: BackendPlace, need: JobNeed) -> str | None:
+    """What its price for the job is in; None where it has none to compare: free, or not known."""
+    return (place.currency or "").upper() if cost(place, need) else None
+
+
+def costs_more(place: BackendPlace, other: BackendPlace, need: JobNeed) -> bool:
+    """Whether one costs more than the other; of prices in two currencies that is not known."""
+    here, there = currency(place, need), currency(other, need)
+    if here is not None and there is not None and here != there:
+        return False
+    return price_order(place, need) > price_order(other, need)
+
+
 def said(money: float | None, place: BackendPlace) -> str:
     """An amount in the page's currency; None: not known."""
     if money is None:
         return "an unknown amount"
     return f"{money:.2f} {place.currency or ''}".strip()
+
+
+def state(place: BackendPlace, need: JobNeed) -> str:
+    """What is free, and how long it waits, with the figures."""
+    what, free = ("GPUs", place.free_gpus) if need.gpus else ("CPUs", place.free_cpus)
+    wanted = need.gpus or need.cpus or 1
+    said = [f"{free} {what} free now for {wanted}"] if free is not None else []
+    if place.wait is not None:
+        usual = f"wait {format_duration(place.wait.median)} in the median"
+        usual += f", {format_duration(place.wait.p95)} at 95 %" if place.wait.p95 is not None else ""
+        said.append(f"{usual} ({place.wait.source})")
+    if rounds(place, need) > 1:
+        said.append(f"{place.max_jobs} of {need.jobs} jobs at once, {rounds(place, need)} rounds")
+    return ", ".join(said) or "its wait is not measured"
 
 
 def _hours(need: JobNeed, *, most: bool) -> float:

@@ -274,6 +274,29 @@ def plan_pull(
     return SyncPlan(tuple(moves), unchanged, tuple(refused))
 
 
+_LEFT = re.compile(rf"\.(.{{0,50}})\.(?:[0-9a-f]{{8}}\.tmp|[0-9a-f]{{12}}{re.escape(PART)})", re.DOTALL)
+
+
+def leftovers(names: Iterable[str], there: Mapping[str, SyncEntry]) -> list[str]:
+    """What broken transfers of these names left there, beside them, by exactly the names that a transfer gives them.
+
+    What one of the names is, or what lies behind a link, is none.
+    """
+    whole = frozenset(names)
+    begun = {(posixpath.dirname(name), posixpath.basename(name)[:50]) for name in whole}
+    found = []
+    for path, entry in there.items():
+        folder, name = posixpath.split(path)
+        above, last = posixpath.split(folder)
+        match = _LEFT.fullmatch(name)
+        ours = (folder, match[1]) in begun if match is not None else False
+        ours = ours or (last == PART and posixpath.join(above, name) in whole)
+        plain = all(one.endswith(PART) or (one in there and there[one].kind == "dir") for one in folders_above(path))
+        if ours and plain and path not in whole and entry.kind in {"file", "link"}:
+            found.append(path)
+    return sorted(found)
+
+
 def _in_the_way(path: str, side: Mapping[str, SyncEntry], where: str) -> str | None:
     """Why nothing can be written under a path: what is on the way to it on that side, or has its name."""
     for folder in folders_above(path):

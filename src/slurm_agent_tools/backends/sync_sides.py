@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+import shlex
 import stat as modes
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_agent_tools.backends.sync_plan import (
+    PART,
     RULES_FILE,
     SyncEntry,
     SyncKind,
@@ -156,10 +158,18 @@ def _with_hash(entry: SyncEntry, handle: int) -> SyncEntry:
 
 _STAT = ("xargs", "-0", "-r", "stat", "--printf=%f %s %n\\0", "--")
 _HASH = ("xargs", "-0", "-r", "sha256sum", "-z", "--")
+_EMPTY = ("xargs", "-0", "-r", "rmdir", "--")
 _LEADS = ("xargs", "-0", "-r", "readlink", "-z", "--")
 
 # These scripts are ours and the same for all files: what they read are their arguments. They open nothing but files.
+# What a transfer may have left is looked for in the folder itself and in those that are named, not below them.
+_LEFT = (
+    f'exec find "$@" -mindepth 1 -maxdepth 2 -type d ! -name {PART} -prune -o ! -type d -mmin +60 '
+    f"'(' -name '.*.tmp' -o -name '.*{PART}' -o -path '*/{PART}/*' ')' -print0"
+)
 _LOOK = (
+    '{ printf "./\\0"; for path do if [ -d "$path" ] && [ ! -L "$path" ]; then printf "./%s\\0" "$path"; fi; done; }'
+    f' | xargs -0 sh -c {shlex.quote(_LEFT)} sh | xargs -0 -r stat --printf="%f %s %n\\0" --; '
     'stat --printf="%f %s %n\\0" -- "$@"; for path do if [ -f "$path" ] && [ ! -L "$path" ];'
     ' then printf "%s\\0" "$path"; fi; done | xargs -0 -r sha256sum -z --'
 )
@@ -175,6 +185,7 @@ async def remote_states(
 ) -> dict[str, SyncEntry]:
     """What is there under the names, and the folders on the way, in one command where no link is among them.
 
+    Beside them what transfers left in these folders an hour ago and longer, which `leftovers` tells apart.
     `sizes`: a file of another size is not hashed, in a command of its own.
     """
     wanted = sorted({path for name in names for path in (*folders_above(name), name)})
@@ -206,11 +217,12 @@ def _states(printed: bytes) -> tuple[dict[str, SyncEntry], dict[str, str]]:
     """What stat printed, and between that what sha256sum did: its first word is longer than any mode."""
     found, digests = dict[str, SyncEntry](), dict[str, str]()
     for row in printed.split(b"\0")[:-1]:
-        first, rest = row.split(b" ", 1)
+        first, rest = row.split(b" ", 1)  # what was found, and not asked for, begins with ./
         if len(first) == _DIGEST:
             digests[as_text(rest[1:])] = first.decode("ascii")
         else:
             size, name = rest.split(b" ", 1)
+            name = name.removeprefix(b"./")
             found[as_text(name)] = _entry(as_text(name), int(first, 16), int(size))
     return found, digests
 
@@ -238,6 +250,11 @@ async def remote_names(runner: Runner, root: str, patterns: Sequence[str]) -> li
     names = {posixpath.normpath(as_text(name)) for name in done.stdout.split(b"\0")[:-1]}
     _bounded(names)
     return sorted(name for name in names if matches(patterns, name))
+
+
+async def remove_empty(runner: Runner, root: str, folders: Sequence[str]) -> None:
+    """Remove folders that are empty there, and leave the others. Raises SlurmError."""
+    await _asked(runner, root, _EMPTY, folders)
 
 
 async def _asked(runner: Runner, root: str, argv: Sequence[str], names: Sequence[str]) -> Completed:

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from slurm_agent_tools.backends import pages, places
+from slurm_agent_tools.backends import page_templates, pages, places
 from slurm_agent_tools.backends.pages import BackendPage, FoundPage, PageQueue
 from slurm_agent_tools.backends.places import NOT_UP, WORKSTATION, BackendPlace, Figures, JobNeed
 from slurm_agent_tools.errors import AgentToolsError, SlurmError, SlurmMissing
@@ -22,8 +22,6 @@ from slurm_agent_tools.models.job import PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.services.context import ClusterContext, ContextRegistry
 from slurm_agent_tools.settings import LOCAL, Settings
-
-_EXAMPLE = "its page still says what the template says, and those figures are examples: fill it in."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ async def gather(registry: ContextRegistry, context: ClusterContext, need: JobNe
     known = _with_this_machine(known, only)
     told = [text for name in names for text in found[name].contradictions]
     about = [one for one in written if only is None or _cluster_of(one, names) == only]
-    told += [f"{one.name}: {_EXAMPLE}" for one in about if pages.is_example(one.page)]
+    told += [f"{one.name}: its page {left}." for one in about if (left := page_templates.unfilled(one.page))]
     return BackendFacts(tuple(sorted(known, key=lambda one: one.name)), tuple(told))
 
 

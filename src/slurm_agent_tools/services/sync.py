@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from slurm_agent_tools.backends import sync_plan, sync_sides, sync_transfer
 from slurm_agent_tools.backends.sync_plan import KeptFile, SyncEntry, SyncPlan, SyncRules
 from slurm_agent_tools.backends.sync_sides import SyncSide
 from slurm_agent_tools.backends.sync_transfer import SyncOutcome
-from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.decision import decision_shown
 from slurm_agent_tools.models.sync_answer import KeptShown, SyncReply
 from slurm_agent_tools.models.toolset_arguments import SyncFiles
@@ -135,8 +136,21 @@ async def _pushed(call: _Sync) -> SyncReply:
         [] if outcome.stopped else [one for one in deletions if await call.there.files.remove(call.there.path(one))]
     )
     answer = _told(call, plan, outcome, gone)
-    summary = answer.summary + _deleted_words(deleted, [one for one in deletions if one not in there])
+    cleaned = await _cleaned(call, sync_plan.leftovers(names, there)) if answer.status == "done" else ""
+    summary = answer.summary + cleaned + _deleted_words(deleted, [one for one in deletions if one not in there])
     return await _logged(call, answer.model_copy(update={"deleted": deleted, "summary": summary}))
+
+
+async def _cleaned(call: _Sync, left: Sequence[str]) -> str:
+    """Take away what transfers that broke off left there, and say so. What cannot be taken away stays."""
+    gone = 0
+    with suppress(StorageError, SlurmError):
+        for one in left:
+            gone += await call.there.files.remove(call.there.path(one))
+        folders = sorted({posixpath.dirname(one) for one in left if posixpath.dirname(one).endswith(sync_plan.PART)})
+        if folders:
+            await sync_sides.remove_empty(call.there.runner, call.there.root, folders)
+    return f" Removed there what an earlier transfer left half done: {_files(gone)}." if gone else ""
 
 
 async def _both(call: _Sync, more: Sequence[str]) -> tuple[Mapping[str, SyncEntry], dict[str, SyncEntry]]:

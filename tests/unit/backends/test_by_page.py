@@ -10,7 +10,7 @@ import yaml
 from tests.unit.backends import pbs_grammar
 from tests.unit.backends.exporting import generated
 
-from slurm_agent_tools.backends.pages import TEMPLATES, template
+from slurm_agent_tools.backends.page_templates import TEMPLATES, template
 from slurm_agent_tools.errors import InputError
 
 KUBERNETES = """

@@ -42,6 +42,7 @@ CLOUD = BackendPlace(
     "rented", "a100", "production", kind="skypilot", cpus_per_node=12, memory_per_node=85 * GIB, gpus_per_node=1,
     currency="USD", gpu_hour=1.5, priced_on=date(2026, 11, 1), wait=Figures(300, source="as the page says"),
 )  # fmt: skip
+EURO = replace(CLOUD, backend="europe", currency="EUR", gpu_hour=1.2)
 BUSY = replace(GPU, free_gpus=0, wait=waits(6 * HOUR, 20 * HOUR))
 OTHER = replace(GPU, backend="second", cluster="second", usual=False, free_gpus=0, wait=waits(2 * HOUR))
 AWAY = "the login node does not answer"
@@ -171,6 +172,16 @@ CASES = [
     Case("more GPUs than any node has", need(2, 8, nodes=1), ALL, 3, None, "none_fits", said="a node has 4 GPUs, and 8 are needed on one"),
     Case("as many GPUs as two nodes have", need(2, 8), (replace(GPU, free_gpus=8),), 3, "lab/gpu", said="8 GPUs free now for 8"),
     Case("more nodes than there are", need(2, 36), (GPU,), 3, None, "none_fits", said="it has 8 nodes, and 9 are needed"),
+    # prices in several currencies
+    Case("half an hour on a GPU, for euros or for dollars", need(0.5), (EURO, CLOUD), 2, None, "ask_person", said="Should it run on europe/a100 (0.60 EUR; wait 00:05:00 in the median (as the page says)) or on rented/a100 (0.75 USD"),
+    Case("half an hour on a GPU, for euros, dollars or nothing", need(0.5), (GPU, EURO, CLOUD), 2, "lab/gpu", said="lab/gpu is the cheapest"),
+    Case("2 hours, urgent, busy, for euros or for dollars", need(2, urgent=True), (*CROWDED, EURO, CLOUD), 3, None, "ask_person", said="Prices in EUR and USD are not compared"),
+    Case("2 hours, urgent, busy, and only one of both holds it", need(2, urgent=True), (*CROWDED, replace(EURO, time_limit=HOUR), CLOUD), 3, "rented/a100", said="3.00 USD"),
+    Case("2 hours, busy, and only one is there", need(2, urgent=True), (*CROWDED, *away(EURO), CLOUD), 3, "rented/a100", said="3.00 USD"),
+    Case("2 hours, busy, a budget in no currency", need(2, budget=2.9), (*CROWDED, EURO, CLOUD), 3, None, "ask_person", said="The budget of 2.9 names no currency"),
+    Case("2 hours, free now, a budget in no currency", need(2, budget=2.9), (*LAB, EURO, CLOUD), 3, "lab/gpu", said="not busy"),
+    Case("one currency, written in two ways", need(0.5), (replace(EURO, currency="usd"), CLOUD), 2, "europe/a100", said="0.60 usd"),
+    Case("a price that is not known is in no currency", need(2), (EURO, replace(CLOUD, gpu_hour=None)), 3, "europe/a100", said="2.40 EUR"),
     Case("no backend at all", need(2), (), 3, None, "none_fits", said="of 02:00:00"),
 ]  # fmt: skip
 
@@ -244,3 +255,8 @@ def test_the_run_time_says_what_it_rests_on_and_its_upper_end() -> None:
 def test_what_is_known_of_a_place_is_among_the_reasons() -> None:
     found = choose(need(2), (replace(GPU, facts=("The page says 12 h, and the cluster 24 h.",)),))
     assert "The page says 12 h, and the cluster 24 h." in found.reasons
+
+
+def test_no_reason_calls_a_price_in_one_currency_higher_than_one_in_another() -> None:
+    found = choose(need(2, urgent=True), (*CROWDED, replace(EURO, time_limit=HOUR), CLOUD))
+    assert not any("it costs" in one.why_not for one in found.alternatives if one.place.backend == "europe")

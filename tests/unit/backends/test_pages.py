@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates, pages
 from slurm_agent_tools.errors import ConfigError, InputError
 
 PAGE = 'kind: slurm\npartitions:\n  - name: gpu\n    purpose: production\n    time_limit: "24h"\n'
@@ -30,14 +30,14 @@ def problems(text: str) -> list[str]:
     return [f"{one.message} | {one.hint}" for one in pages.problems_of(text.encode(), "lab.yaml")]
 
 
-@pytest.mark.parametrize("name", pages.TEMPLATES)
+@pytest.mark.parametrize("name", page_templates.TEMPLATES)
 def test_every_template_is_a_page_that_is_right_as_it_stands(name: str) -> None:
-    assert problems(pages.template(name)) == []
+    assert problems(page_templates.template(name)) == []
 
 
 def test_an_unknown_template_names_those_that_there_are() -> None:
     with pytest.raises(InputError) as caught:
-        pages.template("../init/mcp.json")
+        page_templates.template("../init/mcp.json")
     assert "slurm, workstation, pbs, kubernetes, cloud" in caught.value.hint
 
 
@@ -171,10 +171,3 @@ def test_a_page_with_the_other_ending_is_an_error_that_names_the_right_one(home:
     with pytest.raises(ConfigError) as caught:
         pages.found_pages(tmp_path)
     assert caught.value.hint == "Name it lab.yaml."
-
-
-@pytest.mark.parametrize(("name", "example"), [("slurm", True), ("cloud", True), ("workstation", False)])
-def test_a_page_that_still_says_what_its_template_says_is_an_example(name: str, example: bool, tmp_path: Path) -> None:
-    page = pages.read_page(write(tmp_path / "backends", "lab", f"# mine\n{pages.template(name)}"), tmp_path)
-    assert pages.is_example(page) is example
-    assert not pages.is_example(page.model_copy(update={"title": "Ours"}))

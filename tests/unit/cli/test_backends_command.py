@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates, pages
 from slurm_agent_tools.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -23,10 +23,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("template", pages.TEMPLATES)
+@pytest.mark.parametrize("template", page_templates.TEMPLATES)
 def test_a_page_is_begun_from_a_template_and_is_right_and_listed(project: Path, template: str, capsys: Capture) -> None:
     assert main.main(["backends", "new", "mine", "--from", template]) == 0
-    assert (project / "backends" / "mine.yaml").read_text() == pages.template(template)
+    assert (project / "backends" / "mine.yaml").read_text() == page_templates.template(template)
     assert main.main(["backends", "check"]) == 0
     capsys.readouterr()
     assert main.main(["backends", "list", "--json"]) == 0
@@ -119,15 +119,25 @@ def test_where_no_backend_fits_the_exit_code_is_1(
     assert "workstation up --yes" in found["alternatives"][0]["why_not"]
 
 
-def test_check_says_that_a_page_was_never_filled_in(project: Path, capsys: Capture) -> None:
+def test_check_and_list_say_what_of_a_page_was_never_filled_in(project: Path, capsys: Capture) -> None:
     main.main(["backends", "new", "lab", "--from", "slurm"])
     capsys.readouterr()
     assert main.main(["backends", "check"]) == 0
     assert "figures are examples" in capsys.readouterr().out
     path = project / "backends" / "lab.yaml"
-    path.write_text(path.read_text().replace("5000.0", "400.0"))
+    path.write_text(path.read_text().replace("5000.0", "400.0").replace("login.example.org", "login.lab"))
+    left = "still has examples of the template in partitions gputest, partitions gpu, partitions gpulong: fill them in"
+    assert main.main(["backends", "check"]) == 0
+    assert capsys.readouterr().out == f"{path}: right, but it {left}\n"
+    assert main.main(["backends", "list"]) == 0
+    assert f"  it {left}\n" in capsys.readouterr().out
+    assert main.main(["backends", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["backends"][0]["unfilled"] == left
+    path.write_text(path.read_text().replace("30m", "20m").replace("24h", "12h").replace("7d", "5d"))
     assert main.main(["backends", "check"]) == 0
     assert capsys.readouterr().out == f"{path}: right\n"
+    assert main.main(["backends", "check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"pages": {str(path): []}, "unfilled": {}}
 
 
 def test_without_a_page_check_says_how_to_begin_one(project: Path, capsys: Capture) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates, pages
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "new-backend.md"
 TEXT = "".join(GUIDE.read_text().split("```")[::2])
@@ -58,7 +58,7 @@ def test_every_command_of_the_guide_is_done_in_its_order(project: Path) -> None:
 
 def test_the_guide_names_the_same_templates_and_fields_as_the_code() -> None:
     text = GUIDE.read_text()
-    assert all(f"`{name}`" in text for name in pages.TEMPLATES)
+    assert all(f"`{name}`" in text for name in page_templates.TEMPLATES)
     fields = {info.alias or name for name, info in pages.BackendPage.model_fields.items()}
     named = set(re.findall(r"^\| `(\w+)", text, re.MULTILINE))
     assert named <= fields

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.services.test_choose_backend import CLOUD, HOUR, Clusters
 
-from slurm_agent_tools.backends.pages import template
+from slurm_agent_tools.backends.page_templates import template
 from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 

@@ -14,7 +14,7 @@ from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.backend_answer import ChooseReply
 from slurm_agent_tools.models.script_arguments import GenerateScript
@@ -210,7 +210,7 @@ async def test_the_next_call_writes_the_script_that_a_person_starts_elsewhere(
     one: Clusters, slurm: FakeSlurm, template: str, more: dict[str, Any], held: list[str]
 ) -> None:
     slurm.controller_down()
-    one.page("there", pages.template(template))
+    one.page("there", page_templates.template(template))
     found = await one.choose(resources=GPU, expected="2h")
     assert (found.backend, found.status) == ("there", "chosen")
     assert found.next is not None
@@ -387,7 +387,13 @@ async def test_what_is_wrong_with_one_of_several_clusters_is_told_as_it_is(tmp_p
 
 
 async def test_a_page_that_was_never_filled_in_is_told_with_the_answer(one: Clusters) -> None:
-    one.page("rented", pages.template("cloud"))
+    one.page("rented", page_templates.template("cloud"))
     one.page("ours", CLOUD)
     (told,) = (await one.choose(resources=GPU, expected="2h")).contradictions
     assert told.startswith("rented: its page still says what the template says")
+    one.page("rented", page_templates.template("cloud").replace("Rented GPUs", "Ours"))
+    (told,) = (await one.choose(resources=GPU, expected="2h")).contradictions
+    assert (
+        told
+        == "rented: its page still has examples of the template in partitions a100, partitions a100-8, price: fill them in."
+    )

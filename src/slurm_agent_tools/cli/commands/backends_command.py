@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm_agent_tools.api import printing
-from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends import page_templates, pages
 from slurm_agent_tools.backends.pages import FoundPage, PageQueue
 from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.settings import load
@@ -18,10 +18,8 @@ DONE, INVALID = 0, 2
 
 _NONE = [
     "No page yet. Begin one: slurm-agent-tools backends new NAME --from TEMPLATE",
-    f"Templates: {', '.join(pages.TEMPLATES)}.",
+    f"Templates: {', '.join(page_templates.TEMPLATES)}.",
 ]
-
-_EXAMPLE = "right, but it still says what the template says, and those figures are examples: fill it in"
 
 _AS_JSON = "print one JSON document"
 
@@ -41,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--json", action="store_true", help=_AS_JSON)
     new = commands.add_parser("new", help="write a page from a template, to be filled in")
     new.add_argument("name", metavar="NAME", help="small letters, digits and dashes")
-    new.add_argument("--from", dest="template", required=True, metavar="TEMPLATE", help=", ".join(pages.TEMPLATES))
+    new.add_argument(
+        "--from", dest="template", required=True, metavar="TEMPLATE", help=", ".join(page_templates.TEMPLATES)
+    )
     new.add_argument("--user", action="store_true", help="into the user's folder instead of the project's")
     new.add_argument("--json", action="store_true", help=_AS_JSON)
     checked = commands.add_parser("check", help="tell all that is wrong with pages; 2 where anything is")
@@ -80,7 +80,7 @@ def _show(args: argparse.Namespace, project: Path) -> int:
 
 
 def _new(args: argparse.Namespace, project: Path) -> int:
-    name, text = pages.checked_name(args.name), pages.template(args.template)
+    name, text = pages.checked_name(args.name), page_templates.template(args.template)
     user, _, own = pages.folders(project)
     folder = user if args.user else own
     path = folder / f"{name}.yaml"
@@ -103,17 +103,23 @@ def _new(args: argparse.Namespace, project: Path) -> int:
 def _check(args: argparse.Namespace, project: Path) -> int:
     files = [Path(os.path.abspath(file)) for file in args.files] or [*pages.page_files(project)]  # noqa: PTH100
     found = {str(path): pages.checked_file(path, project) for path in files}
+    left = {path: _left(path, project) for path, wrong in found.items() if not wrong}
     if args.json:
         told = {path: [{"message": one.message, "hint": one.hint} for one in wrong] for path, wrong in found.items()}
-        printing.document({"pages": told}, as_json=True)
+        unfilled = {path: text for path, text in left.items() if text}
+        printing.document({"pages": told, "unfilled": unfilled}, as_json=True)
     else:
         if not found:
             printing.lines(_NONE)
         for path, wrong in found.items():
-            word = "wrong" if wrong else _EXAMPLE if pages.is_example(pages.read_page(Path(path), project)) else "right"
+            word = "wrong" if wrong else f"right, but it {left[path]}" if left[path] else "right"
             printing.lines([f"{path}: {word}"])
             printing.lines([f"  {one.message}. {one.hint}" for one in wrong])
     return INVALID if any(found.values()) else DONE
+
+
+def _left(path: str, project: Path) -> str:
+    return page_templates.unfilled(pages.read_page(Path(path), project))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
@@ -121,13 +127,16 @@ def _check(args: argparse.Namespace, project: Path) -> int:
 
 def _body(one: FoundPage) -> dict[str, Any]:
     page = one.page.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"name": one.name, "path": one.path, "hidden": list(one.hidden), **page}
+    left = page_templates.unfilled(one.page)
+    return {"name": one.name, "path": one.path, "hidden": list(one.hidden), "unfilled": left or None, **page}
 
 
 def _lines(one: FoundPage) -> list[str]:
     title = f", {one.page.title}" if one.page.title else ""
     hidden = [f"  not counted: {path}" for path in one.hidden]
-    return [f"{one.name}: {one.page.kind}{title} ({one.path})", *map(_queue, one.page.queues), *hidden]
+    left = page_templates.unfilled(one.page)
+    told = [f"  it {left}"] if left else []
+    return [f"{one.name}: {one.page.kind}{title} ({one.path})", *map(_queue, one.page.queues), *told, *hidden]
 
 
 def _queue(queue: PageQueue) -> str:
