@@ -15,6 +15,7 @@ SPACE = {
 }
 
 
+@pytest.mark.proves("campaign-searches-beat-chance")
 @pytest.mark.parametrize(("function", "trials"), [("BRANIN", 24), ("HARTMANN", 36)])
 @pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
 def test_optuna_finds_more_than_chance_with_as_many_runs(

@@ -58,7 +58,8 @@ class _Design:
     @property
     def own(self) -> list[TrialState]:
         """The trials that the round has in this stage."""
-        return [found for found in self.state.of_round(self.number) if found.trial.stage == self.stage.name]
+        listed = self.state.of_round(self.number)
+        return [one for one in listed if one.trial.stage == self.stage.name and not superseded(one, self.state)]
 
     def chance(self, *more: object) -> random.Random:
         """Chance that is the same for the same campaign, round and stage."""
@@ -68,6 +69,11 @@ class _Design:
     def space(self, varied: Mapping[str, object]) -> Space:
         """Those of the varied names that say something to this stage."""
         return {name: varied[name] for name in varies(self.stage, varied)}  # type: ignore[misc]
+
+
+def superseded(found: TrialState, state: CampaignState) -> bool:
+    """Whether a trial was never sent, and the file has changed since: it is designed anew."""
+    return found.phase == "left_out" and found.revision < state.revision
 
 
 def next_trials(file: CampaignFile, name: str, number: int, state: CampaignState) -> tuple[Trial, ...]:
@@ -159,7 +165,8 @@ def _scale_up(design: _Design, this: ScaleUpRound) -> Iterator[_Wanted]:
 def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: CampaignStage) -> list[ArmRuns]:
     """The configurations of all rounds before this one, best first; none that a verdict says to fix or to stop.
 
-    Of different lengths those that ran in the later round come first: it had reason to run them.
+    The one that the last judged round goes on with is the first. Of different lengths those that ran in the later round
+    come before others: it had reason to run them.
     """
     bad = {
         verdict.arm
@@ -180,30 +187,35 @@ def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: Camp
             for arm in ranked(file, arms.values()):
                 if arm.arm not in bad:
                     found.setdefault(arm.arm, arm)
-    return list(found.values())
+    chosen = [state.judged[number].best.get(stage.name) for number in sorted(state.judged) if number < before]
+    return sorted(found.values(), key=lambda arm: arm.arm != next(reversed(chosen), None))
 
 
 def _halving(design: _Design, this: HalvingRound) -> Iterator[_Wanted]:
-    space = design.space(this.vary)
+    space, base = design.space(this.vary), design.base
     own = [found for found in design.own if found.trial.purpose != "baseline"]
-    before: list[Settings] = []
-    for step, (length, count) in enumerate(rungs(this, design.stage)):
+    steps = rungs(this, design.stage)
+    rows: list[Settings] = [{**base, **row} for row in distinct(space, steps[0][1], design.chance())]
+    for length, count in steps:
+        wanted: list[Settings] = [{**row, this.length: length} for row in rows[:count]]
         at = [found for found in own if found.trial.settings[this.length] == length]
-        if not at:
-            rows = distinct(space, count, design.chance()) if step == 0 else before[:count]
-            yield from (({**design.base, **row, this.length: length}, "trial", this.repeats) for row in rows)
-            if rows and length == rungs(this, design.stage)[-1][0]:
-                base = {**baseline_settings(design.state, design.stage), this.length: length}
-                yield base, "baseline", this.repeats
+        tried = {found.trial.arm for found in at}
+        if any(arm_of(design.stage, settings) not in tried for settings in wanted):
+            yield from ((settings, "trial", this.repeats) for settings in wanted)
+            if length == steps[-1][0]:
+                yield {**baseline_settings(design.state, design.stage), this.length: length}, "baseline", this.repeats
             return
-        if any(found.end is None and found.phase not in {"refused", "left_out"} for found in at):
+        if not at or any(_awaited(found) for found in at):
             return
         only = frozenset(found.trial.id for found in at)
         arms = arms_at(
             design.file, design.state, design.stage, length_of(design.stage, at[0].trial.settings), only=only
         )
-        tried = {found.trial.arm for found in at}
-        before = [dict(arm.settings) for arm in ranked(design.file, arms.values()) if arm.arm in tried]
+        rows = [dict(arm.settings) for arm in ranked(design.file, arms.values()) if arm.arm in tried]
+
+
+def _awaited(found: TrialState) -> bool:
+    return found.end is None and found.phase not in {"refused", "left_out"}
 
 
 def rungs(this: HalvingRound, stage: CampaignStage) -> list[tuple[Setting, int]]:
@@ -226,7 +238,7 @@ def _search(design: _Design, this: SearchRound) -> Iterator[_Wanted]:
     yield baseline_settings(design.state, design.stage), "baseline", this.repeats
     space, base = design.space(this.vary), design.base
     own = [found for found in design.own if found.trial.purpose == "trial"]
-    if any(found.end is None and found.phase not in {"refused", "left_out"} for found in own):
+    if any(_awaited(found) for found in own):
         return
     asked = len({found.trial.arm for found in own})
     count = min(max(1, design.file.limits.at_once // this.repeats), this.trials - asked)
@@ -277,8 +289,8 @@ class _Writing:
 
     def _keys(self, found: TrialState) -> Iterator[object]:
         """A trial stands for its identity; once it failed and was not mended, only for what asks for the same."""
-        if found.phase == "left_out" and found.revision < self._state.revision:
-            return  # it was never sent, and the file has changed since: it is designed anew
+        if superseded(found, self._state):
+            return
         if found.failed and found.trial.id not in self._state.replaced:
             yield found.trial.identity, found.trial.request
         else:

@@ -67,6 +67,21 @@ def gains(
     return found
 
 
+def surpasses(known: Sequence[float], single: float, *, challengers: int, maximize: bool) -> bool:
+    """Whether one run, the best of so many, is better than what is known of a configuration would give by chance.
+
+    Where that has one run as well, the better one is.
+    """
+    if len(known) < 2:
+        return single > known[0] if maximize else single < known[0]
+    logs = single > 0 and all(value > 0 for value in known)
+    runs = [math.log(value) if logs else value for value in known]
+    more = (math.log(single) if logs else single) - fmean(runs)
+    spread = math.sqrt(math.fsum((run - fmean(runs)) ** 2 for run in runs) / (len(runs) - 1) * (1 + 1 / len(runs)))
+    least = critical(len(runs), (1,) * challengers, float(len(runs) - 1), MISSED_LOW) * spread
+    return (more if maximize else -more) > least
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """The runs of one configuration on the scale that is compared: its center and how the runs deviate from it."""

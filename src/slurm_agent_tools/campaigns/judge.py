@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from slurm_agent_tools.campaigns.design import comparisons
-from slurm_agent_tools.campaigns.intervals import Gain, gains
+from slurm_agent_tools.campaigns.design import comparisons, superseded
+from slurm_agent_tools.campaigns.intervals import Gain, gains, surpasses
 from slurm_agent_tools.campaigns.measured import ArmRuns, Lengths, arms_at, baseline_settings, length_of, ranked
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.campaigns.trial_settings import arm_of
-from slurm_agent_tools.models.campaign import ArmVerdict, RoundJudged
+from slurm_agent_tools.models.campaign import ArmOutcome, ArmVerdict, RoundJudged
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, HalvingRound, SmokeRound
 from slurm_agent_tools.units import format_duration
 
@@ -48,8 +48,7 @@ class _StageRound:
         return [
             found
             for found in self.state.of_round(self.number)
-            if found.trial.stage == self.stage.name
-            and not (found.phase == "left_out" and found.revision < self.state.revision)
+            if found.trial.stage == self.stage.name and not superseded(found, self.state)
         ]
 
     @cached_property
@@ -99,18 +98,25 @@ class _StageRound:
     def best(self) -> str | None:
         """The configuration to go on with: of those that are surely better, else of all, the best by its median.
 
-        A round of single runs may replace by its best what an earlier round promoted: it was told to look further.
+        A single run takes the place of what an earlier round promoted where chance hardly explains it.
         """
         outcome = {verdict.arm: verdict.verdict for verdict in self.verdicts}
         before = self._incumbent()
         if before is not None:
-            outcome.setdefault(before.arm, before.verdict)
-        usable = [arm for arm in self.arms.values() if outcome.get(arm.arm) in {"promote", "keep"}]
-        order = ranked(self.file, usable)
+            outcome.setdefault(*before)
+        outcome.setdefault(self.baseline, "keep")
+        order = ranked(self.file, [arm for arm in self.arms.values() if outcome.get(arm.arm) in {"promote", "keep"}])
         sure = [arm for arm in order if outcome[arm.arm] == "promote"]
-        single = all(len(arm.values) == 1 for arm in order if arm.arm != self.baseline)
-        chosen = sure if sure and not single else order
-        return chosen[0].arm if chosen else self._furthest()
+        if not order:
+            return self._furthest()
+        return order[0].arm if not sure or self._surpassed(sure[0], order) else sure[0].arm
+
+    def _surpassed(self, sure: ArmRuns, order: Sequence[ArmRuns]) -> bool:
+        """Whether the first of all, of which there is one run, is better than chance makes the best of its like."""
+        single = [arm for arm in order if len(arm.values) == 1]
+        if order[0] not in single:
+            return False
+        return surpasses(sure.values, order[0].median, challengers=len(single), maximize=self.file.objective.maximize)
 
     def _furthest(self) -> str | None:
         """Where nothing of the last length can be used: what was best before it."""
@@ -122,14 +128,20 @@ class _StageRound:
         passed = [found for found in self.own if found.passed]
         return passed[-1].trial.arm if passed and self.smoke else None
 
-    def _incumbent(self) -> ArmVerdict | None:
-        for number in sorted((number for number in self.state.judged if number < self.number), reverse=True):
-            judged = self.state.judged[number]
-            arm = judged.best.get(self.stage.name)
-            for verdict in judged.verdicts:
-                if verdict.arm == arm and verdict.stage == self.stage.name:
-                    return verdict
-        return None
+    def _incumbent(self) -> tuple[str, ArmOutcome] | None:
+        """What the campaign went on with until now, and the last verdict on it."""
+        before = sorted(number for number in self.state.judged if number < self.number)
+        arms = [self.state.judged[number].best.get(self.stage.name) for number in before]
+        arm = next((arm for arm in reversed(arms) if arm is not None), None)
+        if arm is None:
+            return None
+        said = [
+            verdict.verdict
+            for number in before
+            for verdict in self.state.judged[number].verdicts
+            if verdict.arm == arm and verdict.stage == self.stage.name
+        ]
+        return arm, said[-1] if said else "keep"
 
     # --- one configuration ---------------------------------------------------------------------------------------
 

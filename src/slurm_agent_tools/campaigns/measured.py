@@ -47,17 +47,18 @@ def arms_at(
 ) -> dict[str, ArmRuns]:
     """The configurations of a stage with a run of this length that passed, by their arm, in order.
 
-    Runs of other code than the present one do not count, but for the trials in `only`: what a round sent itself.
+    Runs of other code than the present one do not count; but for the trials in `only`, what a round sent itself, where
+    a configuration has no other.
     """
-    runs: dict[str, list[tuple[TrialState, float]]] = {}
+    present: dict[str, list[tuple[TrialState, float]]] = {}
+    former: dict[str, list[tuple[TrialState, float]]] = {}
     for found in passed(state, stage.name):
-        if length_of(stage, found.trial.settings) != length or not (
-            found.trial.id in only or _of_now(stage, found, state)
-        ):
+        of_now = length_of(stage, found.trial.settings) == length and _of_now(stage, found, state)
+        if not of_now and (found.trial.id not in only or length_of(stage, found.trial.settings) != length):
             continue
         value = trial_value(file, state, found.trial.id)
         if value is not None and math.isfinite(value):
-            runs.setdefault(found.trial.arm, []).append((found, value))
+            (present if of_now else former).setdefault(found.trial.arm, []).append((found, value))
     return {
         arm: ArmRuns(
             stage.name,
@@ -66,7 +67,7 @@ def arms_at(
             tuple(value for _, value in listed),
             listed[-1][0].trial.id,
         )
-        for arm, listed in runs.items()
+        for arm, listed in {**former, **present}.items()
     }
 
 

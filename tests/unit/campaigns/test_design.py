@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.campaigns.simulated import STAGE, Simulation, by_loss, campaign, fails, passes
 
 from slurm_agent_tools.campaigns.design import next_trials, rungs
-from slurm_agent_tools.models.campaign import RoundJudged, Trial, TrialId
+from slurm_agent_tools.campaigns.trial_settings import arm_of, identity_of
+from slurm_agent_tools.models.campaign import RoundDesigned, RoundJudged, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import HalvingRound
 
 GRID = {"kind": "grid", "vary": {"rate": [0.01, 0.1, 1.0], "batch": [32, 64]}}
@@ -199,3 +201,53 @@ def test_a_thousand_configurations_are_told_apart() -> None:
     simulation = Simulation(campaign({"kind": "grid", "vary": vary}, limits={"cpu_hours": 100, "trials": 1000}))
     trials = next_trials(simulation.file, "lr", 0, simulation.state)
     assert len({trial.identity for trial in trials}) == 1000
+
+
+def test_halving_designs_the_unsent_of_its_first_rung_anew_when_the_file_changes() -> None:
+    halving = {"kind": "halving", "vary": {"rate": RATES}, "trials": 6, "length": "epochs", "from": 1, "to": 3}
+    simulation = Simulation(campaign(halving))
+    first = simulation.design(0)
+    simulation.run(first[:2], by_loss(lambda _: 1.0))
+    simulation.begin(simulation.file, "c0de")
+    again = simulation.design(0)
+    assert [trial.id.number for trial in again] == [7, 8, 9, 10]
+    assert [trial.identity for trial in again] == [trial.identity for trial in first[2:]]
+    simulation.run(again, by_loss(lambda trial: float(trial.settings["rate"])))
+    assert {trial.settings["epochs"] for trial in simulation.design(0)} == {3}
+
+
+def test_scaling_up_begins_with_what_the_last_round_goes_on_with() -> None:
+    simulation = Simulation(campaign(GRID, {"kind": "scale_up", "change": {"epochs": 50}}))
+    trials = simulation.round(0, by_loss(lambda trial: float(trial.settings["rate"])))
+    worst = next(trial for trial in trials if trial.settings["rate"] == 1.0)
+    simulation.happen(RoundJudged(0, (), {"training": worst.arm}, "a person would say so"))
+    assert simulation.design(1)[-1].arm == worst.arm
+
+
+def test_what_a_smoke_run_needed_to_pass_is_what_later_rounds_begin_with() -> None:
+    simulation = Simulation(campaign({"kind": "smoke"}, {"kind": "grid", "vary": {"rate": [0.5]}}))
+    (smoke,) = simulation.design(0)
+    simulation.run([smoke], lambda _: fails("gpu-out-of-memory"))
+    settings = {**smoke.settings, "batch": 16}
+    stage = simulation.file.stages[0]
+    mend = Trial(
+        TrialId(0, 2), "training", "fix", arm_of(stage, settings), identity_of(stage, settings, 1, "c0de"), settings,
+        smoke.request, replaces=smoke.id, mended="batch 16 instead of 32",
+    )  # fmt: skip
+    simulation.happen(RoundDesigned(0, 1, "mend", (mend,)))
+    simulation.run([mend], lambda _: passes(loss=1.0))
+    assert [trial.settings for trial in simulation.design(1)] == [
+        {"rate": 0.1, "batch": 16, "epochs": 10},
+        {"rate": 0.5, "batch": 16, "epochs": 10},
+    ]
+
+
+def test_memory_that_mended_a_configuration_is_asked_for_again() -> None:
+    simulation = Simulation(campaign({"kind": "smoke"}, {"kind": "grid", "vary": {"rate": [0.5]}}))
+    (smoke,) = simulation.design(0)
+    simulation.run([smoke], lambda _: fails("host-out-of-memory"))
+    roomy = replace(smoke.request, memory_bytes=4 * 2**30)
+    mend = replace(smoke, id=TrialId(0, 2), purpose="fix", replaces=smoke.id, mended="memory 4G", request=roomy)
+    simulation.happen(RoundDesigned(0, 1, "mend", (mend,)))
+    simulation.run([mend], lambda _: passes(loss=1.0))
+    assert [trial.request.memory_bytes for trial in simulation.design(1)] == [4 * 2**30, 2**30]

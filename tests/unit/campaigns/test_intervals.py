@@ -43,6 +43,7 @@ def promoted(arms: int, runs: int, noise: Noise, share: float, gain: float) -> t
     return anything, best
 
 
+@pytest.mark.proves("campaign-verdicts-are-sure")
 @pytest.mark.parametrize("noise", [normal, lognormal])
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.25])
 @pytest.mark.parametrize(("arms", "runs"), [(4, 12), (8, 12), (16, 12), (8, 3), (8, 2)])
@@ -53,6 +54,7 @@ def test_without_a_difference_at_most_one_campaign_of_twenty_promotes(
     assert anything <= 0.05 * CAMPAIGNS, f"{anything} of {CAMPAIGNS}: {arms} arms of {runs} runs, noise {share:.0%}"
 
 
+@pytest.mark.proves("campaign-verdicts-are-sure")
 @pytest.mark.parametrize("noise", [normal, lognormal])
 @pytest.mark.parametrize("arms", [4, 8, 16])
 def test_a_fifth_less_is_found_with_twelve_runs_each(arms: int, noise: Noise) -> None:
@@ -71,6 +73,7 @@ def whole_campaign(file: CampaignFile, loss: Callable[[Trial], float]) -> set[st
     return {str(trial.settings["rate"]) for trial in trials if trial.arm in arms}
 
 
+@pytest.mark.proves("campaign-verdicts-are-sure")
 def test_whole_campaigns_promote_what_is_better_and_not_by_chance() -> None:
     rates = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0]
     file = campaign({"kind": "grid", "vary": {"rate": rates}, "repeats": 12})

@@ -263,3 +263,40 @@ def test_a_plateau_is_not_seen_where_rounds_keep_gaining() -> None:
     file = campaign(*rounds, stop={"plateau": {"rounds": 2, "gain_below": 0.01}})
     simulation, _ = judged(file, by_loss(lambda trial: float(trial.settings["batch"])), 2)
     assert finished_early(file, simulation.state) is None
+
+
+def two_rounds(losses: dict[int, float]) -> tuple[Simulation, RoundJudged]:
+    """A round that promotes rate 0.01 by five runs each, and a round of single runs of other batches."""
+    file = campaign({**RATES, "repeats": 5}, {"kind": "grid", "vary": {"batch": list(losses)}})
+    factor = noisy(11, 0.05)
+
+    def loss(trial: Trial) -> float:
+        return (
+            (0.6 if trial.settings["rate"] == 0.01 else 1.0) * losses.get(int(trial.settings["batch"]), 1.0) * factor()
+        )
+
+    return judged(file, by_loss(loss), 1)
+
+
+def test_a_single_run_that_is_better_by_chance_does_not_replace_what_was_promoted() -> None:
+    simulation, second = two_rounds({16: 0.99, 64: 0.98})
+    assert simulation.state.judged[0].verdicts[1].verdict == "promote"
+    assert second.best == simulation.state.judged[0].best
+
+
+def test_a_single_run_that_chance_does_not_explain_is_gone_on_with() -> None:
+    simulation, second = two_rounds({16: 1.2, 64: 0.4})
+    settings = {s.trial.arm: s.trial.settings for s in simulation.state.trials.values()}
+    assert settings[second.best["training"]] == {"rate": 0.01, "batch": 64, "epochs": 10}
+
+
+def test_runs_of_former_code_count_only_where_there_are_no_others() -> None:
+    file = campaign({"kind": "list", "trials": [{"rate": 0.5}, {"rate": 0.7}]})
+    simulation = Simulation(file)
+    trials = simulation.design(0)
+    simulation.run(trials, by_loss(lambda _: 1.0))
+    simulation.begin(file, "other code")
+    again = simulation.design(0)
+    simulation.run(again[:2], by_loss(lambda _: 3.0))
+    values = {verdict.arm: (verdict.value, verdict.runs) for verdict in judge_round(file, 0, simulation.state).verdicts}
+    assert values == {trials[0].arm: (3.0, 1), trials[1].arm: (3.0, 1), trials[2].arm: (1.0, 1)}

@@ -32,6 +32,7 @@ def chance(published: Published, trials: int, name: str) -> float:
     return best_of(published, {"kind": "random", "vary": published.vary, "trials": trials}, name)[0]
 
 
+@pytest.mark.proves("campaign-searches-beat-chance")
 @pytest.mark.parametrize(("published", "trials"), [(BRANIN, 24), (HARTMANN, 36)], ids=["Branin", "Hartmann-6"])
 def test_the_models_search_finds_more_than_chance(published: Published, trials: int) -> None:
     search = {"kind": "search", "vary": published.vary, "trials": trials}
@@ -41,6 +42,7 @@ def test_the_models_search_finds_more_than_chance(published: Published, trials: 
     assert found - published.least < 0.5 * (by_chance - published.least)
 
 
+@pytest.mark.proves("campaign-searches-beat-chance")
 @pytest.mark.parametrize("published", [BRANIN, HARTMANN], ids=["Branin", "Hartmann-6"])
 def test_halving_finds_more_than_chance(published: Published) -> None:
     halving = {"kind": "halving", "vary": published.vary, "trials": 81, "length": "steps", "from": 1, "to": 27}
