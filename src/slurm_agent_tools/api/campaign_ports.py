@@ -117,7 +117,10 @@ class ServicePorts:
                     self.context, ask.model_copy(update={"justification": reason}), self.caller
                 )
         except (InputError, SlurmRefused) as error:
-            return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
+            found = await self.find(batch.key)  # its key may have been sent before
+            if isinstance(found, BatchWasNeverSent):
+                return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
+            return found
         return send_outcome.outcome(reply)
 
     @property

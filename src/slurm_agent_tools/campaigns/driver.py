@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.campaigns.batch import Batch, batches, needed_texts
 from slurm_agent_tools.campaigns.event_record import EventRecord
@@ -50,7 +50,7 @@ from slurm_agent_tools.models.campaign import (
     TrialId,
     TrialsLeftOut,
 )
-from slurm_agent_tools.models.campaign_file import CampaignFile
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.transport.base import Clock
 
 _AWAY = 60.0
@@ -115,6 +115,7 @@ class _Driving:
         self.path, self.name, self.ports, self.clock = path, name, ports, clock
         self.record = EventRecord(log, clock)
         self.file: CampaignFile | None = None
+        self.files: dict[int, CampaignFile] = {}
         self.submitted: list[str] = []
         self.looks: dict[TrialId, TrialLook] = {}
         self.tried: set[CampaignStep | str] = set()
@@ -181,7 +182,14 @@ class _Driving:
     def _file_of(self, revision: int) -> CampaignFile:
         if self.file is not None and revision == self.state.revision:
             return self.file
-        return read_campaign(self.state.document(revision).encode(), self.path)
+        if revision not in self.files:
+            self.files[revision] = read_campaign(self.state.document(revision).encode(), self.path)
+        return self.files[revision]
+
+    def _stage_of(self, trial: TrialId) -> CampaignStage:
+        """As the file had it when the trial was designed: a later one may not have it at all."""
+        found = self.state.trials[trial]
+        return self._file_of(found.revision).stage(found.trial.stage)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -276,9 +284,7 @@ class _Driving:
             await self._send(batch)
 
     async def _send(self, batch: Batch) -> None:
-        stage = self._file_of(self.state.batches[batch.key].revision).stage(
-            self.state.trials[batch.trials[0]].trial.stage
-        )
+        stage = self._stage_of(batch.trials[0])
         try:
             outcome: SendOutcome = await self.ports.send(batch, stage)
         except SlurmUncertain as error:
@@ -331,7 +337,7 @@ class _Driving:
     # --- looking, and what is kept -----------------------------------------------------------------------------------
 
     async def _look(self, step: LookAtTrials) -> None:
-        looks = await self.ports.look(step.sent)
+        looks = await self.ports.look([replace(one, stage=self._stage_of(one.trial.id)) for one in step.sent])
         self.looks = {look.trial: look for look in looks}
         ended = [TrialEnded(look.trial, look.end) for look in looks if look.phase == "ended" and look.end is not None]
         await self.record.add_facts(*ended)

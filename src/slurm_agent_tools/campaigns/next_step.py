@@ -210,7 +210,7 @@ def _finished(file: CampaignFile, state: CampaignState, number: int | None) -> s
         return None
     if _beyond_budget(state):
         return BUDGET
-    if number is not None and len(state.stops) == len(file.stages):
+    if number is not None and all(stage.name in state.stops for stage in file.stages):
         return "every stage was stopped"
     return finished_early(file, state) if state.judged else None
 

@@ -60,10 +60,11 @@ FoundBatch = BatchIsSent | BatchWasNeverSent | BatchIsUnconfirmed
 
 @dataclass(frozen=True, slots=True)
 class SentTrial:
-    """A trial that Slurm has: `job_id` 123 or 123_4."""
+    """A trial that Slurm has: `job_id` 123 or 123_4. `stage`: its own, as the file had it when it was designed."""
 
     trial: Trial
     job_id: str
+    stage: CampaignStage | None = None
 
 
 @dataclass(frozen=True, slots=True)

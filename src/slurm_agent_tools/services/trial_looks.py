@@ -72,7 +72,7 @@ async def _look(
         return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
     if job.state == "UNKNOWN":
         return None
-    stage = file.stage(one.trial.stage)
+    stage = one.stage or file.stage(one.trial.stage)
     facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
     smoke = one.trial.purpose == "smoke"
     end = trial_end(file, stage, job, facts, context.settings.rates, smoke=smoke)

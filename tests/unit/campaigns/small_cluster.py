@@ -273,6 +273,7 @@ class Process:
     async def look(self, sent: Sequence[SentTrial]) -> Sequence[TrialLook]:
         with self.kill.around():
             self._reach()
+            assert all(one.stage is not None and one.stage.name == one.trial.stage for one in sent)
             by_id = {task.job_id: task for task in self.cluster.tasks}
             return [self._seen(one.trial.id, by_id[one.job_id]) for one in sent]
 

@@ -193,6 +193,16 @@ async def test_a_file_that_changes_in_the_middle_keeps_what_was_run_and_sends_th
 
 
 @pytest.mark.proves("campaign-revisions")
+async def test_a_stage_that_the_file_has_no_more_is_still_looked_at_as_it_was():
+    cluster = Cluster()
+    both = document(SMOKE, GRID, stages=[stage("caching"), stage("training")])
+    await Process(cluster).advance(both)
+    done = await run(cluster, document(SMOKE, GRID))
+    assert done.state.status == "finished"
+    assert [one.passed for one in done.state.of_round(0)] == [True, True]
+
+
+@pytest.mark.proves("campaign-revisions")
 async def test_a_line_of_code_voids_what_has_run_and_a_line_of_white_space_in_the_file_nothing():
     cluster = Cluster()
     await run(cluster, document(SMOKE, GRID))
