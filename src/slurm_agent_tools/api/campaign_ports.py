@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.campaigns import campaign_report, send_outcome, stage_code
+from slurm_agent_tools.campaigns.advice import advice
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.campaigns.ports import (
@@ -207,7 +208,8 @@ class ServicePorts:
         """Both forms beside the file; the path of the one in Markdown."""
         git = await git_state(self.context.project)
         told = None if git.commit is None else f"{git.commit[:12]}{' with changes' if git.dirty else ''}"
-        facts = campaign_report.ReportFacts(self.name, self.context.clock.now(), told)
+        advised = advice(file, state)
+        facts = campaign_report.ReportFacts(self.name, self.context.clock.now(), told, advised)
         files: Mapping[str, str] = campaign_report.report_files(file, state, facts)
         for path, text in files.items():
             real = await self._place(self.context.here, path, [FOLDER], len(text.encode()))
