@@ -18,8 +18,8 @@ from slurm_agent_tools.models.campaign import (
     TrialId,
     TrialRequest,
 )
-from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignFile, CampaignStage, Fix
-from slurm_agent_tools.units import format_duration, format_memory, parse_memory
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, Fix
+from slurm_agent_tools.units import format_duration, format_memory
 
 _RUNNING: tuple[TrialPhase, ...] = ("planned", "sending", "sent")
 
@@ -124,7 +124,7 @@ def fix_hash(fix: Fix) -> str:
 def _applied(fix: Fix, stage: CampaignStage, state: CampaignState, failed: TrialState, end: TrialEnd) -> Trial | None:
     before = failed.trial
     settings = dict(before.settings)
-    words = [*_multiplied(fix, stage, before, settings), *_changed(fix, stage, settings)]
+    words = [*_multiplied(fix, settings), *_changed(fix, stage, settings)]
     smoke = state.chain(before.id)[-1].trial.purpose == "smoke"
     request = request_of(stage, settings, smoke=smoke, like=before.request)
     request, more = _larger(fix, request, before.request, end)
@@ -150,13 +150,9 @@ def _applied(fix: Fix, stage: CampaignStage, state: CampaignState, failed: Trial
     )
 
 
-def _multiplied(fix: Fix, stage: CampaignStage, before: Trial, settings: dict[str, Setting]) -> Iterator[str]:
+def _multiplied(fix: Fix, settings: dict[str, Setting]) -> Iterator[str]:
     for name, factor in fix.multiply.items():
         value = settings.get(name)
-        if value is None and name in RESOURCES and name not in stage.parameters:
-            value = _asked(before.request, name)
-        if name == "memory" and isinstance(value, str):
-            value = parse_memory(value)
         if value is None or isinstance(value, bool | str):
             continue
         made: int | float = value * factor if isinstance(value, float) else int(value * factor)
@@ -166,18 +162,10 @@ def _multiplied(fix: Fix, stage: CampaignStage, before: Trial, settings: dict[st
         yield f"{name} {value:g} -> {made:g}"
 
 
-def _asked(request: TrialRequest, name: str) -> int | None:
-    asked = {
-        "cpus": request.cpus, "gpus": request.gpus or None, "nodes": request.nodes, "memory": request.memory_bytes,
-    }  # fmt: skip
-    return asked[name]
-
-
 def _changed(fix: Fix, stage: CampaignStage, settings: dict[str, Setting]) -> Iterator[str]:
     for name, value in fix.change.items():
-        known = name in stage.parameters or name in RESOURCES
-        if known and settings.get(name) != value:
-            yield f"{name} {settings.get(name, 'as the stage asks')} -> {value}"
+        if name in stage.parameters and settings.get(name) != value:
+            yield f"{name} {settings.get(name)} -> {value}"
             settings[name] = value
 
 

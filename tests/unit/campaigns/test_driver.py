@@ -196,6 +196,23 @@ async def test_stopped_while_an_answer_is_lost_it_finds_out_what_was_sent_and_se
         assert done.state.spent.trials == len(cluster.jobs)
 
 
+@pytest.mark.proves("campaign-survives-crash")
+async def test_what_is_no_job_is_refused_unless_it_was_sent_before(monkeypatch):
+    real = Process.send
+
+    async def odd(process, batch, stage):
+        if sends_first:
+            await real(process, batch, stage)
+        raise InputError("idempotency_key", batch.key, "was used for another request")
+
+    monkeypatch.setattr(Process, "send", odd)
+    for sends_first in (False, True):
+        cluster = Cluster()
+        done = await Process(cluster).advance(FILE)
+        assert done.state.trials[TrialId(0, 1)].phase == ("sent" if sends_first else "refused")
+        assert done.submitted == (("100",) if sends_first else ())
+
+
 async def test_a_second_process_is_told_that_another_is_at_it_and_what_is_known():
     cluster = Cluster()
     await Process(cluster).advance(FILE)
@@ -217,7 +234,7 @@ async def test_who_finds_that_somebody_else_wrote_meanwhile_decides_anew():
     done: list[int] = []
 
     async def late(events, *, expected):
-        if len(done) < 3:
+        if len(done) < 8:
             done.append(expected)
             await write([Noted("note", "another was here")], expected=len(cluster.log))
         return await write(events, expected=expected)

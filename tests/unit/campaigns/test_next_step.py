@@ -145,6 +145,19 @@ async def test_a_larger_time_limit_runs_the_same_again_with_more_time():
     assert second.passed
 
 
+async def test_a_fix_may_multiply_a_value_or_state_another():
+    for fix, told in (
+        ({"multiply": {"batch": 1.5}}, "batch 64 -> 96"),
+        ({"change": {"batch": 8}}, "batch 64 -> 8"),
+        ({"multiply": {"lr": 0.5}}, "lr 0.1 -> 0.05"),
+    ):
+        file = document(SMOKE, fixes=[{"failure": MEMORY, **fix}])
+        done = await run(
+            Cluster(lambda trial: badly("Killed", MEMORY) if trial.purpose == "smoke" else well(trial)), file
+        )
+        assert done.state.trials[TrialId(0, 2)].trial.mended == told
+
+
 @pytest.mark.proves("campaign-never-resends-unchanged")
 async def test_a_fix_that_changes_nothing_is_none():
     fixes = [
