@@ -23,7 +23,7 @@ from typing import Any
 import yaml
 
 from slurm_agent_tools.backends.stages import declared
-from slurm_agent_tools.campaigns.file_checks import RESERVED, value_problem
+from slurm_agent_tools.campaigns.file_checks import RESERVED, path_problem, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
@@ -196,11 +196,13 @@ def _reading(columns: Sequence[str], table: str | None) -> list[str]:
 
 
 def _folders(stage: CampaignStage) -> Iterator[str]:
-    """The folders of what a run writes."""
-    paths = [*stage.passes.files, *([stage.metrics.file] if stage.metrics and stage.metrics.file else [])]
-    named = dict.fromkeys(posixpath.dirname(path) for path in paths)
-    if any(named):
-        yield f"mkdir -p {' '.join(_word(folder) for folder in named if folder)}"
+    """The folders of what a run writes, as far as the file says: also those of words that hold {trial}."""
+    named = [word.rpartition("=")[2] for word in stage.command or () if "{trial}" in word]
+    paths = [*stage.passes.files, *(one for one in named if path_problem(one) is None)]
+    paths += [stage.metrics.file] if stage.metrics and stage.metrics.file else []
+    folders = dict.fromkeys(posixpath.dirname(path) for path in paths)
+    if any(folders):
+        yield f"mkdir -p {' '.join(_word(folder) for folder in folders if folder)}"
 
 
 def _command(stage: CampaignStage, request: TrialRequest) -> str:

@@ -328,3 +328,19 @@ def test_repeats_are_told_apart_so_that_each_can_have_its_own_seed(tmp_path: Pat
     (one,) = batches("one", campaign(stage), trials, 4)
     written(tmp_path, one)
     assert [ran(tmp_path, one, task)["words"] for task in (1, 2)] == [["--seed=1"], ["--seed=2"]]
+
+
+def test_folders_of_what_the_words_name_by_trial_are_made(tmp_path: Path) -> None:
+    words = [
+        "python3",
+        "show.py",
+        "--out=runs/a/{trial}.json",
+        "b/{trial}/log",
+        "/etc/{trial}",
+        "../{trial}",
+        "{trial}",
+    ]
+    (one,) = batches("one", campaign({**STAGE, "command": words, "passes": {}}), [trial(1)], 4)
+    assert 'mkdir -p runs/a "b/${CAMPAIGN_TRIAL}"\n' in one.script_text
+    ran(written(tmp_path, one), one)
+    assert (tmp_path / "b" / "r1-t1").is_dir()
