@@ -190,8 +190,7 @@ class Store:
     def add(self, owner: Owner, submission: Submission, decided: Decided | None = None) -> bool:
         """Write the intent, before sbatch runs, and use up its approval; False where that is not there to be used."""
         record = to_row(submission) | {"user": owner.user, "project": owner.project, "cluster": owner.cluster}
-        names = ", ".join(record)
-        marks = ", ".join(f":{name}" for name in record)
+        names, marks = ", ".join(record), ", ".join(f":{name}" for name in record)
         with self._db.change() as db:
             if submission.approval_id is not None and not use(db, submission.approval_id, self._clock.now()):
                 return False
