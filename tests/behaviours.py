@@ -126,4 +126,5 @@ BEHAVIOURS = {
     "report-sections": "The report has its five sections, and never proposes a retry.",
     "report-on-both": "wait_for_job and the command report tell the same of one job.",
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
+    "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
 }

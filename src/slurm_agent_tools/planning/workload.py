@@ -42,6 +42,8 @@ NO_RUN_TIME = "no run time is known"
 
 NO_LIMIT = "no time limit is known"
 
+NO_TIME = "it ran for no time"
+
 NO_PROCESSORS = "no size is known"
 
 NO_GPU = "it asked for no GPU"
@@ -93,6 +95,24 @@ class Workload:
 def ordered(name: str, jobs: Iterable[TracedJob], processors: int | None, left_out: Mapping[str, int]) -> Workload:
     """A workload of jobs in any order."""
     return Workload(name, tuple(sorted(jobs, key=lambda job: (job.submit, job.number))), processors, dict(left_out))
+
+
+def playable(workload: Workload) -> Workload:
+    """The same for a replay: jobs that ran for no time, or state no limit, are left out and counted.
+
+    What ran beyond its limit ends there: a scheduler that goes by limits would have ended it.
+    """
+    left_out = Counter(workload.left_out)
+    jobs: list[TracedJob] = []
+    gone: set[int] = set()
+    for job in workload.jobs:
+        if job.run <= 0 or job.limit is None:
+            left_out[NO_TIME if job.run <= 0 else NO_LIMIT] += 1
+            gone.add(job.number)
+            continue
+        kept = job if job.run <= job.limit else replace(job, run=job.limit)
+        jobs.append(kept if kept.after not in gone else replace(kept, after=None))
+    return Workload(workload.name, tuple(jobs), workload.processors, dict(left_out))
 
 
 # --- The Standard Workload Format -------------------------------------------------------------------------------------
