@@ -127,4 +127,7 @@ BEHAVIOURS = {
     "report-on-both": "wait_for_job and the command report tell the same of one job.",
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
     "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
+    "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
+    "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",
+    "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",
 }
