@@ -20,6 +20,9 @@ from slurm_agent_tools.planning.workload import TracedJob, Workload
 
 _END, _EXPIRED, _READY = 0, 1, 2
 
+DEPTH = 1000
+"""Waiting jobs, from the front, that may pass the first at one moment, as bf_max_job_test bounds it in Slurm."""
+
 _SHORTEST = 1.0  # seconds: an estimate of nothing would let everything through
 
 
@@ -134,7 +137,7 @@ class _Engine:
                 position += 1
             if changed or (self.shares is not None and self.shares.due(now)):
                 self._pass(now)
-            elif self.strategy.backfills:
+            elif self.strategy.backfills and first < DEPTH:
                 self._fill(now, queue[first:])
         return Replay(self.workload, self.strategy, self.total, tuple(self.ready), tuple(self.start), self.corrected)
 
@@ -195,7 +198,7 @@ class _Engine:
     def _pass(self, now: float) -> None:
         """Start whoever may: those in front while they fit, then others around the reservation."""
         queue, size = self.queue, self.size
-        if self.shares is not None:
+        if self.shares is not None and (len(queue) <= DEPTH or self.shares.due(now)):
             self.shares.sort(queue, self.ready, now)
         head = self._head(now)
         while head is not None and size[head] <= self.free:
@@ -204,7 +207,7 @@ class _Engine:
             head = self._head(now)
         if queue and self.strategy.backfills:
             self.shadow, self.extra = (math.inf, 0) if head is None else self._reservation(now, size[head])
-            self._fill(now, [index for index in queue if index != head])
+            self._fill(now, [index for index in queue[:DEPTH] if index != head])
 
     def _head(self, now: float) -> int | None:
         """Whoever gets a reservation: the first, or with shortest-first the first of those who are overdue."""
@@ -232,7 +235,7 @@ class _Engine:
         fitting = [index for index in candidates if size[index] <= free]
         if self.strategy.fill == "shortest":
             fitting.sort(key=expected.__getitem__)
-        started: set[int] = set()
+        started: list[int] = []
         for index in fitting:
             need = size[index]
             if need > self.free:
@@ -242,7 +245,7 @@ class _Engine:
                     continue
                 extra -= need
             self._begin(now, index)
-            started.add(index)
+            started.append(index)
         self.extra = extra
-        if started:
-            self.queue[:] = [index for index in self.queue if index not in started]
+        for index in started:
+            self.queue.remove(index)

@@ -55,7 +55,7 @@ class Strategy:
     `fill`: who may pass the first that waits: nobody, in the queue's order, or the shortest first. `estimate`: what a
     job is expected to take; never more than its limit. `correction`: what is expected of one that ran longer.
     `weights`: the order is by priority. `patience`: shortest first, and a reservation for whoever has waited so many
-    times the mean wait of the last thousand jobs.
+    times the mean wait of the last thousand jobs. `attainable`: it needs to know nothing that nobody can know.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Strategy:
     correction: Correction = "limit"
     weights: PriorityWeights | None = None
     patience: float | None = None
+    attainable: bool = True
 
     @property
     def backfills(self) -> bool:
@@ -243,7 +244,7 @@ STRATEGIES = {
             fill="shortest", estimate="last-two",
         ),
         Strategy("easy-exact", "the same if every run time were known: what prediction can gain", fill="shortest",
-                 estimate="exact"),
+                 estimate="exact", attainable=False),
         Strategy("shortest", "the shortest limit first, a reservation for who has waited ten times what is usual",
                  fill="shortest", patience=10.0),
         Strategy("shares", "by age and the user's share of what was used lately, backfilling by time limits",
