@@ -132,4 +132,5 @@ BEHAVIOURS = {
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",
     "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",
+    "packing-is-near-the-bound": "Small jobs are packed on few more nodes than the bound, and never on more than first fit.",
 }
