@@ -125,7 +125,7 @@ def weighted_quantile(values: Sequence[tuple[float, float]], share: float) -> fl
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ComparedEstimate:
     """One estimate and what happened, in seconds or bytes. None: no interval was given on that side."""
 
     expected: float | None
@@ -175,7 +175,7 @@ class Calibration:
         return f"{told}; most of the others were {way} than what happened"
 
 
-def calibration(outcomes: Iterable[Outcome], last: int = LAST) -> Calibration:
+def calibration(outcomes: Iterable[ComparedEstimate], last: int = LAST) -> Calibration:
     """Of the last so many outcomes, oldest first; those without an interval do not count."""
     judged = [one for one in outcomes if one.held is not None][-last:]
     missed = [one for one in judged if not one.held]

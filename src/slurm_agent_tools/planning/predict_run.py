@@ -18,7 +18,7 @@ from slurm_agent_tools.planning.calibration import (
     LOW,
     MEDIAN,
     Correction,
-    Outcome,
+    ComparedEstimate,
     Quantiles,
     weighted_quantile,
 )
@@ -75,9 +75,9 @@ class RunPrediction:
     similar: Weighted = field(default=(), repr=False)
     raw: Quantiles | None = field(default=None, repr=False)
 
-    def outcome(self, ran: float) -> Outcome:
+    def outcome(self, ran: float) -> ComparedEstimate:
         """Beside what it took, in seconds."""
-        return Outcome(self.expected, self.low, self.high, ran)
+        return ComparedEstimate(self.expected, self.low, self.high, ran)
 
     def corrected(self, elapsed: float) -> RunPrediction:
         """What is expected of the job now that it has run `elapsed` seconds: always more than that.

@@ -10,7 +10,7 @@ from slurm_agent_tools.planning.calibration import (
     KEPT,
     MOST_KEPT,
     Correction,
-    Outcome,
+    ComparedEstimate,
     Quantiles,
     calibration,
     weighted_quantile,
@@ -29,8 +29,12 @@ def corrected_by(ratios, *, askers=None):
 
 @pytest.mark.proves("calibration-is-told")
 def test_it_says_how_many_of_the_last_estimates_held():
-    outcomes = [Outcome(100, 50, 200, 10)] * 30 + [Outcome(100, 50, 200, 120)] * 41 + [Outcome(100, 50, 200, 10)] * 4
-    outcomes += [Outcome(100, 50, 200, 500)] * 5
+    outcomes = (
+        [ComparedEstimate(100, 50, 200, 10)] * 30
+        + [ComparedEstimate(100, 50, 200, 120)] * 41
+        + [ComparedEstimate(100, 50, 200, 10)] * 4
+    )
+    outcomes += [ComparedEstimate(100, 50, 200, 500)] * 5
     said = calibration(outcomes)
     assert (said.estimates, said.held, said.too_low, said.too_high) == (50, 41, 5, 4)
     assert said.text == "of the last 50 estimates 41 held"
@@ -40,26 +44,26 @@ def test_it_says_how_many_of_the_last_estimates_held():
 
 @pytest.mark.parametrize(("happened", "way"), [(500, "shorter"), (1, "longer")])
 def test_it_says_which_way_most_erred(happened, way):
-    said = calibration([Outcome(100, 50, 200, happened)] * 9 + [Outcome(100, 50, 200, 100)])
+    said = calibration([ComparedEstimate(100, 50, 200, happened)] * 9 + [ComparedEstimate(100, 50, 200, 100)])
     assert said.text == f"of the last 10 estimates 1 held; most of the others were {way} than what happened"
 
 
 def test_without_an_interval_nothing_is_judged():
-    said = calibration([Outcome(100, None, None, 100)])
+    said = calibration([ComparedEstimate(100, None, None, 100)])
     assert said.share is None
     assert "no estimate" in said.text
 
 
 def test_an_open_side_holds_whatever_happens_there():
-    assert Outcome(None, 50, None, 10**6).held
-    assert Outcome(None, 50, None, 49).held is False
-    assert Outcome(None, None, 50, 0).held
+    assert ComparedEstimate(None, 50, None, 10**6).held
+    assert ComparedEstimate(None, 50, None, 49).held is False
+    assert ComparedEstimate(None, None, 50, 0).held
 
 
 @pytest.mark.parametrize(("expected", "happened", "within"), [(100, 50, True), (100, 49, False), (100, 201, False),
                                                                (0, 1, True), (None, 5, None)])  # fmt: skip
 def test_within_twice_is_both_ways(expected, happened, within):
-    assert Outcome(expected, None, None, happened).within_twice is within
+    assert ComparedEstimate(expected, None, None, happened).within_twice is within
 
 
 @pytest.mark.proves("calibration-is-told")
