@@ -17,8 +17,8 @@ from slurm_agent_tools.planning.calibration import (
     HIGH,
     LOW,
     MEDIAN,
-    Correction,
     ComparedEstimate,
+    Correction,
     Quantiles,
     weighted_quantile,
 )
