@@ -128,6 +128,7 @@ BEHAVIOURS = {
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
     "comparison-with-confidence": "Strategies are compared over five or more jittered replays, paired by job, with intervals.",
     "longest-wait-is-said": "A strategy whose longest wait grows by more than half is never recommended without saying so.",
+    "simulate-accounting": "simulate replays the accounting of all users whom the site shows, and says whose jobs it had.",
     "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",

@@ -34,6 +34,7 @@ Around them:
   report            what a finished job used and cost, and what to ask for next time
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
+  simulate          what other strategies would have made of a trace or of the accounting
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
@@ -58,6 +59,7 @@ _MODULES = {
     "doctor": "slurm_agent_tools.cli.commands.doctor_command",
     "report": "slurm_agent_tools.cli.commands.report_command",
     "sync": "slurm_agent_tools.cli.commands.sync_command",
+    "simulate": "slurm_agent_tools.cli.commands.simulate_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
 }
 

@@ -85,7 +85,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StrategyComparison:
     """All strategies, the first of them the baseline. `differences` and `verdicts` are of the others, by name.
 
     `recommended`: None where none is better beyond chance. `recorded_wait`: the mean of what the jobs waited in truth.
@@ -99,7 +99,7 @@ class Comparison:
     verdicts: Mapping[str, str]
     recommended: str | None
     recorded_wait: float | None
-    load: float
+    load: float | None
     assumptions: tuple[str, ...]
 
 
@@ -111,7 +111,7 @@ def compare(
     runs: int = FEWEST_RUNS,
     expectations: Mapping[str, Callable[[], Expectation]] | None = None,
     seed: int = 1,
-) -> Comparison:
+) -> StrategyComparison:
     """Replay every strategy on the same jittered workloads and compare it with the first.
 
     `expectations`: by a strategy's name, what makes a fresh predictor for each run. Raises InputError for fewer than
@@ -137,7 +137,7 @@ def compare(
     }
     verdicts = {one.strategy.name: _verdict(one, outcomes[0], differences[one.strategy.name]) for one in outcomes[1:]}
     size = sets[0][0].processors
-    return Comparison(
+    return StrategyComparison(
         played, size, runs, outcomes, differences, verdicts, _recommended(outcomes, differences), _recorded(played),
         _load(played, size), _assumptions(workload, played, runs, size, strategies),
     )  # fmt: skip
@@ -268,11 +268,19 @@ def _grows(difference: Difference) -> bool:
 
 def _verdict(outcome: Outcome, base: Outcome, difference: Difference) -> str:
     """In one sentence or two: better or worse beyond chance, and what it does to the longest wait."""
-    percent = f" by {abs(difference.wait) / base.wait.mean:.0%}" if base.wait.mean > 0 else ""
-    if _better(difference):
-        said = f"shortens the mean wait{percent}"
+    before, after = base.wait.mean, outcome.wait.mean
+    better = _better(difference)
+    if better:
+        said = f"shortens the mean wait by {1 - after / before:.0%}"
+    elif difference.wait_interval[0] > 0 and before <= 0:
+        said = "makes jobs wait where none did"
     elif difference.wait_interval[0] > 0:
-        said = f"lengthens the mean wait{percent}"
+        times = after / before
+        said = (
+            f"lengthens the mean wait by {times - 1:.0%}"
+            if times < 2
+            else f"makes the mean wait {times:.0f} times as long"
+        )
     else:
         said = "changes the mean wait by no more than chance does"
     if not outcome.strategy.attainable:
@@ -281,7 +289,7 @@ def _verdict(outcome: Outcome, base: Outcome, difference: Difference) -> str:
         grows = outcome.longest_wait.mean > 0
         return f"{said}; somebody waits where nobody did" if grows else said
     if _grows(difference):
-        return f"{said}, but the longest wait grows by {difference.longest_ratio - 1:.0%}"
+        return f"{said}{', but' if better else ', and'} the longest wait grows by {difference.longest_ratio - 1:.0%}"
     return said
 
 
@@ -301,10 +309,10 @@ def _recorded(workload: Workload) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def _load(workload: Workload, processors: int) -> float:
-    """Processor time asked for over what was there while jobs were submitted."""
+def _load(workload: Workload, processors: int) -> float | None:
+    """Processor time asked for over what was there while jobs were submitted; None where all came at once."""
     area = math.fsum(job.run * job.processors for job in workload.jobs)
-    return area / (processors * workload.span) if workload.span > 0 else math.inf
+    return area / (processors * workload.span) if workload.span > 0 else None
 
 
 def _assumptions(
