@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.gangs import GangOrder, replay_gangs
 from slurm_agent_tools.planning.schedule_check import schedule_faults
 from slurm_agent_tools.planning.simulate import DEPTH, Replay, replay
 from slurm_agent_tools.planning.strategies import Expectation, Strategy
@@ -43,6 +44,12 @@ _BLOCKS, _DRAWS = 100, 1000
 _SPREAD = (0.025, 0.975)
 
 
+RESTART = 60.0
+"""Seconds that a job loses each time it goes on after it was put aside."""
+
+AnyStrategy = Strategy | GangOrder
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """The mean over the jittered runs, and the least and the most of them."""
@@ -56,12 +63,13 @@ class Figure:
 class Outcome:
     """What a strategy did. Seconds; `bounded_slowdown` (wait + run) / max(run, 10 s), at least 1.
 
+    `waits`: of the first run, ascending. `wait`: all that a job did not run from when it could start to its end.
     `utilisation`: processor time used over what was there from the first submission to the last end. `starved`: share
     of jobs that waited more than a day and ten times as long as they ran. `fairness`: Jain's index of the users' mean
-    bounded slowdowns, 1 when all fare alike. `waits`: of the first run, ascending.
+    bounded slowdowns, 1 when all fare alike.
     """
 
-    strategy: Strategy
+    strategy: AnyStrategy
     waits: tuple[float, ...]
     wait: Figure
     completion: Figure
@@ -71,6 +79,17 @@ class Outcome:
     utilisation: Figure
     starved: Figure
     fairness: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One replay: what each job waited in all, in the order of the workload, and when the last one ended."""
+
+    workload: Workload
+    strategy: AnyStrategy
+    processors: int
+    waits: tuple[float, ...]
+    last_end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +124,7 @@ class StrategyComparison:
 
 def compare(
     workload: Workload,
-    strategies: Sequence[Strategy],
+    strategies: Sequence[AnyStrategy],
     *,
     processors: int | None = None,
     runs: int = FEWEST_RUNS,
@@ -155,20 +174,26 @@ def jittered(workload: Workload, seed: int) -> Workload:
 
 
 def _checked(
-    load: Workload, strategy: Strategy, processors: int | None, make: Callable[[], Expectation] | None
-) -> Replay:
+    load: Workload, strategy: AnyStrategy, processors: int | None, make: Callable[[], Expectation] | None
+) -> _Run:
     """A replay that the independent checker found nothing in."""
-    done = replay(load, strategy, processors=processors, expectation=make() if make is not None else None)
-    faults = schedule_faults(done.placed, done.processors)
+    if isinstance(strategy, GangOrder):
+        shared = replay_gangs(load, strategy, gpus=processors, restart=RESTART)
+        size, faults, end = shared.gpus, schedule_faults(shared.pieces, shared.gpus), max(shared.ends)
+        waits = tuple(at - job.submit - job.run for at, job in zip(shared.ends, load.jobs, strict=True))
+    else:
+        done = replay(load, strategy, processors=processors, expectation=make() if make is not None else None)
+        size, faults, waits = done.processors, schedule_faults(done.placed, done.processors), done.waits
+        end = max(start + job.run for job, start in done.placed)
     if faults:
         raise RuntimeError(f"the replay of {strategy.name} is wrong: {faults[0]}")
-    return done
+    return _Run(load, strategy, size, waits, end)
 
 
 # --- What one strategy did --------------------------------------------------------------------------------------------
 
 
-def bounded_slowdowns(done: Replay) -> list[float]:
+def bounded_slowdowns(done: Replay | _Run) -> list[float]:
     """(wait + run) / max(run, 10 s), at least 1, of every job in the order of the workload."""
     return [
         max(1.0, (wait + job.run) / max(job.run, SHORT_RUN))
@@ -176,20 +201,19 @@ def bounded_slowdowns(done: Replay) -> list[float]:
     ]
 
 
-def _outcome(replays: Sequence[Replay]) -> Outcome:
+def _outcome(replays: Sequence[_Run]) -> Outcome:
     rows = [_figures(done) for done in replays]
     figures = [Figure(math.fsum(column) / len(column), min(column), max(column)) for column in zip(*rows, strict=True)]
     return Outcome(replays[0].strategy, tuple(sorted(replays[0].waits)), *figures)
 
 
-def _figures(done: Replay) -> tuple[float, ...]:
+def _figures(done: _Run) -> tuple[float, ...]:
     """Wait, completion, slowdown, p95, longest, utilisation, starved, fairness of one run."""
     jobs, waits, slow = done.workload.jobs, done.waits, bounded_slowdowns(done)
     count = len(jobs)
     wait = math.fsum(waits) / count
     run = math.fsum(job.run for job in jobs) / count
-    begin = jobs[0].submit
-    end = max(start + job.run for job, start in done.placed)
+    begin, end = jobs[0].submit, done.last_end
     area = math.fsum(job.run * job.processors for job in jobs)
     starved = sum(one > _DAY and one > _STARVED * job.run for one, job in zip(waits, jobs, strict=True))
     by_user: defaultdict[str, list[float]] = defaultdict(list)
@@ -222,7 +246,7 @@ def share_within(outcome: Outcome, seconds: float) -> float:
 
 
 def _difference(
-    before: Sequence[Replay], after: Sequence[Replay], base: Outcome, outcome: Outcome, seed: int
+    before: Sequence[_Run], after: Sequence[_Run], base: Outcome, outcome: Outcome, seed: int
 ) -> Difference:
     waits, slow = [], []
     for old, new in zip(before, after, strict=True):
@@ -316,7 +340,7 @@ def _load(workload: Workload, processors: int) -> float | None:
 
 
 def _assumptions(
-    workload: Workload, played: Workload, runs: int, processors: int, strategies: Sequence[Strategy]
+    workload: Workload, played: Workload, runs: int, processors: int, strategies: Sequence[AnyStrategy]
 ) -> tuple[str, ...]:
     """What the replay takes for granted, so that nobody takes its figures for more than they are."""
     cut = sum(job.limit is not None and job.run > job.limit > 0 for job in workload.jobs)
@@ -333,8 +357,11 @@ def _assumptions(
     if left_out:
         counts = "; ".join(f"{count} because {why}" for why, count in sorted(left_out.items()))
         told.append(f"{sum(left_out.values())} records are left out: {counts}.")
-    if any(strategy.weights is not None for strategy in strategies):
+    ordered_by = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
+    if any(strategy.weights is not None for strategy in ordered_by):
         told.append("Of Slurm's priorities age, fair share and size count; every user has the same share.")
-    if any(strategy.backfills for strategy in strategies):
+    if any(strategy.backfills for strategy in ordered_by):
         told.append(f"Backfilling looks at the first {DEPTH:,} waiting jobs.")
+    if any(isinstance(strategy, GangOrder) and strategy.preempts for strategy in strategies):
+        told.append(f"Where jobs are put aside, every job can be, and loses {RESTART:.0f} s each time it goes on.")
     return tuple(told)

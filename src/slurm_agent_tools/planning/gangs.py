@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.simulate import check_jobs
-from slurm_agent_tools.planning.workload import Workload
+from slurm_agent_tools.planning.workload import TracedJob, Workload
 
 GPU_HOUR = 3600.0
 """GPU seconds after which a job goes into the second queue."""
@@ -25,12 +25,16 @@ _Rank = tuple[float, float, float, int]
 
 @dataclass(frozen=True, slots=True)
 class GangOrder:
-    """Who gets the GPUs, again at each submission and end. `preempts`: whoever runs may be put aside."""
+    """Who gets the GPUs, again at each submission and end. `preempts`: whoever runs may be put aside.
+
+    `attainable`: it needs to know nothing that nobody can know.
+    """
 
     name: str
     what: str
     preempts: bool
     head_blocks: bool = False
+    attainable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,15 @@ class GangReplay:
         return math.fsum(took) / len(took) if took else 0.0
 
     @property
+    def pieces(self) -> list[tuple[TracedJob, float]]:
+        """Every stretch as a job by itself with its start, for whoever checks the schedule."""
+        jobs = self.workload.jobs
+        return [
+            (replace(jobs[index], number=number, run=end - begin), begin)
+            for number, (index, begin, end) in enumerate(self.stretches)
+        ]
+
+    @property
     def restarts(self) -> int:
         """How often a job was put aside and went on later."""
         return len(self.stretches) - len(self.starts)
@@ -61,8 +74,18 @@ GANG_ORDERS = {
     for order in (
         GangOrder("first-blocks", "in the order of submission, nobody passes", preempts=False, head_blocks=True),
         GangOrder("whoever-fits", "in the order of submission, whoever fits", preempts=False),
-        GangOrder("shortest-remaining", "the shortest remaining time first, as if it were known", preempts=True),
-        GangOrder("smallest-remaining", "the smallest remaining GPU time first, as if it were known", preempts=True),
+        GangOrder(
+            "shortest-remaining",
+            "the shortest remaining time first, as if it were known",
+            preempts=True,
+            attainable=False,
+        ),
+        GangOrder(
+            "smallest-remaining",
+            "the smallest remaining GPU time first, as if it were known",
+            preempts=True,
+            attainable=False,
+        ),
         GangOrder("least-attained", "whoever has used less than a GPU hour first; nothing is known", preempts=True),
     )
 }

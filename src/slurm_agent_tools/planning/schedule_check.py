@@ -40,8 +40,8 @@ def _too_many(placed: Sequence[tuple[TracedJob, float]], processors: int) -> Ite
     for job, start in placed:
         if job.processors > processors:
             yield f"job {job.number} takes {job.processors} processors of {processors}"
-        if job.run > 0:
-            changes += [(start, 1, job.processors), (start + job.run, 0, -job.processors)]
+        if job.run > _CLOSE:
+            changes += [(start, 1, job.processors), (start + job.run - _CLOSE, 0, -job.processors)]
     used = 0
     for at, starts, change in sorted(changes):
         used += change

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.predict_run import RunPredictor
 from slurm_agent_tools.planning.workload import TracedJob
+from slurm_agent_tools.units import parse_time_limit
 
 
 class Predictor(Protocol):
@@ -29,7 +31,7 @@ Expectation = Predictor | Callable[[TracedJob], float | None] | Mapping[int, flo
 
 Fill = Literal["none", "queue", "shortest"]
 
-Estimate = Literal["limit", "last-two", "exact"]
+Estimate = Literal["limit", "last-two", "similar", "exact"]
 
 Correction = Literal["limit", "double", "none"]
 
@@ -46,6 +48,36 @@ class PriorityWeights:
     size: float = 0.0
     max_age: float = 7 * 86_400.0
     half_life: float = 7 * 86_400.0
+
+
+_NEVER = 1e12  # seconds: a half-life of 0 in Slurm is none at all
+
+
+def site_weights(configuration: Mapping[str, str]) -> PriorityWeights | None:
+    """What slurm.conf says of priorities; None where jobs go by their submission alone (priority/basic)."""
+    if configuration.get("PriorityType") != "priority/multifactor":
+        return None
+    usual = PriorityWeights()
+    return PriorityWeights(
+        age=_number(configuration.get("PriorityWeightAge")),
+        fair_share=_number(configuration.get("PriorityWeightFairShare", configuration.get("PriorityWeightFairshare"))),
+        size=_number(configuration.get("PriorityWeightJobSize")),
+        max_age=_seconds(configuration.get("PriorityMaxAge"), usual.max_age),
+        half_life=_seconds(configuration.get("PriorityDecayHalfLife"), usual.half_life),
+    )
+
+
+def _number(text: str | None) -> float:
+    return float(text) if text is not None and text.isdecimal() else 0.0
+
+
+def _seconds(text: str | None, otherwise: float) -> float:
+    """A time as slurm.conf has it, `7-00:00:00`; 0 is never."""
+    try:
+        found = float(parse_time_limit(text)) if text else otherwise
+    except ValueError:
+        return otherwise
+    return found if found > 0 else _NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +113,7 @@ class Strategy:
                 return (lambda job: job.run), _nothing
             if self.estimate == "limit":
                 return _limit, _nothing
-            expectation = LastTwo()
+            expectation = LastTwo() if self.estimate == "last-two" else RunPredictor()
         if isinstance(expectation, Mapping):
             known = expectation
             return (lambda job: _bounded(known.get(job.number), job)), _nothing
@@ -242,6 +274,10 @@ STRATEGIES = {
         Strategy(
             "easy-predicted", "the same by the mean of the user's last two run times, mended when they expire",
             fill="shortest", estimate="last-two",
+        ),
+        Strategy(
+            "easy-similar", "the same by what similar jobs took that had ended, mended when it expires",
+            fill="shortest", estimate="similar",
         ),
         Strategy("easy-exact", "the same if every run time were known: what prediction can gain", fill="shortest",
                  estimate="exact", attainable=False),

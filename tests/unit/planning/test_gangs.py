@@ -1,7 +1,6 @@
 """Jobs that need several GPUs at once: answers worked out on paper, and what holds whatever the order is."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from tests.unit.planning.workloads import job, made_up, workload
@@ -59,11 +58,7 @@ def test_in_one_queue_nobody_who_runs_is_put_aside():
 def test_no_order_gives_more_gpus_than_there_are_and_every_job_gets_its_whole_time(name, seed):
     load = made_up(seed, count=200, load=0.8 + 0.2 * seed)
     done = replay_gangs(load, GANG_ORDERS[name])
-    pieces = [
-        (replace(load.jobs[index], number=number, run=end - begin), begin)
-        for number, (index, begin, end) in enumerate(done.stretches)
-    ]
-    assert schedule_faults(pieces, 32) == []
+    assert schedule_faults(done.pieces, 32) == []
     had = [0.0] * len(load.jobs)
     for index, begin, end in done.stretches:
         had[index] += end - begin

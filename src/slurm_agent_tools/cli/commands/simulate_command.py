@@ -14,11 +14,12 @@ import anyio.to_thread
 from slurm_agent_tools.api import printing, render
 from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.errors import InputError, StorageError
-from slurm_agent_tools.planning.compare import FEWEST_RUNS, Outcome, StrategyComparison, compare
-from slurm_agent_tools.planning.strategies import STRATEGIES, PriorityWeights, Strategy
+from slurm_agent_tools.insights.cluster_past import ClusterPast, cluster_past
+from slurm_agent_tools.planning.compare import FEWEST_RUNS, AnyStrategy, Outcome, StrategyComparison, compare
+from slurm_agent_tools.planning.gangs import GANG_ORDERS
+from slurm_agent_tools.planning.strategies import STRATEGIES, PriorityWeights, site_weights
 from slurm_agent_tools.planning.wait_plot import shown_seconds, wait_plot
-from slurm_agent_tools.planning.workload import MOST_BYTES, Unit, Workload, read_swf
-from slurm_agent_tools.services.past_workload import PastWorkload, past_workload
+from slurm_agent_tools.planning.workload import MOST_BYTES, Unit, Workload, from_accounting, read_swf
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 
@@ -26,7 +27,7 @@ DONE = 0
 
 SITE = "site"
 
-_DEFAULT = ("easy", "fcfs", "easy-shortest", "easy-predicted", "shortest", "shares")
+_DEFAULT = ("easy", "fcfs", "easy-shortest", "easy-predicted", "easy-similar", "shortest", "shares")
 
 _HEADER = (
     "STRATEGY",
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="NAME", help="with --accounting: the cluster of the settings")
     parser.add_argument("--processors", type=int, metavar="N", help="the size of the pool, where it is another")
     parser.add_argument("--lines", type=int, metavar="N", help="only the first N lines of the trace")
-    known = ", ".join((*STRATEGIES, SITE))
+    known = ", ".join((*STRATEGIES, *GANG_ORDERS, SITE))
     parser.add_argument(
         "--strategies", metavar="A,B,...", help=f"of {known}; {SITE}: with --accounting, its priorities"
     )
@@ -80,8 +81,8 @@ async def run(args: argparse.Namespace) -> int:
     settings = load()
     log_events.configure(settings.log_level)
     past = await _past(args) if args.accounting else None
-    workload = past.workload if past is not None else _trace(Path(args.trace), args.lines)
-    strategies = chosen(args.strategies, past.weights if past is not None else None)
+    workload = _trace(Path(args.trace), args.lines) if past is None else _ran(past, args.unit, args.partition)
+    strategies = chosen(args.strategies, None if past is None else site_weights(past.configuration))
     found = await anyio.to_thread.run_sync(
         lambda: compare(workload, strategies, processors=args.processors, runs=args.seeds)
     )
@@ -95,13 +96,18 @@ async def run(args: argparse.Namespace) -> int:
     return DONE
 
 
-async def _past(args: argparse.Namespace) -> PastWorkload:
+async def _past(args: argparse.Namespace) -> ClusterPast:
     registry = OpenedContexts(load())
     try:
         context = await registry.at(args.cluster)
-        return await past_workload(context, days=args.days, unit=args.unit, partition=args.partition)
+        return await cluster_past(context, days=args.days, partition=args.partition)
     finally:
         await registry.close()
+
+
+def _ran(past: ClusterPast, unit: Unit, partition: str | None) -> Workload:
+    name = f"accounting of {past.cluster}, last {past.days} days" + (f", partition {partition}" if partition else "")
+    return from_accounting(past.jobs, name=name, unit=unit, processors=past.sizes[unit] or None)
 
 
 def _trace(path: Path, lines: int | None) -> Workload:
@@ -112,22 +118,23 @@ def _trace(path: Path, lines: int | None) -> Workload:
     return read_swf(data, name=path.name, lines=lines)
 
 
-def chosen(listed: str | None, weights: PriorityWeights | None) -> list[Strategy]:
+def chosen(listed: str | None, weights: PriorityWeights | None) -> list[AnyStrategy]:
     """The strategies by their names. Raises InputError for one that is not known, or needs what is not there."""
     names = list(_DEFAULT) if listed is None else [name.strip() for name in listed.split(",")]
     if listed is None and weights is not None:
         names.append(SITE)
-    found = []
+    found: list[AnyStrategy] = []
+    every: dict[str, AnyStrategy] = {**STRATEGIES, **GANG_ORDERS}
     for name in names:
         if name == SITE and weights is not None:
             what = "by this site's own weights of age, fair share and size, backfilling by time limits"
             found.append(replace(STRATEGIES["shares"], name=SITE, what=what, weights=weights))
         elif name == SITE:
             raise InputError("strategies", name, "needs --accounting on a site with priority/multifactor")
-        elif name in STRATEGIES:
-            found.append(STRATEGIES[name])
+        elif name in every:
+            found.append(every[name])
         else:
-            raise InputError("strategies", name, "is not known", hint=f"Known: {', '.join((*STRATEGIES, SITE))}.")
+            raise InputError("strategies", name, "is not known", hint=f"Known: {', '.join((*every, SITE))}.")
     return found
 
 
@@ -145,7 +152,7 @@ def _write(path: Path, text: str) -> None:
 # --- The answer -------------------------------------------------------------------------------------------------------
 
 
-def _document(found: StrategyComparison, past: PastWorkload | None, svg: Path | None) -> dict[str, Any]:
+def _document(found: StrategyComparison, past: ClusterPast | None, svg: Path | None) -> dict[str, Any]:
     return {
         "status": "done",
         "summary": _summary(found),
@@ -166,7 +173,7 @@ def _document(found: StrategyComparison, past: PastWorkload | None, svg: Path | 
     }
 
 
-def _of_accounting(past: PastWorkload | None) -> Iterator[str]:
+def _of_accounting(past: ClusterPast | None) -> Iterator[str]:
     if past is None:
         return
     if past.own:

@@ -1,4 +1,4 @@
-"""What a cluster ran lately, as a workload: whose jobs, how large the pool, which priorities."""
+"""What a cluster ran lately: whose jobs, how large the pool, which priorities; and the workload that is made of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 from tests.unit.services.scenes import Scene
 
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
-from slurm_agent_tools.planning.workload import NEVER_STARTED, NOT_OVER
-from slurm_agent_tools.services.past_workload import past_workload, site_weights
+from slurm_agent_tools.insights.cluster_past import cluster_past
+from slurm_agent_tools.planning.strategies import site_weights
+from slurm_agent_tools.planning.workload import NEVER_STARTED, NOT_OVER, from_accounting
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 JOB = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --cpus-per-task=2\n#SBATCH --time=10\n#SBATCH --mem=1G\nsleep 60\n"
@@ -27,19 +28,20 @@ async def ran(scene: Scene, *users: str) -> None:
 @pytest.mark.proves("simulate-accounting")
 async def test_all_users_jobs_are_there_with_what_they_asked_for_and_waited(scene):
     await ran(scene, "alice", "bob")
-    found = await past_workload(scene.context, days=1)
+    found = await cluster_past(scene.context, days=1)
     assert (found.own, found.days) == (False, 1)
-    assert {job.user for job in found.workload.jobs} == {"alice", "bob"}
-    assert {(job.processors, job.limit) for job in found.workload.jobs} == {(2, 600)}
-    assert all(59 <= job.run <= 62 and job.wait is not None for job in found.workload.jobs)
+    load = from_accounting(found.jobs)
+    assert {job.user for job in load.jobs} == {"alice", "bob"}
+    assert {(job.processors, job.limit) for job in load.jobs} == {(2, 600)}
+    assert all(59 <= job.run <= 62 and job.wait is not None for job in load.jobs)
     nodes = await scene.context.slurm.nodes()
-    assert found.workload.processors == sum({node.name: node.cpus for node in nodes}.values())
+    assert found.sizes["cpus"] == sum({node.name: node.cpus for node in nodes}.values())
 
 
 @pytest.mark.proves("simulate-accounting")
 async def test_where_only_ones_own_jobs_are_seen_it_is_said(scene):
     await ran(scene, "alice")
-    assert (await past_workload(scene.context, days=1)).own
+    assert (await cluster_past(scene.context, days=1)).own
 
 
 async def test_what_is_not_over_or_never_started_is_counted_and_left_out(scene):
@@ -49,42 +51,43 @@ async def test_what_is_not_over_or_never_started_is_counted_and_left_out(scene):
     await scene.slurm.clock.advance(30)
     scene.slurm.command("scancel", str(waiting))
     await scene.slurm.clock.advance(5)
-    found = await past_workload(scene.context, days=1)
-    assert [job.user for job in found.workload.jobs] == ["bob"]
-    assert found.workload.left_out[NOT_OVER] == 1
-    assert set(found.workload.left_out) <= {NOT_OVER, NEVER_STARTED}
+    found = await cluster_past(scene.context, days=1)
+    load = from_accounting(found.jobs)
+    assert [job.user for job in load.jobs] == ["bob"]
+    assert load.left_out[NOT_OVER] == 1
+    assert set(load.left_out) <= {NOT_OVER, NEVER_STARTED}
 
 
 async def test_each_task_of_an_array_is_a_job(scene):
     scene.slurm.submit(JOB, "--array=1-3")
     await scene.slurm.clock.advance(200)
-    assert len((await past_workload(scene.context, days=1)).workload.jobs) == 3
+    assert len(from_accounting((await cluster_past(scene.context, days=1)).jobs).jobs) == 3
 
 
 async def test_a_partition_has_its_own_jobs_and_nodes_and_an_unknown_one_is_named(scene):
     await ran(scene, "alice")
-    found = await past_workload(scene.context, days=1, partition="gpu", unit="nodes")
+    found = await cluster_past(scene.context, days=1, partition="gpu")
     nodes = {node.name for node in await scene.context.slurm.nodes() if "gpu" in node.partitions}
-    assert (found.workload.jobs, found.workload.processors) == ((), len(nodes))
+    assert (found.jobs, found.sizes["nodes"]) == ((), len(nodes))
     with pytest.raises(InputError, match="partition: 'no'"):
-        await past_workload(scene.context, days=1, partition="no")
+        await cluster_past(scene.context, days=1, partition="no")
 
 
 async def test_gpus_are_counted_where_they_are_wanted(scene):
     scene.slurm.submit(JOB.replace("partition=cpu", "partition=gpu"), "--gpus=2")
     await ran(scene, "alice")
-    found = await past_workload(scene.context, days=1, unit="gpus")
-    assert [job.processors for job in found.workload.jobs] == [2]
+    found = await cluster_past(scene.context, days=1)
+    assert [job.processors for job in from_accounting(found.jobs, unit="gpus").jobs] == [2]
     nodes = await scene.context.slurm.nodes()
-    assert found.workload.processors == sum({node.name: node.gpus for node in nodes}.values())
+    assert found.sizes["gpus"] == sum({node.name: node.gpus for node in nodes}.values())
 
 
 async def test_without_accounting_and_for_no_days_it_is_an_error_that_says_so(tmp_path):
     scene = Scene(tmp_path, FakeSlurm(accounting=False))
     with pytest.raises(AccountingUnreachable, match="keeps no accounting"):
-        await past_workload(scene.context, days=1)
+        await cluster_past(scene.context, days=1)
     with pytest.raises(InputError, match="days: 0"):
-        await past_workload(scene.context, days=0)
+        await cluster_past(scene.context, days=0)
 
 
 def test_the_sites_weights_are_read_from_its_configuration():
