@@ -18,7 +18,6 @@ from itertools import pairwise
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.gangs import GangOrder, replay_gangs
-from slurm_agent_tools.planning.schedule_check import schedule_faults
 from slurm_agent_tools.planning.simulate import DEPTH, Replay, replay
 from slurm_agent_tools.planning.strategies import Expectation, Strategy
 from slurm_agent_tools.planning.workload import Workload, ordered, playable
@@ -179,11 +178,11 @@ def _checked(
     """A replay that the independent checker found nothing in."""
     if isinstance(strategy, GangOrder):
         shared = replay_gangs(load, strategy, gpus=processors, restart=RESTART)
-        size, faults, end = shared.gpus, schedule_faults(shared.pieces, shared.gpus), max(shared.ends)
+        size, faults, end = shared.gpus, shared.faults, max(shared.ends)
         waits = tuple(at - job.submit - job.run for at, job in zip(shared.ends, load.jobs, strict=True))
     else:
         done = replay(load, strategy, processors=processors, expectation=make() if make is not None else None)
-        size, faults, waits = done.processors, schedule_faults(done.placed, done.processors), done.waits
+        size, faults, waits = done.processors, done.faults, done.waits
         end = max(start + job.run for job, start in done.placed)
     if faults:
         raise RuntimeError(f"the replay of {strategy.name} is wrong: {faults[0]}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.schedule_check import schedule_faults
 from slurm_agent_tools.planning.simulate import check_jobs
 from slurm_agent_tools.planning.workload import TracedJob, Workload
 
@@ -62,6 +63,11 @@ class GangReplay:
             (replace(jobs[index], number=number, run=end - begin), begin)
             for number, (index, begin, end) in enumerate(self.stretches)
         ]
+
+    @property
+    def faults(self) -> list[str]:
+        """What the independent checker finds wrong with it; nothing, unless the replay itself is."""
+        return schedule_faults(self.pieces, self.gpus)
 
     @property
     def restarts(self) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.schedule_check import schedule_faults
 from slurm_agent_tools.planning.strategies import Expectation, Strategy, UserShares, UsualWaits
 from slurm_agent_tools.planning.workload import TracedJob, Workload
 
@@ -49,6 +50,11 @@ class Replay:
     def placed(self) -> list[tuple[TracedJob, float]]:
         """Every job with its start."""
         return list(zip(self.workload.jobs, self.starts, strict=True))
+
+    @property
+    def faults(self) -> list[str]:
+        """What the independent checker finds wrong with it; nothing, unless the replay itself is."""
+        return schedule_faults(self.placed, self.processors)
 
 
 def replay(

@@ -5,9 +5,9 @@ import re
 import pytest
 from tests.unit.planning.workloads import job, workload
 
+from slurm_agent_tools.cli.commands.simulate_command import shown_seconds, wait_plot
 from slurm_agent_tools.planning.compare import compare
 from slurm_agent_tools.planning.strategies import STRATEGIES
-from slurm_agent_tools.planning.wait_plot import shown_seconds, wait_plot
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.services.scenes import Scene
 
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
-from slurm_agent_tools.insights.cluster_past import cluster_past
+from slurm_agent_tools.insights.queue_history import cluster_past
 from slurm_agent_tools.planning.strategies import site_weights
 from slurm_agent_tools.planning.workload import NEVER_STARTED, NOT_OVER, from_accounting
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
