@@ -139,4 +139,7 @@ BEHAVIOURS = {
     "expired-predictions-are-corrected": "A job that ran longer than was expected is expected to end later, never earlier.",
     "memory-has-room": "Memory is foretold with a floor and a share of the spread; one run far above is told apart.",
     "calibration-is-told": "How often estimates held is told in one sentence, and raw intervals are never shown.",
+    "plans-are-short": "A plan is answered in 3 KB with its order in groups; the whole and a picture are resources.",
+    "plans-become-few-calls": "A plan becomes the fewest submissions that keep its order and dependencies under the cap.",
+    "solver-never-harms": "With the solver no plan is worse than by lists, also where it is ended half-way.",
 }

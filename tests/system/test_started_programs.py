@@ -213,7 +213,7 @@ CLI = (
     ("generate_script", "--name=made", "--command=true", "--gpus=0", "--partition=cpu"), ("submit_job", "train.sh", "--dry-run"),
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
     ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
-    ("sync_files", "status"),
+    ("sync_files", "status"), ("plan_jobs", '--jobs=[{"name": "a", "script": "train.sh", "expected": "2h"}]'),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),

@@ -67,6 +67,12 @@ def _sync_files() -> type[ToolArguments]:
     return SyncFiles
 
 
+def _plan_jobs() -> type[ToolArguments]:
+    from slurm_agent_tools.models.toolset_arguments import PlanJobs  # noqa: PLC0415 - as above
+
+    return PlanJobs
+
+
 def _choose_backend() -> type[ToolArguments]:
     from slurm_agent_tools.models.toolset_arguments import ChooseBackend  # noqa: PLC0415 - as above
 
@@ -136,6 +142,11 @@ TOOLS: tuple[Tool, ...] = (
         "Which backend and partition a job should go to, with reasons and figures: this machine, a cluster, a cloud."
         " 'ask_person': put question_for_person to a person. Changes nothing; a fallback is remembered.",
         _choose_backend, read_only=True, remembers=True, toolset="planning",
+    ),
+    Tool(
+        "plan_jobs", "Plan which job starts when",
+        "Order jobs on limited GPUs, with bound, gap, the order given for comparison, and the calls that realise it.",
+        _plan_jobs, read_only=True, toolset="planning",
     ),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any
 from slurm_agent_tools.models import (
     backend_answer,
     diagnosis_answer,
+    plan_answer,
     report,
     result,
     shapes,
@@ -32,6 +33,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "cancel_job": submission_answer.CancelReply,
     "sync_files": sync_answer.SyncReply,
     "choose_backend": backend_answer.ChooseReply,
+    "plan_jobs": plan_answer.PlanReply,
 }
 
 _DEFS = "#/$defs/"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from slurm_agent_tools.models import (
         backend_answer,
         diagnosis_answer,
+        plan_answer,
         report,
         result,
         status_answer,
@@ -255,3 +256,9 @@ class Toolbox:
         from slurm_agent_tools.services import choose_backend
 
         return await choose_backend.choose_backend(self.registry, call.context, ask, call.caller)
+
+    async def plan_jobs(self, ask: toolset_arguments.PlanJobs, call: ToolCall) -> plan_answer.PlanReply:
+        """See services.plan_jobs."""
+        from slurm_agent_tools.services import plan_jobs
+
+        return await plan_jobs.plan_jobs(call.context, ask)

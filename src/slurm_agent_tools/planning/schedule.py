@@ -199,6 +199,7 @@ class PlanProblem:
 def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanProblem:
     """The jobs as one problem. Raises InputError, which names the job, its field, the value and the mend."""
     _check_number(jobs, pools)
+    _check_pools(pools)
     by_name = _by_name(jobs)
     for job in jobs:
         _check_figures(job)
@@ -249,9 +250,25 @@ def _check_number(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> None:
         raise InputError(_field(most, "count"), most.count, "is more than can be planned", hint=hint)
 
 
+def _check_pools(pools: Sequence[JobPool]) -> None:
+    names: set[str] = set()
+    for pool in pools:
+        if pool.name in names:
+            raise InputError("pool", pool.name, "is the name of two pools", hint="Give each a name of its own.")
+        names.add(pool.name)
+        least = {"gpus": 0, "cpus": 0, "memory_bytes": 0, "jobs": 1, "gpu_hour": 0, "cpu_hour": 0}
+        for what, lowest in least.items():
+            value = getattr(pool, what)
+            if value is not None and not (math.isfinite(value) and value >= lowest):
+                field = f"pool {pool.name!r}: {what.removesuffix('_bytes')}"
+                raise InputError(field, value, f"is less than {lowest}", hint="Say what there is, or leave it out.")
+
+
 def _by_name(jobs: Sequence[PlannedJob]) -> dict[str, PlannedJob]:
     found: dict[str, PlannedJob] = {}
     for job in jobs:
+        if not job.name or len(job.name) > 200:
+            raise InputError(_field(job, "name"), job.name, "is empty or too long", hint="Give 1 to 200 characters.")
         if job.name in found:
             hint = "Give each kind of job a name of its own, and equal ones a count."
             raise InputError(_field(job, "name"), job.name, "is given twice", hint=hint)
@@ -283,7 +300,7 @@ def _check_figures(job: PlannedJob) -> None:
 def _check_names(job: PlannedJob, by_name: Mapping[str, PlannedJob]) -> None:
     for name in job.after:
         if name not in by_name:
-            hint = f"Known are {', '.join(list(by_name)[:10])}."
+            hint = f"Known names are {', '.join(list(by_name)[:10])}."
             raise InputError(_field(job, "after"), name, "is the name of no job", hint=hint)
 
 

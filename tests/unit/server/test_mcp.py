@@ -23,6 +23,7 @@ from slurm_agent_tools.models import (
     arguments,
     backend_answer,
     diagnosis_answer,
+    plan_answer,
     report,
     result,
     shapes,
@@ -62,6 +63,13 @@ ANSWERS: dict[str, shapes.Reply] = {
         status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
         next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
     ),
+    "plan_jobs": plan_answer.PlanReply(
+        status="planned", summary="The plan takes 02:00:00.", as_of=NOW, objective="makespan", makespan_seconds=7200,
+        mean_completion_seconds=3600, bound_seconds=7200, gap=0.0, naive_seconds=9000, method="lists",
+        groups=[plan_answer.PlanGroup(jobs="sweep x4", start=0, place="pool")],
+        submissions=[plan_answer.SubmissionShown(job="sweep", how="array", array="0-3")],
+        uri="slurm://plans/0a", gantt_uri="slurm://plans/0a/gantt",
+    ),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -75,6 +83,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "cancel_job": {"job_id": "7", "reason": "diverged"},
     "sync_files": {"direction": "push"},
     "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
+    "plan_jobs": {"jobs": [{"name": "sweep", "count": 4, "expected": "2h"}], "pool": [{"gpus": 4}]},
 }
 
 

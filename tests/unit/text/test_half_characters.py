@@ -27,6 +27,7 @@ NEEDED = {
     "submit_job": {"script": "a.sh"}, "wait_for_job": {"job_id": "1"}, "cancel_job": {"job_id": "1", "reason": "x"},
     "validate_config": {"config_path": "a.yaml"}, "save_result": {"name": "a", "status": "success"},
     "compare_results": {"baseline": "a", "target": "b"}, "generate_script": {"name": "a", "command": "true"}, "choose_backend": {"script": "a.sh"},
+    "plan_jobs": {"jobs": [{"name": "a"}]},
 }  # fmt: skip
 
 
