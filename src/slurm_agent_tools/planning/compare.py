@@ -359,8 +359,7 @@ def _assumptions(
     ordered_by = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
     if any(strategy.weights is not None for strategy in ordered_by):
         told.append("Of Slurm's priorities age, fair share and size count; every user has the same share.")
-    if any(strategy.backfills for strategy in ordered_by):
-        told.append(f"Backfilling looks at the first {DEPTH:,} waiting jobs.")
+    told.append(f"At one moment the first {DEPTH:,} waiting jobs are looked at.")
     if any(isinstance(strategy, GangOrder) and strategy.preempts for strategy in strategies):
         told.append(f"Where jobs are put aside, every job can be, and loses {RESTART:.0f} s each time it goes on.")
     return tuple(told)

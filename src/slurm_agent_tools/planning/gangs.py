@@ -8,14 +8,14 @@ of how long a job will run: whoever has used less than a GPU hour goes before wh
 from __future__ import annotations
 
 import math
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from heapq import merge
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.schedule_check import schedule_faults
-from slurm_agent_tools.planning.simulate import check_jobs
+from slurm_agent_tools.planning.simulate import DEPTH, check_jobs
 from slurm_agent_tools.planning.workload import TracedJob, Workload
 
 GPU_HOUR = 3600.0
@@ -102,6 +102,8 @@ def replay_gangs(
 ) -> GangReplay:
     """Ends of all jobs on `gpus`; their `processors` are GPUs, which a job gets all at once or not at all.
 
+    Of those that wait the first DEPTH are looked at.
+
     `restart`: seconds that are lost each time a job goes on. `service`: GPU seconds of the first queue. Raises
     InputError for a job that is larger than the pool or waits for another, which is not played here.
     """
@@ -183,7 +185,7 @@ class _Gangs:
         """Give out the GPUs by rank; whoever runs and gets none is put aside."""
         running = sorted((self.rank(index), index) for index in self.began)
         free, chosen = self.gpus, set[int]()
-        for _, index in merge(running, self.waiting):
+        for _, index in merge(running, self.waiting[:DEPTH]):
             need = self.jobs[index].processors
             if need <= free:
                 free -= need
@@ -196,9 +198,8 @@ class _Gangs:
         fresh = [index for index in chosen if index not in self.began]
         for index in aside:
             self._stop(index, now)
-        if fresh:
-            self.waiting = [entry for entry in self.waiting if entry[1] not in chosen]
         for index in sorted(fresh):
+            del self.waiting[bisect_left(self.waiting, (self.rank(index), index))]
             self._begin(index, now)
         for index in aside:
             insort(self.waiting, (self.rank(index), index))

@@ -141,7 +141,7 @@ class _Engine:
             while position < count and arrivals[position][0] == now:
                 self._enter(arrivals[position][1], now)
                 position += 1
-            if changed or (self.shares is not None and self.shares.due(now)):
+            if changed or (self.shares is not None and self.shares.due(now, len(self.queue))):
                 self._pass(now)
             elif self.strategy.backfills and first < DEPTH:
                 self._fill(now, queue[first:])
@@ -204,7 +204,7 @@ class _Engine:
     def _pass(self, now: float) -> None:
         """Start whoever may: those in front while they fit, then others around the reservation."""
         queue, size = self.queue, self.size
-        if self.shares is not None and (len(queue) <= DEPTH or self.shares.due(now)):
+        if self.shares is not None and (len(queue) <= DEPTH or self.shares.due(now, len(self.queue))):
             self.shares.sort(queue, self.ready, now)
         head = self._head(now)
         while head is not None and size[head] <= self.free:

@@ -237,9 +237,9 @@ class UserShares:
             use.settle(now, self._decay)
             use.rate += processors
 
-    def due(self, now: float) -> bool:
-        """Whether the order is to be made anew though nothing has ended."""
-        return now - self._sorted >= _PERIOD
+    def due(self, now: float, waiting: int) -> bool:
+        """Whether the order is to be made anew: every five minutes, and of a queue beyond a thousand less often."""
+        return now - self._sorted >= _PERIOD * max(1.0, waiting / _KEPT)
 
     def sort(self, queue: list[int], ready: Sequence[float], now: float) -> None:
         """Order the queue, the highest priority first; ties by submission."""

@@ -6,6 +6,7 @@ behind a semicolon (Chapin et al. 1999, "Benchmarks and standards for the evalua
 
 from __future__ import annotations
 
+import io
 import re
 import zlib
 from collections import Counter
@@ -19,7 +20,7 @@ from slurm_agent_tools.models.job import Job
 
 MOST_JOBS = 500_000
 
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 128 * 2**20
 """Bytes of a trace, unpacked."""
 
 _LONGEST_LINE = 1000
@@ -148,14 +149,14 @@ def read_swf(data: bytes, *, name: str = "trace", lines: int | None = None, limi
 
 
 def _lines(data: bytes, name: str, most: int | None) -> Iterator[tuple[int, str]]:
-    text = unpacked(data, name).decode("utf-8", errors="replace")
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(io.BytesIO(unpacked(data, name)), 1):
         if most is not None and number > most:
             return
-        if len(line) > _LONGEST_LINE and not line.startswith(";"):
-            _refuse(name, number, "line", line[:60], f"is longer than {_LONGEST_LINE} characters")
-        if line.strip():
-            yield number, line.strip()
+        if len(line) > _LONGEST_LINE and not line.startswith(b";"):
+            _refuse(name, number, "line", line[:60].decode(errors="replace"), f"is longer than {_LONGEST_LINE} bytes")
+        text = line[:_LONGEST_LINE].decode(errors="replace").strip()
+        if text:
+            yield number, text
 
 
 def unpacked(data: bytes, name: str = "trace") -> bytes:

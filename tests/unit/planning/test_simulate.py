@@ -187,3 +187,14 @@ def test_the_checker_finds_each_fault_of_a_schedule():
 
 def test_a_job_of_no_length_takes_nothing_from_others():
     assert schedule_faults([(job(1, 0, 10, 4), 0), (job(2, 0, 0, 4, limit=5), 0), (job(3, 0, 10, 4), 10)], 4) == []
+
+
+@pytest.mark.proves("replay-holds")
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_queue_far_beyond_what_is_looked_at_at_once_is_played_to_its_end(name):
+    crowd = [
+        job(number, number, 600 + number % 7, 2 ** (number % 4), user=str(number % 9)) for number in range(1, 2500)
+    ]
+    done = replay(workload(*crowd, processors=16), STRATEGIES[name])
+    assert schedule_faults(done.placed, 16) == done.faults == []
+    assert len(done.starts) == 2499
