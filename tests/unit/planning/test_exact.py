@@ -74,9 +74,9 @@ def test_nothing_is_asked_where_the_list_is_at_the_bound():
 
 @pytest.mark.skipif(not exact.available(), reason="the extra `plan` is not installed")
 @pytest.mark.parametrize("objective", ["makespan", "mean_completion", "deadlines"])
-def test_the_solver_finds_what_is_the_best_of_a_small_problem(objective, capsys, monkeypatch):
+def test_the_solver_finds_what_is_the_best_of_a_small_problem(objective, capsys):
     jobs = [
-        PlannedJob("a", 30, gpus=1, deadline=100),
+        PlannedJob("a", 30, gpus=1, deadline=120),
         PlannedJob("b", 30, gpus=1, after=("a",)),
         PlannedJob("c", 40, gpus=2, count=2, deadline=80),
     ]

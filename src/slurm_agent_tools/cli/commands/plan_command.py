@@ -134,12 +134,15 @@ def _packed(ask: ToolArguments) -> dict[str, Any]:
         raise InputError("pool", None, "is needed, and only one: the shape of a node", hint=_EXAMPLE)
     jobs = [_job(one) for one in ask.jobs]
     packing: Packing = pack(jobs, job_pools(ask.pool, (), 1)[0][0])
+    many, gap = len(packing.nodes), f"{100 * packing.gap:.1f} %"
     return {
-        "nodes": len(packing.nodes),
+        "status": "packed",
+        "summary": f"{many} nodes hold all at once, {gap} above the bound; first fit takes {packing.first_fit}.",
+        "nodes": many,
         "bound": packing.bound,
         "gap": round(packing.gap, 4),
         "first_fit": packing.first_fit,
-        "fullest": [sanitize.line(name) for name, _ in packing.nodes[0].held][:20],
+        "first_node": [sanitize.line(name) for name, _ in packing.nodes[0].held][:20],
     }
 
 
