@@ -1,6 +1,6 @@
 """Planning on real workloads: the replay beside published figures, packing beside its bound.
 
-TRACES names the folder of the traces. They are not ours to ship: without the folder the rows are missing, and that is said.
+TRACES names the folder of the traces. They are not ours to ship: without it the rows are missing, and that is said.
 """
 
 from __future__ import annotations

@@ -208,7 +208,6 @@ def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanPr
     copies = [(index, copy) for index, job in enumerate(jobs) for copy in range(job.count)]
     kinds = {job.name: index for index, job in enumerate(jobs)}
     limited = _limited(jobs, pools)
-    capacities = tuple(tuple(_capacity(pool, what) for what in limited) for pool in pools)
     asked = [_asked(job) for job in jobs]
     fits = [_fits(job, pools) for job in jobs]
     return PlanProblem(
@@ -218,7 +217,7 @@ def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanPr
         copies=tuple(copy for _, copy in copies),
         seconds=tuple(float(jobs[index].seconds) for index, _ in copies),
         demands=tuple(tuple(asked[index][what] for what in limited) for index, _ in copies),
-        capacities=capacities,
+        capacities=tuple(tuple(_capacity(pool, what) for what in limited) for pool in pools),
         parts=tuple(round((jobs[index].share or 0) * SHARES) for index, _ in copies),
         fits=tuple(fits[index] for index, _ in copies),
         needs=tuple(tuple(sorted({kinds[name] for name in job.after})) for job in jobs),
@@ -270,8 +269,7 @@ def _by_name(jobs: Sequence[PlannedJob]) -> dict[str, PlannedJob]:
         if not job.name or len(job.name) > 200:
             raise InputError(_field(job, "name"), job.name, "is empty or too long", hint="Give 1 to 200 characters.")
         if job.name in found:
-            hint = "Give each kind of job a name of its own, and equal ones a count."
-            raise InputError(_field(job, "name"), job.name, "is given twice", hint=hint)
+            raise InputError(_field(job, "name"), job.name, "is given twice", hint="Equal jobs are one with a count.")
         found[job.name] = job
     return found
 
@@ -293,8 +291,7 @@ def _check_figures(job: PlannedJob) -> None:
         hint = "Give the part of one GPU, such as 0.25, or gpus for whole ones."
         raise InputError(_field(job, "share"), job.share, "is no part of one GPU", hint=hint)
     if job.share is not None and job.gpus:
-        hint = "Leave one of them out: a share is of one GPU, gpus are whole."
-        raise InputError(_field(job, "share"), job.share, "is given beside gpus", hint=hint)
+        raise InputError(_field(job, "share"), job.share, "is given beside gpus", hint="Leave one of them out.")
 
 
 def _check_names(job: PlannedJob, by_name: Mapping[str, PlannedJob]) -> None:
@@ -363,9 +360,11 @@ def _fits(job: PlannedJob, pools: Sequence[JobPool]) -> tuple[int, ...]:
     for what in _WHAT:
         most = max(_capacity(pool, what) for pool in pools)
         if asked[what] > most:
-            name = what.removesuffix("_bytes")
-            hint = f"Ask for at most {most}, or plan for a larger pool."
-            raise InputError(_field(job, name), asked[what], f"is more than the pool has, {most}", hint=hint)
+            field, hint = (
+                _field(job, what.removesuffix("_bytes")),
+                f"Ask for at most {most}, or plan for a larger pool.",
+            )
+            raise InputError(field, asked[what], f"is more than the pool has, {most}", hint=hint)
     hint = f"The pools are {', '.join(pool.name for pool in pools)}: ask for less, or add one."
     raise InputError(_field(job, "resources"), asked, "is more than any pool has at once", hint=hint)
 

@@ -1,10 +1,19 @@
 """Instances of the kinds that schedules are measured on, and a check of schedules that shares nothing with the makers."""
 
 import random
+from datetime import UTC, datetime
 
+from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
 from slurm_agent_tools.planning.schedule import JobPool, PlannedJob, plan_problem
 
 POOL = JobPool(gpus=4)
+ANSWER = PlanReply(
+    status="planned", summary="The plan takes 02:00:00.", as_of=datetime(2026, 1, 2, tzinfo=UTC), objective="makespan",
+    makespan_seconds=7200, mean_completion_seconds=3600, bound_seconds=7200, gap=0.0, naive_seconds=9000, method="lists",
+    groups=[PlanGroup(jobs="sweep x4", start=0, place="pool")],
+    submissions=[SubmissionShown(job="sweep", how="array", array="0-3")],
+    uri="slurm://plans/0a", gantt_uri="slurm://plans/0a/gantt",
+)  # fmt: skip
 
 
 def seeded(seed):

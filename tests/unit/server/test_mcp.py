@@ -15,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
+from tests.unit.planning import problems
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, serialize
@@ -23,7 +24,6 @@ from slurm_agent_tools.models import (
     arguments,
     backend_answer,
     diagnosis_answer,
-    plan_answer,
     report,
     result,
     shapes,
@@ -51,25 +51,16 @@ ANSWERS: dict[str, shapes.Reply] = {
     ),
     "wait_for_job": report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB),
     "analyze_log": diagnosis_answer.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
-    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW),
-    "compare_results": result.CompareReply(
+    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW), "compare_results": result.CompareReply(
         status="ok", summary="Same.", as_of=NOW, metrics={},
         baseline=shapes.ResultBrief(file_path="a", experiment_name="a", status="success", timestamp="t"),
         target=shapes.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
     ),
-    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
-    "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
+    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB), "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
     "choose_backend": backend_answer.ChooseReply(
         status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
         next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
-    ),
-    "plan_jobs": plan_answer.PlanReply(
-        status="planned", summary="The plan takes 02:00:00.", as_of=NOW, objective="makespan", makespan_seconds=7200,
-        mean_completion_seconds=3600, bound_seconds=7200, gap=0.0, naive_seconds=9000, method="lists",
-        groups=[plan_answer.PlanGroup(jobs="sweep x4", start=0, place="pool")],
-        submissions=[plan_answer.SubmissionShown(job="sweep", how="array", array="0-3")],
-        uri="slurm://plans/0a", gantt_uri="slurm://plans/0a/gantt",
-    ),
+    ), "plan_jobs": problems.ANSWER,
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
