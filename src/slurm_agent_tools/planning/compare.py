@@ -351,11 +351,14 @@ def _assumptions(
         "Intervals hold 95 % of draws of stretches of jobs, paired by job.",
     ]
     if cut:
-        told.append(f"{cut} jobs that ran beyond their limit end at it.")
+        told.append(f"Jobs that ran beyond their limit end at it: {cut}.")
     left_out = {why: count for why, count in played.left_out.items() if count}
     if left_out:
         counts = "; ".join(f"{count} because {why}" for why, count in sorted(left_out.items()))
-        told.append(f"{sum(left_out.values())} records are left out: {counts}.")
+        told.append(f"Records that are left out: {counts}.")
+    load = _load(played, processors)
+    if load is not None and load > 1:
+        told.append(f"{load:.0%} of what is there was asked for: waits grow with the length of the workload.")
     ordered_by = [strategy for strategy in strategies if isinstance(strategy, Strategy)]
     if any(strategy.weights is not None for strategy in ordered_by):
         told.append("Of Slurm's priorities age, fair share and size count; every user has the same share.")

@@ -117,8 +117,13 @@ def test_the_answer_names_what_it_takes_for_granted_and_what_was_left_out(busy):
         assert part in told
     load = workload(job(1, 0, 100, limit=50), job(2, 0, 0, limit=5))
     told = " ".join(compare.compare(load, [STRATEGIES["fcfs"]]).assumptions)
-    assert "1 jobs that ran beyond their limit end at it" in told
-    assert "1 records are left out: 1 because it ran for no time" in told
+    assert "Jobs that ran beyond their limit end at it: 1." in told
+    assert "Records that are left out: 1 because it ran for no time." in told
+
+
+def test_a_pool_that_is_too_small_for_what_was_asked_is_said():
+    load = workload(*(job(number, number, 100) for number in range(1, 50)), processors=1)
+    assert any("waits grow with the length" in text for text in compare.compare(load, [EASY]).assumptions)
 
 
 def test_what_the_jobs_waited_in_truth_stands_beside_it():
