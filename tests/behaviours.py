@@ -135,6 +135,7 @@ BEHAVIOURS = {
     "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",
     "packing-is-near-the-bound": "Small jobs are packed on few more nodes than the bound, and never on more than first fit.",
     "run-times-are-foretold": "Run times are foretold from similar jobs; nine in ten and one in ten hold as often as said.",
+    "waits-are-foretold": "Waits are foretold from those of similar jobs at the same place of a burst; beyond a day it says so.",
     "prediction-knows-no-future": "A job that ends later changes no earlier prediction, and none looks at the job's own end.",
     "expired-predictions-are-corrected": "A job that ran longer than was expected is expected to end later, never earlier.",
     "memory-has-room": "Memory is foretold with a floor and a share of the spread; one run far above is told apart.",

@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 LOW, MEDIAN, HIGH = 0.1, 0.5, 0.9
 
@@ -20,7 +21,7 @@ KEPT = 500
 however many jobs of an array got it: a thousand tasks that end alike say as little about others as one of them.
 """
 
-MOST_KEPT = 20_000
+MOST_KEPT = 40_000
 """Answers in all that are kept for it."""
 
 ENOUGH = 20
@@ -47,7 +48,8 @@ class Quantiles:
 class _Recent:
     """The last differences between what happened and what was said: of each quantile, sorted."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._order: deque[tuple[Hashable, tuple[float, ...]]] = deque()
         self._different: Counter[Hashable] = Counter()
         self.sorted: tuple[list[float], ...] = ([], [], [])
@@ -58,7 +60,7 @@ class _Recent:
         self._different[answer] += 1
         for kept, residual in zip(self.sorted, residuals, strict=True):
             insort(kept, residual)
-        while len(self._different) > KEPT or len(self._order) > MOST_KEPT:
+        while len(self._different) > self._most or len(self._order) > MOST_KEPT:
             self._drop()
 
     def _drop(self) -> None:
@@ -74,10 +76,10 @@ class _Recent:
 
 
 class Correction:
-    """Corrects raw quantiles by how the last ones ended."""
+    """Corrects raw quantiles by how the last ones ended; `kept`: so many different answers at most."""
 
-    def __init__(self) -> None:
-        self._recent = _Recent()
+    def __init__(self, kept: int = KEPT) -> None:
+        self._recent = _Recent(kept)
 
     @property
     def answers(self) -> int:
@@ -110,15 +112,13 @@ def _ranked(residuals: Sequence[float], share: float) -> float:
     return residuals[min(max(rank, 1), len(residuals)) - 1]
 
 
-def weighted_quantile(values: Sequence[tuple[float, float]], share: float) -> float:
-    """Of (value, weight) sorted by value, the first at which `share` of the weight is reached."""
-    wanted = share * math.fsum(weight for _, weight in values)
-    reached = 0.0
-    for value, weight in values:
-        reached += weight
-        if reached >= wanted:
-            return value
-    return values[-1][0]
+def weighted_quantiles(values: Sequence[tuple[float, float]]) -> Quantiles:
+    """Of (value, weight) sorted by value, the first at which each share of the weight is reached."""
+    reached = list(accumulate(weight for _, weight in values))
+    low, median, high = (
+        values[min(bisect_left(reached, share * reached[-1]), len(values) - 1)][0] for share in (LOW, MEDIAN, HIGH)
+    )
+    return Quantiles(low, median, high)
 
 
 # --- What is told of it -----------------------------------------------------------------------------------------------

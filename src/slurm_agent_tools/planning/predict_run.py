@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
-from slurm_agent_tools.planning.calibration import (
-    HIGH,
-    LOW,
-    MEDIAN,
-    ComparedEstimate,
-    Correction,
-    Quantiles,
-    weighted_quantile,
-)
+from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
 from slurm_agent_tools.planning.workload import TracedJob
 
 LATEST = 20
@@ -75,7 +68,7 @@ class RunPrediction:
     similar: Weighted = field(default=(), repr=False)
     raw: Quantiles | None = field(default=None, repr=False)
 
-    def outcome(self, ran: float) -> ComparedEstimate:
+    def compared(self, ran: float) -> ComparedEstimate:
         """Beside what it took, in seconds."""
         return ComparedEstimate(self.expected, self.low, self.high, ran)
 
@@ -122,12 +115,11 @@ def most_likely(values: Weighted) -> float:
     much, and its middle on the logarithm: every value in it is within twice of that.
     """
     times = [max(seconds, 1.0) for seconds, _ in values]
-    sums = [0.0]
-    for _, weight in values:
-        sums.append(sums[-1] + weight)
-    greatest, middle = -1.0, times[0]
+    sums = list(accumulate((weight for _, weight in values), initial=0.0))
+    greatest, middle, end = -1.0, times[0], 0
     for index, least in enumerate(times):
-        end = bisect_right(times, 4 * least)
+        while end < len(times) and times[end] <= 4 * least:
+            end += 1
         if sums[end] - sums[index] > greatest + 1e-9:
             greatest, middle = sums[end] - sums[index], math.sqrt(least * times[end - 1])
     return middle
@@ -151,7 +143,7 @@ class RunPredictor:
         if not values:
             why = "no job like it has ended, and it has no time limit"
             return RunPrediction(None, None, None, None, 0, likeness, None, 0, why)
-        raw = Quantiles(*(weighted_quantile(values, share) for share in (LOW, MEDIAN, HIGH)))
+        raw = weighted_quantiles(values)
         correction = self._corrections[likeness in _OWN]
         shown, answers = correction.corrected(raw), correction.answers
         if shown is not None and job.limit is not None:

@@ -13,7 +13,7 @@ from slurm_agent_tools.planning.calibration import (
     Correction,
     Quantiles,
     calibration,
-    weighted_quantile,
+    weighted_quantiles,
 )
 
 RAW = Quantiles(100.0, 200.0, 300.0)
@@ -107,6 +107,7 @@ def test_what_is_kept_is_bounded():
     assert correction.answers == MOST_KEPT
 
 
-def test_the_quantile_of_weighted_values():
-    values = [(1.0, 1.0), (2.0, 1.0), (10.0, 8.0)]
-    assert [weighted_quantile(values, share) for share in (0.1, 0.15, 0.5, 0.9, 1.0)] == [1, 2, 10, 10, 10]
+def test_the_quantiles_of_weighted_values():
+    assert weighted_quantiles([(1.0, 1.0), (2.0, 1.0), (10.0, 8.0)]) == Quantiles(1, 10, 10)
+    assert weighted_quantiles([(1.0, 0.5), (2.0, 3.9), (3.0, 0.3), (10.0, 0.3)]) == Quantiles(1, 2, 3)
+    assert weighted_quantiles([(7.0, 0.1)]) == Quantiles(7, 7, 7)

@@ -143,7 +143,7 @@ def test_the_jobs_own_run_and_wait_are_not_looked_at():
 @pytest.mark.proves("run-times-are-foretold")
 def test_intervals_hold_as_often_as_they_say(seed, burst):
     answers = list(estimates_in_order(habits(seed, 6000, burst=burst)))[3000:]
-    judged = calibration((said.outcome(job.run) for job, said in answers), last=len(answers))
+    judged = calibration((said.compared(job.run) for job, said in answers), last=len(answers))
     assert judged.estimates == len(answers)
     assert 0.77 <= judged.share <= 0.83
 
