@@ -28,7 +28,7 @@ DONE = 0
 
 SITE = "site"
 
-_DEFAULT = ("easy", "fcfs", "easy-shortest", "easy-predicted", "easy-similar", "shortest", "shares")
+_DEFAULT = ("easy", "easy-shortest", "easy-predicted", "easy-similar", "shortest", "shares")
 
 _HEADER = (
     "STRATEGY",
