@@ -77,7 +77,8 @@ def question(problem: PlanProblem, best: Placement, objective: Objective, second
 
 def answer(problem: PlanProblem, best: Placement, objective: Objective, output: bytes) -> Improvement:
     """The best of what the process printed, placed again with the true times; a last line that was cut off is left."""
-    found, bound = best, None
+    bound: float | None = None
+    starts: list[float] | None = None  # of the last one, as each is better than those before
     for line in output.splitlines():
         try:
             told = json.loads(line)
@@ -86,10 +87,11 @@ def answer(problem: PlanProblem, best: Placement, objective: Objective, output: 
         if "bound" in told:
             bound = float(told["bound"])
         elif len(told.get("starts", ())) == problem.size:
-            placement = serial(problem, [float(one) for one in told["starts"]])
-            if worth(problem, placement, objective) < worth(problem, found, objective):
-                found = placement
-    return Improvement(None if found is best else found, bound)
+            starts = told["starts"]
+    placement = None if starts is None else serial(problem, starts)
+    if placement is None or worth(problem, placement, objective) >= worth(problem, best, objective):
+        return Improvement(None, bound)
+    return Improvement(placement, bound)
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

@@ -123,6 +123,11 @@ def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: 
     )
 
 
+def one_of(pools: Sequence[JobPool]) -> Resources:
+    """What a job holds of which nothing is said: one GPU, on pools without GPUs one CPU."""
+    return Resources(gpus=1) if any(pool.gpus for pool in pools) else Resources(cpus=1)
+
+
 def job_pools(asked: Sequence[PoolAsked] | None, nodes: Iterable[Node], slots: int) -> tuple[list[JobPool], list[str]]:
     """The pools to plan on, and what is assumed of them: those asked for, else the usable nodes under the cap."""
     if asked is not None:

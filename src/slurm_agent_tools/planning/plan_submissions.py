@@ -53,29 +53,35 @@ def submissions(schedule: JobSchedule, most_at_once: int | None) -> tuple[Planne
     kinds: dict[str, list[PlacedJob]] = {}
     for one in schedule.placed:
         kinds.setdefault(one.job.name, []).append(one)
-    found = [_submission(copies, kinds) for copies in kinds.values()]
+    ended: dict[tuple[str, float], list[str]] = {}
+    for name, copies in kinds.items():
+        last = max(copies, key=lambda one: one.end)
+        ended.setdefault((last.pool, last.end), []).append(name)
+    found = [_submission(copies, kinds, ended) for copies in kinds.values()]
     return tuple(found) if most_at_once is None else _under_cap(found, kinds, most_at_once)
 
 
-def _submission(copies: Sequence[PlacedJob], kinds: dict[str, list[PlacedJob]]) -> PlannedSubmission:
+def _submission(
+    copies: Sequence[PlacedJob],
+    kinds: dict[str, list[PlacedJob]],
+    ended: dict[tuple[str, float], list[str]],
+) -> PlannedSubmission:
     """One kind: its first copy says what it follows."""
     first = copies[0]
     after = first.job.after
-    chained = after or _followed(first, kinds)
+    chained = after or _followed(first, kinds, ended)
     how: Literal["array", "single", "chain"] = "array" if len(copies) > 1 else "chain" if chained else "single"
     return PlannedSubmission(
         first.job.name, how, at_once(copies), first.start, first.pool, len(copies), chained, bool(after)
     )
 
 
-def _followed(first: PlacedJob, kinds: dict[str, list[PlacedJob]]) -> tuple[str, ...]:
+def _followed(
+    first: PlacedJob, kinds: dict[str, list[PlacedJob]], ended: dict[tuple[str, float], list[str]]
+) -> tuple[str, ...]:
     """The kind on whose end it starts: one that has wholly ended by then, on the same GPUs where they have numbers."""
-    if first.start <= 0:
-        return ()
-    for name, copies in kinds.items():
-        last = max(copies, key=lambda one: one.end)
-        touches = not first.gpus or any(set(one.gpus) & set(first.gpus) for one in copies if one.end == first.start)
-        if last.end == first.start and last.pool == first.pool and touches:
+    for name in ended.get((first.pool, first.start), ()):
+        if not first.gpus or any(set(one.gpus) & set(first.gpus) for one in kinds[name] if one.end == first.start):
             return (name,)
     return ()
 
@@ -105,13 +111,13 @@ def _under_cap(
         heir = next((name for name in one.chained if slots.get(name, 0) >= width), None)
         if heir is not None:
             slots[heir] -= width
+        slots = {name: left for name, left in slots.items() if left}
         over: list[str] = []
         for name in sorted(slots, key=lambda name: ends[name]):
             if sum(slots.values()) + width <= most:
                 break
-            if slots[name]:
-                over.append(name)
-                slots[name] = 0
+            over.append(name)
+            del slots[name]
         slots[one.job] = width
         placed.append(replace(one, width=width, behind=tuple(over)))
     return tuple(placed)

@@ -203,6 +203,8 @@ def _assumed(kept: KeptPlan, schedule: JobSchedule) -> list[str]:
         told.append(
             f"It runs up to {most} jobs at once, and the policy lets {kept.slots} through: it will take longer."
         )
+    if any(pool.gpus is None for pool in plan.problem.pools) and any(job.gpus for job in plan.problem.jobs):
+        told.append("A pool names no GPUs: they count as unlimited there.")
     if plan.problem.shared:
         least = gpus_of_shares(plan.problem.jobs)
         told.append(f"Shares need a site with MPS or shards; all at once they need {least} GPUs or more.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from slurm_agent_tools.planning import exact, job_plan, plan_view
 from slurm_agent_tools.planning.job_plan import JobPlan
 from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
-from slurm_agent_tools.planning.schedule import PlannedJob
+from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
@@ -33,11 +34,12 @@ plans = plan_view.KeptPlans()
 async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     """The plan. Raises InputError, which names the job, and SlurmError where no pool is given and Slurm is away."""
     slots = context.policy.policy.limits.max_concurrent_jobs
-    jobs = [await _job(context, one) for one in ask.jobs]
     nodes = await context.slurm.nodes() if ask.pool is None else ()
     pools, assumed = job_plan.job_pools(ask.pool, nodes, slots)
+    jobs = [await _job(context, one, pools) for one in ask.jobs]
+    until = anyio.current_time() + ask.seconds
     plan = await anyio.to_thread.run_sync(partial(job_plan.by_lists, jobs, pools, ask.objective))
-    plan = await _improved(plan, ask.seconds)
+    plan = await _improved(plan, until - anyio.current_time())
     steps = submissions(plan.schedule, slots)
     kept = KeptPlan(plan, slots, {one.name: one.script for one in ask.jobs}, steps, tuple(assumed))
     plan_id = plans.keep(context.owner, ask, kept)
@@ -45,10 +47,10 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     return plan_view.plan_reply(kept, plan_id, context.clock.now(), verdicts)
 
 
-async def _job(context: ClusterContext, asked: JobAsked) -> PlannedJob:
+async def _job(context: ClusterContext, asked: JobAsked, pools: Sequence[JobPool]) -> PlannedJob:
     """One kind, with what its script asks for and its completed runs took; smoke runs are shorter by design."""
     if asked.script is None:
-        return job_plan.planned_job(asked, context.clock.now(), None, None)
+        return job_plan.planned_job(asked, context.clock.now(), job_plan.one_of(pools), None)
     script = await project_paths.asked_of(context, f"jobs {asked.name!r}: script", asked.script)
     usual = None
     if asked.expected is None:

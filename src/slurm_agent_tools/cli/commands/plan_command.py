@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
-from slurm_agent_tools.planning.job_plan import job_pools, planned_job
+from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
+from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
 from slurm_agent_tools.services import plan_jobs
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
@@ -132,8 +134,9 @@ def _packed(ask: ToolArguments) -> dict[str, Any]:
     """How few nodes of the pool's shape hold all jobs at once. Raises InputError."""
     if not isinstance(ask, PlanJobs) or ask.pool is None or len(ask.pool) != 1:
         raise InputError("pool", None, "is needed, and only one: the shape of a node", hint=_EXAMPLE)
-    jobs = [_job(one) for one in ask.jobs]
-    packing: Packing = pack(jobs, job_pools(ask.pool, (), 1)[0][0])
+    pools, _ = job_pools(ask.pool, (), 1)
+    jobs = [_job(one, pools) for one in ask.jobs]
+    packing: Packing = pack(jobs, pools[0])
     many, gap = len(packing.nodes), f"{100 * packing.gap:.1f} %"
     return {
         "status": "packed",
@@ -146,8 +149,10 @@ def _packed(ask: ToolArguments) -> dict[str, Any]:
     }
 
 
-def _job(asked: JobAsked) -> Any:
-    return planned_job(asked.model_copy(update={"expected": asked.expected or "1h"}), datetime.now(UTC), None, None)
+def _job(asked: JobAsked, pools: Sequence[JobPool]) -> PlannedJob:
+    return planned_job(
+        asked.model_copy(update={"expected": asked.expected or "1h"}), datetime.now(UTC), one_of(pools), None
+    )
 
 
 def _write(name: str, text: str) -> None:
