@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.unit.planning.workloads import job, workload
 
-from slurm_agent_tools.cli.commands.simulate_command import shown_seconds, wait_plot
+from slurm_agent_tools.cli.commands.simulate_plot import shown_seconds, wait_plot
 from slurm_agent_tools.planning.compare import compare
 from slurm_agent_tools.planning.strategies import STRATEGIES
 
