@@ -102,3 +102,18 @@ def test_the_sites_weights_are_read_from_its_configuration():
     assert found.half_life > 1e9
     silent = site_weights({"PriorityType": "priority/multifactor", "PriorityMaxAge": "soon"})
     assert silent.max_age == 7 * 86_400
+
+
+async def test_an_accounting_that_is_silent_is_an_error_and_no_empty_past(scene):
+    await ran(scene, "alice")
+    scene.slurm.accounting_down()
+    with pytest.raises(AccountingUnreachable):
+        await cluster_past(scene.context, days=1)
+
+
+async def test_jobs_of_before_the_window_are_not_there(scene):
+    await ran(scene, "alice")
+    await scene.slurm.clock.advance(3 * 86_400)
+    await ran(scene, "bob")
+    found = await cluster_past(scene.context, days=1)
+    assert {job.user for job in found.jobs} == {"bob"}
