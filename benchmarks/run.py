@@ -2,8 +2,8 @@
 
     python -m benchmarks.run [NAME ...]
 
-NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, planning and prediction (on the traces in
-the folder TRACES), and answers, scale and sync, each on a private Slurm.
+NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, planning and prediction (on the traces
+in the folder TRACES), and answers, scale and sync, each on a private Slurm.
 """
 
 from __future__ import annotations
