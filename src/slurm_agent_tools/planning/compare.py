@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.gangs import GangOrder, replay_gangs
-from slurm_agent_tools.planning.simulate import DEPTH, Replay, replay
+from slurm_agent_tools.planning.simulate import DEPTH, Replay, check_jobs, pool_size, replay
 from slurm_agent_tools.planning.strategies import Expectation, Strategy
 from slurm_agent_tools.planning.workload import Workload, ordered, playable
 
@@ -145,6 +145,7 @@ def compare(
     if not played.jobs:
         told = ", ".join(f"{count} because {why}" for why, count in played.left_out.items()) or "it holds none"
         raise InputError("trace", workload.name, f"has no job to play: {told}")
+    check_jobs(played.jobs, pool_size(played, processors))
     moved = [jittered(played, seed + number) for number in range(runs)]
     make = expectations or {}
     sets = [[_checked(load, one, processors, make.get(one.name)) for load in moved] for one in strategies]

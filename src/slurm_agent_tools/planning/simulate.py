@@ -69,12 +69,18 @@ def replay(
     `expectation` says what is expected of jobs in place of the strategy's own estimate. Raises InputError for a job
     that is larger than the pool, has no limit where one is needed, or waits for one that is not there.
     """
+    size = pool_size(workload, processors)
+    check_jobs(workload.jobs, size)
+    return _Engine(workload, strategy, size, expectation).run()
+
+
+def pool_size(workload: Workload, processors: int | None) -> int:
+    """So many processors, by default those that the workload names. Raises InputError where neither says it."""
     size = processors if processors is not None else workload.processors
     if size is None or size < 1:
         hint = "Say how many processors the machine had, e.g. --processors 128."
         raise InputError("processors", size, "must be known and at least 1", hint=hint)
-    check_jobs(workload.jobs, size)
-    return _Engine(workload, strategy, size, expectation).run()
+    return size
 
 
 def check_jobs(jobs: Sequence[TracedJob], processors: int) -> None:

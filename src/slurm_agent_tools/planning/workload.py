@@ -145,7 +145,16 @@ def read_swf(data: bytes, *, name: str = "trace", lines: int | None = None, limi
         jobs.append(job)
         if len(jobs) > MOST_JOBS:
             _refuse(name, number, "job number", job.number, f"is beyond the {MOST_JOBS:,} jobs that are read")
-    return ordered(name, jobs, sizes.get("MaxProcs") or sizes.get("MaxNodes"), left_out)
+    found = ordered(name, jobs, sizes.get("MaxProcs") or sizes.get("MaxNodes"), left_out)
+    return replace(found, jobs=tuple(_without_strangers(found.jobs)))
+
+
+def _without_strangers(jobs: Iterable[TracedJob]) -> Iterator[TracedJob]:
+    """Nobody waits for a job that was left out, or came later: the submission in the trace is all that is known."""
+    before: set[int] = set()
+    for job in jobs:
+        yield job if job.after is None or job.after in before else replace(job, after=None)
+        before.add(job.number)
 
 
 def _lines(data: bytes, name: str, most: int | None) -> Iterator[tuple[int, str]]:
@@ -187,6 +196,8 @@ def _swf_job(line: str, number: int, name: str, *, limits: bool) -> TracedJob | 
     for column in (0, 1):
         if value[column] < 0:
             _refuse(name, number, _COLUMNS[column], cells[column], "must be known")
+    if value[16] >= value[0]:
+        _refuse(name, number, _COLUMNS[16], cells[16], "is no job before this one")
     if value[10] in _PARTIAL:
         return PARTIAL
     processors = value[7] if value[7] > 0 else value[4]

@@ -152,6 +152,11 @@ def test_no_strategy_and_one_twice_are_refused(names):
         compare.compare(made_up(1), [STRATEGIES[name] for name in names])
 
 
+def test_a_dependency_on_a_job_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="job 2, after: 9"):
+        compare.compare(workload(job(2, 0, 10, after=9)), [EASY])
+
+
 def test_a_workload_without_a_job_to_play_says_why():
     with pytest.raises(InputError, match="no job to play: 1 because it ran for no time"):
         compare.compare(workload(job(1, 0, 0, limit=5)), [EASY])

@@ -63,6 +63,13 @@ def test_what_is_left_out_is_counted_with_its_reason():
     assert [job.limit for job in without.jobs] == [120, None, None]
 
 
+def test_nobody_waits_for_a_job_that_was_left_out_or_came_later():
+    text = row(1, run=-1) + row(2, 90) + row(3, 5, after=1) + row(4, 10, after=2) + row(5, 100, after=3)
+    assert [(job.number, job.after) for job in workload.read_swf(text.encode()).jobs] == [
+        (3, None), (4, None), (2, None), (5, 3),
+    ]  # fmt: skip
+
+
 def test_only_the_first_lines_are_read_where_that_is_wanted():
     assert len(workload.read_swf((HEAD + row(1) + row(2)).encode(), lines=4).jobs) == 1
 
@@ -78,6 +85,7 @@ def test_only_the_first_lines_are_read_where_that_is_wanted():
         (row(limit="1_000"), ("line 2", "requested time", "1_000")),
         (row(submit=-1), ("line 2", "submit time", "must be known")),
         (row(9), ("line 2", "job number", "twice")),
+        (row(8, after=8), ("line 2", "preceding job", "is no job before this one")),
         ("1 2 3\n", ("line 2", "has 3 columns, not 18")),
         ("x" * 5000, ("line 2", "longer than")),
     ],
