@@ -2,8 +2,8 @@
 
     python -m benchmarks.run [NAME ...]
 
-NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, campaigns, and answers, scale and
-sync, each on a private Slurm.
+NAME: start, cli, check_script, hostile, logs (which writes 5 GB), web, everyday, campaigns, planning and prediction (on
+the traces in the folder TRACES), and answers, scale and sync, each on a private Slurm.
 """
 
 from __future__ import annotations
@@ -13,7 +13,21 @@ import sys
 
 from benchmarks.table import Row, show
 
-NAMES = ("start", "cli", "check_script", "hostile", "logs", "web", "everyday", "campaigns", "answers", "scale", "sync")
+NAMES = (
+    "start",
+    "cli",
+    "check_script",
+    "hostile",
+    "logs",
+    "web",
+    "everyday",
+    "campaigns",
+    "planning",
+    "prediction",
+    "answers",
+    "scale",
+    "sync",
+)
 
 
 def main() -> int:

@@ -231,6 +231,7 @@ CLI = (
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
     ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
     ("sync_files", "status"), ("get_campaign", "naps", "--view=plan"), ("advance_campaign", "naps", "--timeout-seconds=0"),
+    ("plan_jobs", '--jobs=[{"name": "a", "script": "train.sh", "expected": "2h"}]'),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),

@@ -67,6 +67,12 @@ def _sync_files() -> type[ToolArguments]:
     return SyncFiles
 
 
+def _plan_jobs() -> type[ToolArguments]:
+    from slurm_agent_tools.models.toolset_arguments import PlanJobs  # noqa: PLC0415 - as above
+
+    return PlanJobs
+
+
 def _choose_backend() -> type[ToolArguments]:
     from slurm_agent_tools.models.toolset_arguments import ChooseBackend  # noqa: PLC0415 - as above
 
@@ -160,6 +166,11 @@ TOOLS: tuple[Tool, ...] = (
         "Submit, wait for and judge what the campaign's file allows; call again after next_poll_seconds until"
         " 'finished' or 'stopped'. 'needs_decision': put question to a person.",
         _advance_campaign, read_only=False, idempotent=False, toolset="campaigns",
+    ),
+    Tool(
+        "plan_jobs", "Plan which job starts when",
+        "Order jobs on limited GPUs, with bound, gap, the order given for comparison, and the calls that realise it.",
+        _plan_jobs, read_only=True, toolset="planning",
     ),
 )  # fmt: skip
 

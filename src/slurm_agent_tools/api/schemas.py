@@ -9,6 +9,7 @@ from slurm_agent_tools.models import (
     backend_answer,
     campaign_answer,
     diagnosis_answer,
+    plan_answer,
     report,
     result,
     shapes,
@@ -35,6 +36,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "choose_backend": backend_answer.ChooseReply,
     "get_campaign": campaign_answer.CampaignReply,
     "advance_campaign": campaign_answer.CampaignReply,
+    "plan_jobs": plan_answer.PlanReply,
 }
 
 _DEFS = "#/$defs/"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         backend_answer,
         campaign_answer,
         diagnosis_answer,
+        plan_answer,
         report,
         result,
         status_answer,
@@ -270,3 +271,9 @@ class Toolbox:
         from slurm_agent_tools.api import campaign_tools
 
         return await campaign_tools.advance_campaign(call.context, ask, call.caller, call.progress)
+
+    async def plan_jobs(self, ask: toolset_arguments.PlanJobs, call: ToolCall) -> plan_answer.PlanReply:
+        """See services.plan_jobs."""
+        from slurm_agent_tools.services import plan_jobs
+
+        return await plan_jobs.plan_jobs(call.context, ask)

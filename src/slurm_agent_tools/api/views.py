@@ -145,12 +145,31 @@ async def failure_modes(context: ClusterContext) -> str:
     return (text if whole else _CUT + text) or _NOTHING
 
 
+async def plan(context: ClusterContext, plan_id: str) -> str:
+    """A plan of this process, job by job, as JSON. Raises InputError."""
+    from slurm_agent_tools.api import serialize  # noqa: PLC0415 - the other views do without it
+    from slurm_agent_tools.planning import plan_view  # noqa: PLC0415 - the other views do without it
+    from slurm_agent_tools.services import plan_jobs  # noqa: PLC0415 - as above
+
+    return serialize.text(sanitize.document(plan_view.whole(plan_jobs.plans.find(context.owner, plan_id))))
+
+
+async def plan_gantt(context: ClusterContext, plan_id: str) -> str:
+    """The same as an SVG picture. Raises InputError."""
+    from slurm_agent_tools.planning.gantt import gantt  # noqa: PLC0415 - as above
+    from slurm_agent_tools.services import plan_jobs  # noqa: PLC0415 - as above
+
+    return gantt(plan_jobs.plans.find(context.owner, plan_id).plan.schedule, f"Plan {plan_id}")
+
+
 VIEWS: Mapping[str, Callable[..., Awaitable[Body]]] = {
     "policy": policy,
     "job": job,
     "log": log,
     "history": history,
     "failure-modes": failure_modes,
+    "plan": plan,
+    "plan-gantt": plan_gantt,
 }
 
 

@@ -35,6 +35,8 @@ Around them:
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
   campaign          plan, run, status, report, stop: many runs to an answer, by campaigns/NAME.yaml
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
+  simulate          what other strategies would have made of a trace or of the accounting
+  plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
@@ -51,6 +53,7 @@ _MODULES = {
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
     "launch": "slurm_agent_tools.cli.commands.launch_command",
+    "plan": "slurm_agent_tools.cli.commands.plan_command",
     "backends": "slurm_agent_tools.cli.commands.backends_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "workstation": "slurm_agent_tools.cli.commands.workstation_command",
@@ -59,6 +62,7 @@ _MODULES = {
     "doctor": "slurm_agent_tools.cli.commands.doctor_command",
     "report": "slurm_agent_tools.cli.commands.report_command",
     "sync": "slurm_agent_tools.cli.commands.sync_command",
+    "simulate": "slurm_agent_tools.cli.commands.simulate_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
     "campaign": "slurm_agent_tools.cli.commands.campaign_command",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, field_validator
 
 from slurm_agent_tools.models.arguments import StrictModel, ToolArguments
 
@@ -30,6 +30,49 @@ class ChooseBackend(ToolArguments):
     urgency: Literal["normal", "urgent"] = "normal"
     new_configuration: bool | None = Field(None, description="Never tried yet; default what is known")
     budget: float | None = Field(None, ge=0, allow_inf_nan=False, description="Money for all of it")
+
+
+class JobAsked(StrictModel):
+    """By script or resources."""
+
+    name: str
+    count: int = 1
+    script: str | None = None
+    resources: ResourcesAsked | None = None
+    expected: str | None = Field(None, description="e.g. 2h; default earlier runs, else time limit")
+    after: list[str] | None = Field(None, description="Names that end before")
+    deadline: str | None = Field(None, description="6h from now, or ISO 8601")
+    priority: float = Field(1, description="Weight in means")
+    share: float | None = Field(None, description="Part of one GPU")
+
+
+class PoolAsked(StrictModel):
+    """Held at once at most, with prices. Checked where it is planned on: the schema is read by every client."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.pop("description"))
+
+    name: str | None = None
+    gpus: int | None = None
+    cpus: int | None = None
+    memory: str | None = None
+    jobs: int | None = None
+    gpu_hour: float | None = None
+    cpu_hour: float | None = None
+
+
+class PlanJobs(ToolArguments):
+    """Arguments of plan_jobs."""
+
+    jobs: list[JobAsked]
+    objective: Literal["makespan", "mean_completion", "deadlines", "cost"] = "makespan"
+    pool: list[PoolAsked] | None = Field(None, description="Default: partitions and the cap")
+    seconds: float = Field(2, ge=0, le=300)
+
+    @field_validator("pool", mode="before")
+    @classmethod
+    def _several(cls, said: object) -> object:
+        """One pool may be given by itself."""
+        return [said] if isinstance(said, dict) else said
 
 
 class SyncFiles(ToolArguments):

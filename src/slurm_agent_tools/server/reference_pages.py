@@ -17,6 +17,7 @@ from slurm_agent_tools.models import (
     decision,
     diagnosis_answer,
     history_answer,
+    plan_answer,
     report,
     request,
     result,
@@ -33,7 +34,7 @@ from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
     backend_answer, campaign_answer, diagnosis_answer, decision, report, request, result, history_answer, shapes,
-    status_answer, submission_answer, sync_answer,
+    status_answer, submission_answer, sync_answer, plan_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 

@@ -24,7 +24,7 @@ from slurm_agent_tools.transport.base import AskPerson
 
 SCHEME = "slurm://"
 
-_JSON, _TEXT, _MARKDOWN = "application/json", "text/plain", "text/markdown"
+_JSON, _TEXT, _MARKDOWN, _SVG = "application/json", "text/plain", "text/markdown", "image/svg+xml"
 
 _COMPLETED = frozenset({"job_id", "tag"})
 
@@ -67,6 +67,8 @@ RESOURCES = (
         "slurm://history{?tag,query}", "history", "Remembered jobs",
         "Jobs by tag (a,b: all of them; a|b: any) and by words; in the shape that store_memory takes.", _JSON,
     ),
+    Resource("slurm://plans/{plan_id}", "plan", "Plan", "A plan of plan_jobs, job by job.", _JSON),
+    Resource("slurm://plans/{plan_id}/gantt", "plan-gantt", "Plan as a picture", "Which GPU runs what when.", _SVG),
 )  # fmt: skip
 
 

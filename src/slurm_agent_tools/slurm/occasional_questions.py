@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
 
-from slurm_agent_tools.errors import AccountingUnreachable
+from slurm_agent_tools.errors import AccountingUnreachable, InputError
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
@@ -73,6 +74,10 @@ _QUIET = 30.0
 
 _HURRIED = 0.5
 """The share of a command's time limit that the accounting gets where the controller tells the most of it."""
+
+
+_PATIENT = 6.0
+"""Times the limit of a command that a question for weeks of all users may take."""
 
 
 class ExitCodes:
@@ -147,6 +152,23 @@ class AccountingQuestions:
         narrow = name if name and "," not in name else None  # to sacct a comma ends a name
         found = await self._mine_since(since, margin=1, name=narrow)
         return tuple(job for job in found if name in {None, job.name})
+
+    async def everyone(self, since: datetime) -> tuple[Job, ...]:
+        """All users' jobs since a time, as far as this user may see them, without steps.
+
+        Nothing on a cluster without accounting. Raises InputError where they are too many for one answer,
+        AccountingUnreachable and SlurmError.
+        """
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as below
+
+        hours = max(1, math.ceil((self._clock.now() - since).total_seconds() / 3600))
+        argv = sacct.argv(since=f"now-{hours}hours", everyone=True, mark=self._mark())
+        done = await self._asker.run(argv, patience=_PATIENT)
+        if done.truncated:
+            days = max(1, round(hours / 24))
+            raise InputError("days", days, "holds more jobs than are looked at at once", hint="Ask for fewer of them.")
+        self.absent = sacct.disabled(done)
+        return () if self.absent else sacct.parse(done)
 
     async def _ask_jobs(self, keys: frozenset[tuple[int, bool]], _: float) -> dict[tuple[int, bool], tuple[Job, ...]]:
         """What the accounting tells of all these at once."""

@@ -301,6 +301,10 @@ class SlurmQuestions:
         accounting = kind not in {"(null)", "accounting_storage/none"}
         return ClusterInfo(found["ClusterName"], found.get("SLURM_VERSION", ""), accounting)
 
+    async def configuration(self) -> Mapping[str, str]:
+        """slurm.conf as the controller tells it, at most an hour old. Raises SlurmError."""
+        return await self._config.get(_CONFIG_AGE)
+
     async def past(self, *, ask: bool = True, fresh: bool = False) -> PastWaits | None:
         """What jobs of all users that ran lately waited; see WaitHistory.past. Raises SlurmError."""
         return await self.lookback.past(ask=ask, fresh=fresh)

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.services.contexts import OneDesk
 from tests.unit.services.fakes import fake_toolbox
 
-from slurm_agent_tools.cli.commands import approve_command, launch_command, report_command
+from slurm_agent_tools.cli.commands import approve_command, launch_command, report_command, simulate_command
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
@@ -22,7 +22,7 @@ def context(slurm, tmp_path, monkeypatch) -> ClusterContext:
     made = fake_toolbox(tmp_path, slurm).context
     policy = made.policy.policy.model_copy(update={"approval_channels": ("terminal", "signed")})
     made = replace(made, policy=replace(made.policy, policy=policy))
-    for command in (approve_command, launch_command, report_command):
+    for command in (approve_command, launch_command, report_command, simulate_command):
         monkeypatch.setattr(command, "OpenedContexts", lambda _: OneDesk(made))
     monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(tmp_path))
     return made

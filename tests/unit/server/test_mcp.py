@@ -15,6 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
+from tests.unit.planning import problems
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, serialize
@@ -51,14 +52,12 @@ ANSWERS: dict[str, shapes.Reply] = {
     ),
     "wait_for_job": report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB),
     "analyze_log": diagnosis_answer.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
-    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW),
-    "compare_results": result.CompareReply(
+    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW), "compare_results": result.CompareReply(
         status="ok", summary="Same.", as_of=NOW, metrics={},
         baseline=shapes.ResultBrief(file_path="a", experiment_name="a", status="success", timestamp="t"),
         target=shapes.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
     ),
-    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB),
-    "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
+    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB), "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
     "choose_backend": backend_answer.ChooseReply(
         status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
         next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
@@ -68,6 +67,7 @@ ANSWERS: dict[str, shapes.Reply] = {
         status="running", summary="Round 1.", as_of=NOW, round=1, submitted=["7"], next_poll_seconds=30,
         best=[campaign_answer.BestShown(stage="training", settings={"lr": 0.1}, value=0.5)],
     ),
+    "plan_jobs": problems.ANSWER,
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -83,6 +83,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
     "get_campaign": {"name": "rates", "view": "table"},
     "advance_campaign": {"name": "rates", "timeout_seconds": 0},
+    "plan_jobs": {"jobs": [{"name": "sweep", "count": 4, "expected": "2h"}], "pool": [{"gpus": 4}]},
 }
 
 

@@ -53,6 +53,8 @@ async def test_what_there_is_is_listed_with_types_and_what_is_data(scene: Scene,
         "slurm://jobs/{job_id}": "application/json",
         "slurm://jobs/{job_id}/log": "text/plain",
         "slurm://history{?tag,query}": "application/json",
+        "slurm://plans/{plan_id}": "application/json",
+        "slurm://plans/{plan_id}/gantt": "image/svg+xml",
     }
     assert all(one.title and one.description for one in (*plain, *blank))
 

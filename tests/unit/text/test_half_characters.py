@@ -28,6 +28,7 @@ NEEDED = {
     "validate_config": {"config_path": "a.yaml"}, "save_result": {"name": "a", "status": "success"},
     "compare_results": {"baseline": "a", "target": "b"}, "generate_script": {"name": "a", "command": "true"}, "choose_backend": {"script": "a.sh"},
     "get_campaign": {"name": "a"}, "advance_campaign": {"name": "a"},
+    "plan_jobs": {"jobs": [{"name": "a"}]},
 }  # fmt: skip
 
 

@@ -45,13 +45,15 @@ def argv(
     *,
     since: str | None = None,
     user: str | None = None,
+    everyone: bool = False,
     name: str | None = None,
     more: Sequence[str] = (),
     mark: str = "",
 ) -> list[str]:
     """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days).
 
-    `name`: only jobs of this name; it holds no comma.
+    `everyone`: all users' jobs that this user may see, without their steps. `name`: only jobs of this name; it holds no
+    comma.
     `more`: those of LATER that this version has. `mark`: hexadecimal, new in every call.
     """
     delimiter, wanted = f"{columns.SEPARATOR}{mark}", (*COLUMNS[:-1], *more, COLUMNS[-1])
@@ -62,6 +64,8 @@ def argv(
         words += [f"--starttime={since}", "--endtime=now"]
     if user is not None:
         words.append(f"--user={user}")
+    if everyone:
+        words += ["--allusers", "--allocations"]
     if name is not None:
         words.append(f"--name={name}")
     return words

@@ -1,0 +1,56 @@
+"""What plan_jobs answers. Times are seconds from now, by what jobs are expected to take."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from slurm_agent_tools.models.shapes import Reply, Shape
+
+
+class PlanGroup(Shape):
+    """Jobs that start one after another, in their order; from `start` to `last_start`."""
+
+    jobs: str
+    start: int
+    last_start: int | None = None
+    place: str
+
+
+class SubmissionShown(Shape):
+    """One call of submit_job. `<name>` in a dependency stands for the id of that job; `after`: submit once they ended.
+
+    `verdict`: what the policy says of the script as it is now; None where there is no script yet.
+    """
+
+    job: str
+    how: Literal["array", "single", "chain"]
+    script: str | None = None
+    array: str | None = None
+    dependency: str | None = None
+    after: list[str] | None = None
+    verdict: Literal["allow", "justify", "approve", "deny"] | None = None
+
+
+class PlanReply(Reply):
+    """The plan. `bound_seconds`, `gap` and `naive_seconds` are of the mean completion where that is the objective."""
+
+    written_by_others: ClassVar[tuple[str, ...]] = ()
+
+    status: Literal["planned", "infeasible"]
+    objective: Literal["makespan", "mean_completion", "deadlines", "cost"]
+    makespan_seconds: int
+    mean_completion_seconds: int
+    bound_seconds: int
+    gap: float
+    naive_seconds: int
+    cost: float | None = None
+    missed: list[str] = Field(default_factory=list)
+    method: Literal["lists", "exact"]
+    groups: list[PlanGroup] = Field(default_factory=list)
+    submissions: list[SubmissionShown] = Field(default_factory=list)
+    submissions_not_shown: int = 0
+    assumptions: list[str] = Field(default_factory=list)
+    uri: str
+    gantt_uri: str

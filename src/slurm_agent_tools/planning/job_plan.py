@@ -1,0 +1,183 @@
+"""One plan: from what was asked for to the best schedule that is known, its bound and the naive order beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from statistics import median
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.insights.capacity import usable
+from slurm_agent_tools.models.job import JobRecord
+from slurm_agent_tools.models.node import Node
+from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.toolset_arguments import JobAsked, PoolAsked
+from slurm_agent_tools.planning import exact, lists
+from slurm_agent_tools.planning.bounds import completion_bound, makespan_bound
+from slurm_agent_tools.planning.placing import Placement
+from slurm_agent_tools.planning.schedule import JobPool, JobSchedule, Objective, PlannedJob, PlanProblem, plan_problem
+from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
+
+_NEAR = 1.0002
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """The best schedule that is known. `bound`: seconds of the objective that no order beats.
+
+    `method`: lists, or exact where the solver found a better one. `impossible`: jobs that no order ends in time.
+    """
+
+    problem: PlanProblem
+    objective: Objective
+    placement: Placement
+    rule: str
+    bound: float
+    exact: bool = False
+
+    @property
+    def schedule(self) -> JobSchedule:
+        """What starts when."""
+        return self.placement.schedule(self.problem)
+
+    @property
+    def naive(self) -> JobSchedule:
+        """In the order given, where who does not fit holds up all behind it."""
+        return lists.naive(self.problem).schedule(self.problem)
+
+    def measured(self, schedule: JobSchedule) -> float:
+        """Seconds of the objective: the mean completion, else the makespan."""
+        return schedule.mean_completion if self.objective == "mean_completion" else schedule.makespan
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """Kinds that would miss their deadline even if nothing else ran but what they wait for."""
+        heads, _ = self.problem.longest_path
+        return tuple(
+            job.name
+            for job, head in zip(self.problem.jobs, heads, strict=True)
+            if job.deadline is not None and head + job.seconds > job.deadline
+        )
+
+
+def by_lists(jobs: Sequence[PlannedJob], pools: Sequence[JobPool], objective: Objective) -> JobPlan:
+    """The plan of the best list. Raises InputError."""
+    problem = plan_problem(jobs, pools)
+    best = lists.best_list(problem, objective)
+    bound = completion_bound(problem) if objective == "mean_completion" else makespan_bound(problem)
+    return JobPlan(problem, objective, best.placement, best.rule, bound)
+
+
+def question(plan: JobPlan, seconds: float) -> bytes | None:
+    """What the solver is asked; None where nothing is left to find, or it is not for the solver."""
+    value = plan.measured(plan.schedule)
+    if plan.objective != "deadlines" and value <= plan.bound * _NEAR:
+        return None
+    if plan.objective == "deadlines" and not plan.schedule.missed:
+        return None
+    return exact.question(plan.problem, plan.placement, plan.objective, seconds)
+
+
+def improved(plan: JobPlan, output: bytes) -> JobPlan:
+    """The plan with what the solver printed: never worse than before."""
+    found = exact.answer(plan.problem, plan.placement, plan.objective, output)
+    bound = plan.bound if plan.objective == "mean_completion" else max(plan.bound, found.bound or 0.0)
+    if found.placement is None:
+        return replace(plan, bound=min(bound, plan.measured(plan.schedule)))
+    better = replace(plan, placement=found.placement, exact=True)
+    return replace(better, bound=min(bound, better.measured(better.schedule)))
+
+
+# --- what was asked for -----------------------------------------------------------------------------------------------
+
+
+def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: float | None) -> PlannedJob:
+    """One kind as it is planned. `known`: what its script asks for; `usual`: seconds that its runs took.
+
+    Raises InputError where nothing says how long it runs, or what was written cannot be read.
+    """
+    field = f"jobs {asked.name!r}"
+    wanted = asked.resources
+    limit = None if known is None or known.time_limit_seconds == UNLIMITED else known.time_limit_seconds
+    if asked.expected is not None:
+        seconds: float | None = _span(f"{field}: expected", asked.expected)
+    else:
+        seconds = usual if usual is not None else limit
+    if seconds is None:
+        hint = 'No run of it is known, and no time limit. Say how long one runs, such as "2h".'
+        raise InputError(f"{field}: expected", None, "is needed", hint=hint)
+    gpus = wanted.gpus if wanted is not None else (known.gpus or 0) if known is not None else 0
+    memory = None if wanted is None or wanted.memory is None else _memory(f"{field}: memory", wanted.memory)
+    return PlannedJob(
+        name=asked.name,
+        seconds=seconds,
+        gpus=0 if asked.share is not None else gpus,
+        cpus=(wanted.cpus if wanted is not None else known.cpus if known is not None else None) or 0,
+        memory_bytes=memory or (known.memory_bytes if known is not None and wanted is None else None) or 0,
+        count=asked.count,
+        after=tuple(asked.after or ()),
+        deadline=None if asked.deadline is None else _deadline(f"{field}: deadline", asked.deadline, now),
+        priority=asked.priority,
+        share=asked.share,
+    )
+
+
+def one_of(pools: Sequence[JobPool]) -> Resources:
+    """What a job holds of which nothing is said: one GPU, on pools without GPUs one CPU."""
+    return Resources(gpus=1) if any(pool.gpus for pool in pools) else Resources(cpus=1)
+
+
+def job_pools(asked: Sequence[PoolAsked] | None, nodes: Iterable[Node], slots: int) -> tuple[list[JobPool], list[str]]:
+    """The pools to plan on, and what is assumed of them: those asked for, else the usable nodes under the cap."""
+    if asked is not None:
+        return [_pool(one, number) for number, one in enumerate(asked)], []
+    good = [node for node in nodes if usable(node)]
+    gpus, cpus = sum(node.gpus for node in good), sum(node.cpus for node in good)
+    pool = JobPool("cluster", gpus, cpus, sum(node.memory_bytes for node in good), slots)
+    told = f"The pool: {gpus} GPUs and {cpus} CPUs of {len(good)} usable nodes, and {slots} jobs at once by the policy."
+    return [pool], [told + " Jobs of others are not counted."]
+
+
+def _pool(asked: PoolAsked, number: int) -> JobPool:
+    name = asked.name or ("pool" if number == 0 else f"pool{number + 1}")
+    memory = None if asked.memory is None else _memory(f"pool {name!r}: memory", asked.memory)
+    return JobPool(name, asked.gpus, asked.cpus, memory, asked.jobs, asked.gpu_hour or 0, asked.cpu_hour or 0)
+
+
+def usual_seconds(records: Iterable[JobRecord], short: Iterable[str] = ()) -> float | None:
+    """The median of completed runs; those in `short` (smoke runs) do not count. None where there are none."""
+    left_out = frozenset(short)
+    took = [
+        record.usage.elapsed_seconds
+        for record in records
+        if record.state == "COMPLETED" and record.usage is not None and record.usage.elapsed_seconds
+        if record.job_id not in left_out
+    ]
+    return float(median(took)) if took else None
+
+
+def _span(field: str, text: str) -> float:
+    try:
+        seconds = parse_span(text)
+    except ValueError as error:
+        raise InputError(field, text, str(error), hint='Write it as "2h" or "90min".') from error
+    return float(seconds)
+
+
+def _memory(field: str, text: str) -> int:
+    try:
+        return parse_memory(text)
+    except ValueError as error:
+        raise InputError(field, text, str(error), hint='Write it as "16G".') from error
+
+
+def _deadline(field: str, text: str, now: datetime) -> float:
+    """Seconds from now, of a time as ISO 8601 writes it or of a length of time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return _span(field, text)
+    if moment.tzinfo is None:
+        raise InputError(field, text, "names no time zone", hint='Write "2026-11-24T08:00+01:00", or "6h" from now.')
+    return (moment - now).total_seconds()

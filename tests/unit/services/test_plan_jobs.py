@@ -1,0 +1,159 @@
+"""plan_jobs over a Slurm in memory: where figures come from, what is answered, and what is refused."""
+
+import json
+
+import pytest
+from tests.unit.planning import problems
+from tests.unit.services.fakes import fake_toolbox
+
+from slurm_agent_tools.api import brief, serialize
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning import exact
+from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
+
+TOOL = serialize.BY_NAME["plan_jobs"]
+SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gres=gpu:1\n#SBATCH --mem=16G\n#SBATCH --time=02:00:00\nsrun python train.py\n"
+
+POOL = {"gpus": 4}
+
+
+@pytest.fixture
+def box(tmp_path):
+    nodes = [FakeNode(f"g{number}", cpus=16, gpus=2, memory=64_000, gpu_type="a100") for number in range(2)]
+    return fake_toolbox(
+        tmp_path, FakeSlurm(nodes=nodes, partitions=[FakePartition("gpu", nodes=("g0", "g1"), default=True)])
+    )
+
+
+async def plan(box, jobs, pool=POOL, **more):
+    ask = serialize.parse(TOOL, {"jobs": jobs, "seconds": 0, **({"pool": pool} if pool else {}), **more})
+    return await box.call("plan_jobs", ask), ask
+
+
+def fifty(seed=0):
+    problem = problems.gangs(seed)
+    return [
+        {"name": f"experiment-{number}", "expected": f"{round(job.seconds)}s", "resources": {"gpus": job.gpus}}
+        for number, job in enumerate(problem.jobs)
+    ]
+
+
+@pytest.mark.proves("plans-are-short")
+async def test_fifty_different_jobs_are_answered_in_three_kilobytes_with_bound_gap_and_the_order_given(box):
+    reply, ask = await plan(box, fifty())
+    body = brief.answer(reply, ask)
+    assert len(json.dumps(body).encode()) < 3000
+    assert body["status"] == "planned"
+    assert body["bound_seconds"] <= body["makespan_seconds"] < body["naive_seconds"]
+    assert body["gap"] == pytest.approx(body["makespan_seconds"] / body["bound_seconds"] - 1, abs=1e-3)
+    assert len(body["groups"]) <= 8
+    assert body["submissions_not_shown"] == 42
+
+
+@pytest.mark.proves("plans-are-short")
+async def test_the_whole_plan_and_its_picture_are_resources(box):
+    reply, _ = await plan(box, fifty())
+    plan_id = reply.uri.removeprefix("slurm://plans/")
+    rows = json.loads(await box.view("plan", {"plan_id": plan_id}))
+    picture = await box.view("plan-gantt", {"plan_id": plan_id})
+    assert len(rows["jobs"]) == 50
+    assert len(rows["submissions"]) == 50
+    assert picture.startswith("<svg ")
+    assert picture.count("<rect ") == sum(len(row["gpus"]) for row in rows["jobs"])
+    assert reply.gantt_uri == f"{reply.uri}/gantt"
+
+
+async def test_a_plan_that_is_not_kept_is_refused_with_what_to_do(box):
+    with pytest.raises(InputError, match="plan_id") as caught:
+        await box.view("plan", {"plan_id": "0"})
+    assert "plan_jobs" in caught.value.hint
+
+
+async def test_the_same_question_has_the_same_uri_and_another_has_another(box):
+    first, _ = await plan(box, fifty())
+    again, _ = await plan(box, fifty())
+    other, _ = await plan(box, fifty(1))
+    assert first.uri == again.uri != other.uri
+
+
+async def test_without_a_pool_the_nodes_and_the_cap_are_planned_on(box):
+    slots = box.context.policy.policy.limits.max_concurrent_jobs
+    reply, _ = await plan(box, [{"name": "a", "count": 12, "expected": "1h", "resources": {"gpus": 1}}], pool=None)
+    assert reply.makespan_seconds == 3600 * -(-12 // min(4, slots))
+    assert "4 GPUs and 32 CPUs of 2 usable nodes" in reply.assumptions[0]
+
+
+async def test_a_script_says_what_it_holds_and_its_limit_counts_where_no_run_is_known(box, tmp_path):
+    (tmp_path / "project" / "train.sh").write_text(SCRIPT)
+    reply, _ = await plan(box, [{"name": "train", "count": 8, "script": "train.sh"}])
+    (step,) = reply.submissions
+    assert reply.makespan_seconds == 2 * 7200
+    assert (step.how, step.script, step.verdict) == ("array", "train.sh", "allow")
+    assert step.array.startswith("0-7%")
+
+
+async def test_more_at_once_than_the_policy_lets_through_is_said(box):
+    slots = box.context.policy.policy.limits.max_concurrent_jobs
+    wide = [{"name": "a", "count": 90, "expected": "1h", "resources": {"gpus": 1}}]
+    reply, _ = await plan(box, wide, pool={"gpus": 90})
+    assert any(f"the policy lets {slots} through" in text for text in reply.assumptions)
+    assert reply.submissions[0].array == f"0-89%{slots}"
+
+
+async def test_a_deadline_that_no_order_meets_is_infeasible_and_named(box):
+    jobs = [
+        {"name": "late", "expected": "2h", "resources": {"gpus": 1}, "deadline": "1h"},
+        {"name": "fine", "expected": "2h", "resources": {"gpus": 1}, "deadline": "1d"},
+    ]
+    reply, _ = await plan(box, jobs, objective="deadlines")
+    assert reply.status == "infeasible"
+    assert reply.missed == ["late"]
+    assert "late" in reply.summary
+
+
+async def test_deadlines_are_times_with_a_zone_or_lengths(box):
+    now = box.context.clock.now()
+    job = {"name": "a", "expected": "2h", "resources": {"gpus": 1}}
+    for deadline, status in ((now.replace(year=now.year + 1).isoformat(), "planned"), ("90min", "infeasible")):
+        reply, _ = await plan(box, [{**job, "deadline": deadline}])
+        assert reply.status == status
+    with pytest.raises(InputError, match="names no time zone"):
+        await plan(box, [{**job, "deadline": "2030-01-01T00:00:00"}])
+
+
+@pytest.mark.proves("plans-refuse-by-name")
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        ({"name": "a"}, "'a': expected"),
+        ({"name": "a", "expected": "soon"}, "'a': expected"),
+        ({"name": "a", "expected": "-5m"}, "'a': expected"),
+        ({"name": "a", "expected": "1h", "resources": {"gpus": 9}}, "'a': gpus"),
+        ({"name": "a", "expected": "1h", "resources": {"memory": "lots"}}, "'a': memory"),
+        ({"name": "a", "expected": "1h", "count": 10**6}, "'a': count"),
+        ({"name": "a", "expected": "1h", "after": ["a"]}, "'a': after"),
+        ({"name": "a", "expected": "1h", "deadline": "yesterday"}, "'a': deadline"),
+    ],
+)
+async def test_bad_jobs_are_refused_by_name_with_a_mend(box, job, words):
+    with pytest.raises(InputError) as caught:
+        await plan(box, [job])
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+async def test_prices_are_told_where_pools_have_them(box):
+    pools = [{"name": "own", "gpus": 1}, {"name": "cloud", "gpus": 4, "gpu_hour": 2.5}]
+    jobs = [{"name": "a", "count": 4, "expected": "1h", "resources": {"gpus": 1}, "deadline": "2h"}]
+    reply, _ = await plan(box, jobs, pool=pools, objective="cost")
+    assert (reply.cost, reply.missed) == (5.0, [])
+
+
+@pytest.mark.skipif(not exact.available(), reason="the extra `plan` is not installed")
+@pytest.mark.proves("solver-never-harms")
+async def test_with_the_solver_the_plan_is_never_worse_than_by_lists(box):
+    lists, _ = await plan(box, fifty(18))
+    solved, _ = await plan(box, fifty(18), seconds=1)
+    assert solved.makespan_seconds <= lists.makespan_seconds
+    assert solved.bound_seconds <= solved.makespan_seconds
