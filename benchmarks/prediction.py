@@ -10,7 +10,7 @@ import gzip
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.table import Row
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, calibration
+from slurm_agent_tools.planning.forecast import available, forecasts_in_order
 from slurm_agent_tools.planning.predict_run import estimates_in_order
 from slurm_agent_tools.planning.predict_wait import WaitQuestion, waits_in_order
 from slurm_agent_tools.planning.workload import TracedJob, read_swf
@@ -96,26 +97,39 @@ def _waits(listed: Sequence[dict[str, str]]) -> Iterator[Row]:
     since = _seconds(sorted(looks)[-_DAYS])
     compared = [said.compared(waited) for job, waited, said in waits_in_order(asked) if job.asked >= since]
     yield from _shares("Graham, wait", compared, 57.0)
+    if available():
+        forecasts = [said.compared(waited) for job, waited, said in forecasts_in_order(asked) if job.asked >= since]
+        yield from _shares("Graham, wait, extra forecast", forecasts, 46.0)
+    else:
+        print("prediction: the extra forecast is not installed: pip install 'lightgbm>=4.6,<5'", file=sys.stderr)
 
 
 def _questions(look: Sequence[dict[str, str]]) -> Iterator[tuple[WaitQuestion, float]]:
     """All jobs of one look at the queue, with how many of their own account stand before them."""
     ahead: defaultdict[object, int] = defaultdict(int)
-    whole: defaultdict[str, int] = defaultdict(int)
+    whole = Counter(row["account_id"] for row in look)
+    bursts = Counter(map(_alike, look))
     for row in look:
-        whole[row["account_id"]] += 1
-    for row in look:
-        account = row["account_id"]
-        alike = tuple(row[name] for name in ("account_id", "partition", "req_cpus", "req_mem_total", "time_limit_sec"))
-        at = _seconds(row["poll_time"])
+        account, alike, at = row["account_id"], _alike(row), _seconds(row["poll_time"])
         question = WaitQuestion(
             at, account, row["partition"], int(row["req_cpus"]), float(row["time_limit_sec"]),
             waited=at - _seconds(row["submit_time"]), own_ahead=ahead[account], alike_ahead=ahead[alike],
-            own_waiting=whole[account],
+            own_waiting=whole[account], alike_waiting=bursts[alike], memory=float(row["req_mem_total"] or 0),
+            queue={name: float(row[name]) for name in row if _of_queue(name) and row[name]},
         )  # fmt: skip
         yield question, float(row["poll_wait_sec"])
         ahead[account] += 1
         ahead[alike] += 1
+
+
+def _alike(row: dict[str, str]) -> tuple[str, ...]:
+    """What a job asks for."""
+    return tuple(row[name] for name in ("account_id", "partition", "req_cpus", "req_mem_total", "time_limit_sec"))
+
+
+def _of_queue(name: str) -> bool:
+    """Figures of the queue at the look; `priority` and `alloc_nodes` of the trace are known only later."""
+    return name.startswith(("q_", "r_")) or name in {"poll_priority", "level_fs_poll", "req_gpus"}
 
 
 def _seconds(text: str) -> float:

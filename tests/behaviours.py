@@ -153,6 +153,7 @@ BEHAVIOURS = {
     "packing-is-near-the-bound": "Small jobs are packed on few more nodes than the bound, and never on more than first fit.",
     "run-times-are-foretold": "Run times are foretold from similar jobs; nine in ten and one in ten hold as often as said.",
     "waits-are-foretold": "Waits are foretold from those of similar jobs at the same place of a burst; beyond a day it says so.",
+    "queue-state-helps": "With the extra forecast the state of the queue makes waits better, with intervals that hold.",
     "prediction-knows-no-future": "A job that ends later changes no earlier prediction, and none looks at the job's own end.",
     "expired-predictions-are-corrected": "A job that ran longer than was expected is expected to end later, never earlier.",
     "memory-has-room": "Memory is foretold with a floor and a share of the spread; one run far above is told apart.",

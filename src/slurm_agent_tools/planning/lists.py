@@ -17,8 +17,12 @@ Worth = tuple[float, ...]
 _SERIAL, _SEARCHED = 400, 300
 """Copies up to which lists are placed in series, and improved by exchanges; larger ones differ little."""
 
-_WORK = 20_000_000
-"""Looks at waiting jobs that all lists take together, some ten seconds: of very many different jobs fewer are made."""
+_JUSTIFIED, _ROUNDS = 8_000_000, 2
+"""Up to which square of the copies, times what is limited, a larger problem's best list is justified, and how often: a
+second each."""
+
+_WORK = 6_000_000
+"""Looks at waiting jobs that all lists take together, some seconds: of very many different jobs fewer are made."""
 
 _TRIES = 40_000
 """Copies that the exchanges place in all."""
@@ -46,8 +50,13 @@ def best_list(problem: PlanProblem, objective: Objective, *, search: bool = True
             best = ListPlan(placement, rule, found)
     if best is None:
         raise AssertionError("every problem has lists")
-    if search and problem.size <= _SEARCHED and len(problem.pools) == 1:
-        best = _exchanged(problem, objective, best)
+    if not search or len(problem.pools) > 1:
+        return best
+    if problem.size <= _SEARCHED:
+        return _exchanged(problem, objective, best)
+    effort = problem.size**2 * len(problem.capacities[0])
+    if objective == "makespan" and effort <= _JUSTIFIED and not problem.shared:
+        return _justified(problem, best)
     return best
 
 
@@ -224,6 +233,20 @@ def _exchanged(problem: PlanProblem, objective: Objective, best: ListPlan) -> Li
         if found < best.worth:
             best = ListPlan(placement, best.rule, found)
     return replace(best, exchanged=tries)
+
+
+def _justified(problem: PlanProblem, best: ListPlan) -> ListPlan:
+    """The best list, placed backwards and forwards: of thousands of jobs it takes most of what is above the bound."""
+    goal = _goal(problem, "makespan")
+    for _ in range(_ROUNDS):
+        if best.worth[0] <= goal:
+            break
+        placement = justified(problem, best.placement)
+        found = worth(problem, placement, "makespan")
+        if found >= best.worth:
+            break
+        best = ListPlan(placement, best.rule, found)
+    return best
 
 
 def _moved(order: list[int], chance: random.Random) -> list[int]:

@@ -13,6 +13,7 @@ import math
 from bisect import insort
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
 from slurm_agent_tools.planning.predict_run import most_likely
@@ -36,8 +37,9 @@ class WaitQuestion:
     """A job that waits, as it stands in the queue at `asked` (seconds since any beginning, one for all questions).
 
     `waited`: seconds since it was submitted. `own_ahead`: jobs of its account that were submitted before it and wait
-    too; `alike_ahead`: those of them that ask for the same; `own_waiting`: all that wait of its account. `slurm`: the
-    seconds that Slurm itself says. `queue`: other figures of the queue, by name, for the extra `forecast`.
+    too; `alike_ahead`: those of them that ask for the same; `own_waiting`, `alike_waiting`: all that wait of its
+    account, itself included, and those that ask for the same. `slurm`: the seconds that Slurm itself says. `queue`:
+    other figures of the queue, by name, for the extra `forecast`.
     """
 
     asked: float
@@ -49,6 +51,7 @@ class WaitQuestion:
     own_ahead: int = 0
     alike_ahead: int = 0
     own_waiting: int = 1
+    alike_waiting: int = 1
     memory: float | None = None
     slurm: float | None = None
     queue: Mapping[str, float] = field(default_factory=dict)
@@ -113,6 +116,7 @@ class WaitPredictor:
         self._ended: dict[Hashable, list[tuple[float, float]]] = {}
         self._correction = Correction(KEPT)
         self._answers: dict[Hashable, _Similar] = {}  # until the next wait has ended
+        self._medians: dict[Hashable, float | None] = {}
 
     def estimate(self, job: WaitQuestion) -> WaitPrediction:
         """What is expected, with its interval."""
@@ -136,11 +140,22 @@ class WaitPredictor:
             raw=raw,
         )
 
+    def usual(self, job: WaitQuestion) -> tuple[float | None, ...]:
+        """The median of the last waits of each likeness, most alike first; None where there was none."""
+        return tuple(self._median(key) for key, _, _ in _levels(job))
+
+    def _median(self, key: Hashable) -> float | None:
+        if key not in self._medians:
+            kept = self._ended.get(key)
+            self._medians[key] = median(wait for _, wait in kept) if kept else None
+        return self._medians[key]
+
     def observe(self, job: WaitQuestion, waited: float, estimate: WaitPrediction | None = None) -> None:
         """It has started, `waited` seconds after the question; `estimate`: what was said of it then."""
         if estimate is not None and estimate.raw is not None:
             self._correction.observe((job.account, job.partition), estimate.raw, waited)
         self._answers.clear()
+        self._medians.clear()
         for key, _, _ in _levels(job):
             kept = self._ended.setdefault(key, [])
             insort(kept, (job.asked + waited, waited))

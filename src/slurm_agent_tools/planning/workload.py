@@ -145,8 +145,8 @@ def read_swf(data: bytes, *, name: str = "trace", lines: int | None = None, limi
         jobs.append(job)
         if len(jobs) > MOST_JOBS:
             _refuse(name, number, "job number", job.number, f"is beyond the {MOST_JOBS:,} jobs that are read")
-    found = ordered(name, jobs, sizes.get("MaxProcs") or sizes.get("MaxNodes"), left_out)
-    return replace(found, jobs=tuple(_without_strangers(found.jobs)))
+    whole = ordered(name, jobs, sizes.get("MaxProcs") or sizes.get("MaxNodes"), left_out)
+    return replace(whole, jobs=tuple(_without_strangers(whole.jobs)))
 
 
 def _without_strangers(jobs: Iterable[TracedJob]) -> Iterator[TracedJob]:

@@ -63,7 +63,7 @@ def test_mean_completion_is_never_worse_than_shortest_first(kind):
 
 
 @pytest.mark.proves("plans-are-near-the-best")
-def test_two_thousand_jobs_with_dependencies_on_64_gpus_are_planned_within_a_twentieth_of_the_bound():
+def test_two_thousand_jobs_with_dependencies_on_64_gpus_are_planned_within_a_hundredth_of_the_bound():
     chance = problems.seeded(3)
     jobs = []
     for number in range(2000):
@@ -71,7 +71,7 @@ def test_two_thousand_jobs_with_dependencies_on_64_gpus_are_planned_within_a_twe
         size = chance.choice([1, 1, 1, 2, 4, 8, 16])
         jobs.append(PlannedJob(f"j{number}", chance.randint(60, 20000), gpus=size, after=tuple(before)))
     problem = plan_problem(jobs, [JobPool(gpus=64)])
-    assert planned(problem).makespan <= 1.05 * bounds.makespan_bound(problem)
+    assert planned(problem).makespan <= 1.01 * bounds.makespan_bound(problem)
 
 
 def test_the_same_problem_has_the_same_plan():
@@ -83,9 +83,9 @@ def test_of_very_many_different_jobs_fewer_lists_are_made_and_the_plan_is_still_
     chance = problems.seeded(5)
     jobs = [
         PlannedJob(f"j{i}", chance.randint(1, 900), gpus=1, cpus=i % 977 + 1, memory_bytes=chance.randint(1, 2**30))
-        for i in range(3000)
+        for i in range(1600)
     ]
-    problem = plan_problem(jobs, [JobPool(gpus=64, cpus=4000, memory_bytes=2**36)])
+    problem = plan_problem(jobs, [JobPool(gpus=64, cpus=4000, memory_bytes=2**34)])
     best = lists.best_list(problem, "makespan")
     assert best.placement.schedule(problem).makespan < lists.naive(problem).schedule(problem).makespan
 
