@@ -171,7 +171,7 @@ class _StageRound:
         self, judged: ArmVerdict, gain: Gain, runs: ArmRuns, base: ArmRuns, failed: Sequence[TrialState]
     ) -> ArmVerdict:
         said = (
-            f"{_signed(gain.gain)} against the baseline, surely between {_signed(gain.low)} and {_signed(gain.high)}"
+            f"gain {_signed(gain.gain)} over the baseline, between {_signed(gain.low)} and {_signed(gain.high)}"
             f" (95%, for all {len(self.gains)} compared at once); {self._spread(runs)}, baseline {self._spread(base)}"
         )
         if gain.low > 0 and failed:
@@ -188,7 +188,7 @@ class _StageRound:
         if base is None:
             return f"{self._spread(runs)}; the baseline has no run of this length, so nothing is compared."
         gain = _gain(self.file, runs.median, base.median)
-        share = "" if gain is None else f"{_signed(gain)} against the baseline ({self._spread(base)})"
+        share = "" if gain is None else f"gain {_signed(gain)} over the baseline ({self._spread(base)})"
         if len(runs.values) == 1:
             return f"One run, {self._figure(runs.median)}: {share}; one run does not tell how much of it is chance."
         return f"{share}; {self._spread(runs)}: the baseline needs a second run to tell how much of it is chance."

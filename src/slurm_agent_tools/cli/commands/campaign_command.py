@@ -24,10 +24,7 @@ DONE, BLOCKED, AGAIN = 0, 3, 4
 _BY_STATUS = {"needs_decision": BLOCKED, "running": AGAIN, "planned": AGAIN}
 
 _LOOK, _DRAWN = 60.0, 10.0
-"""Seconds of one step of `run`, and of one between two drawings."""
-
-_LONGEST = 300.0
-"""Seconds between two steps: whoever watches wants to hear now and then."""
+"""Seconds of one step of `run`, and of one where a bar is drawn behind each. A step looks at jobs when that is due."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +125,6 @@ async def _run(toolbox: Toolbox, args: argparse.Namespace) -> CampaignReply:
             await _draw(toolbox, args, tell)
             if reply.status not in {"running", "planned"}:
                 return reply
-            await anyio.sleep(min(max(0.0, (reply.next_poll_seconds or 0) - seconds), _LONGEST))
 
 
 async def _draw(toolbox: Toolbox, args: argparse.Namespace, tell: Callable[[str, int, int, str], None]) -> None:

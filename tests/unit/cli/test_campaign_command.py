@@ -1,0 +1,95 @@
+"""`slurm-agent-tools campaign` over a Slurm in memory: what a person sees, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.api.campaigns import FILE, CampaignScene
+
+from slurm_agent_tools.cli import main
+from slurm_agent_tools.cli.commands import campaign_command
+from slurm_agent_tools.slurm.fake.endings import Ending
+
+MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CampaignScene:
+    made = CampaignScene(tmp_path)
+    made.slurm.on_start(lambda _: Ending(after=30, output="val_loss=0.5\n"))
+    monkeypatch.setenv("SLURM_AGENT_PROJECT_ROOT", str(made.project))
+
+    class Kept:
+        """The scene's toolbox, which outlives a command."""
+
+        registry = made.box.registry
+
+        @classmethod
+        def open(cls, _: object) -> Kept:
+            return cls()
+
+        async def call(self, *words: Any, **more: Any) -> Any:
+            return await made.box.call(*words, **more)
+
+        async def close(self) -> None:
+            return None
+
+    monkeypatch.setattr(campaign_command, "Toolbox", Kept)
+    return made
+
+
+def test_a_plan_shows_each_round_and_submits_nothing(scene: CampaignScene, capsys):
+    assert main.main(["campaign", "plan", "rates"]) == 0
+    shown = capsys.readouterr().out
+    assert "at most 0.00 GPU hours" in shown
+    assert not scene.sent()
+
+
+def test_run_stays_to_the_end_and_says_what_happens_beside_its_answer(scene: CampaignScene, capsys):
+    assert main.main(["campaign", "run", "rates", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["status"] == "finished"
+    assert "sent as job" in told.err
+    assert main.main(["campaign", "report", "rates"]) == 0
+    assert (scene.project / "campaigns/rates.report.html").is_file()
+    capsys.readouterr()
+    assert main.main(["campaign", "status", "rates", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)["table"]
+    assert table[0][:2] == ["trial", "lr"]
+
+
+def test_at_a_terminal_a_bar_for_each_stage_is_drawn(scene: CampaignScene, capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main.main(["campaign", "run", "rates", "--json"]) == 0
+    assert "training" in capsys.readouterr().err
+
+
+def test_a_question_ends_run_with_3_and_its_answer_goes_on(scene: CampaignScene, capsys):
+    scene.slurm.on_start(lambda _: Ending(after=5, exit_code=1, errors=MISSING))
+    scene.change(FILE.replace("  - {kind: smoke}\n", ""))
+    assert main.main(["campaign", "run", "rates", "--json"]) == 3
+    assert "stop" in json.loads(capsys.readouterr().out)["question"]["choices"]
+    assert main.main(["campaign", "run", "rates", "--decide", "stop", "--json"]) == 0
+
+
+def test_a_campaign_that_is_left_says_how_it_goes_on_and_one_that_has_not_begun_cannot_be_stopped(
+    scene: CampaignScene, capsys, monkeypatch
+):
+    async def left(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(campaign_command, "_run", left)
+        assert main.main(["campaign", "run", "rates"]) == 4
+    assert "campaign run rates goes on with it" in capsys.readouterr().err
+    assert main.main(["campaign", "stop", "rates", "--json"]) == 2  # it has not begun
+
+
+def test_a_toolset_that_is_off_has_no_command(scene: CampaignScene, capsys, monkeypatch: pytest.MonkeyPatch):
+    (scene.project / "slurm-agent.toml").write_text('toolsets = ["core"]\n')
+    assert main.main(["campaign", "status", "rates", "--json"]) == 2
+    assert "campaigns" in json.loads(capsys.readouterr().out)["error"]["message"]
