@@ -16,7 +16,7 @@ from benchmarks.table import Row
 from benchmarks.timing import ROOT, environment, python
 from tests.unit.campaigns.simulated import Simulation, campaign, passes
 
-from slurm_agent_tools.campaigns.judge import judge_round
+from slurm_agent_tools.campaigns.rules.judge import judge_round
 from slurm_agent_tools.models.campaign import BatchIntended, BatchSent, TrialEnded
 
 MOST_SECONDS = 2.0

@@ -24,14 +24,9 @@ SOURCE = ROOT / "src" / "slurm_agent_tools"
 REASONS = ROOT / "docs" / "decisions" / "rooms.md"
 TOP = "slurm_agent_tools"
 REGISTRIES = (
-    "services",
-    "policy.rules",
-    "slurm.commands",
-    "slurm.fake.commands",
-    "cli.commands",
-    "backends.export",
-    "scripts.programs",
-)
+    "services", "policy.rules", "slurm.commands", "slurm.fake.commands", "cli.commands", "backends.export",
+    "scripts.programs", "configs.checks", "campaigns.rules", "campaigns.searches",
+)  # fmt: skip
 """Folders of which each module is one more of its kind: that one place lists it is no sign of a wrong cut."""
 MOST_ROOMS, MOST_LINES, MOST_SINGLE = 20, 7000, 25
 MEDIAN = (80, 200)

@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 from slurm_agent_tools import settings
-from slurm_agent_tools.configs import config_checks
+from slurm_agent_tools.configs.checks import config_checks
 from slurm_agent_tools.configs.experiment_config import input_paths, parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.decision import decision_shown

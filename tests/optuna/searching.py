@@ -17,8 +17,8 @@ warnings.simplefilter("error")
 from tests.unit.campaigns import functions  # noqa: E402 - found by the line above
 from tests.unit.campaigns.simulated import Simulation, by_loss  # noqa: E402
 
-from slurm_agent_tools.campaigns.optuna_search import suggest  # noqa: E402
-from slurm_agent_tools.campaigns.search import Tried  # noqa: E402
+from slurm_agent_tools.campaigns.searches.model_search import Tried  # noqa: E402
+from slurm_agent_tools.campaigns.searches.optuna_search import suggest  # noqa: E402
 from slurm_agent_tools.models.campaign_file import Range  # noqa: E402
 
 

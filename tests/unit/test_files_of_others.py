@@ -15,8 +15,8 @@ from tests.watchdog import ends
 import slurm_agent_tools
 from slurm_agent_tools import settings
 from slurm_agent_tools.cli import main
+from slurm_agent_tools.configs.checks.schema_check import checked_apart
 from slurm_agent_tools.configs.experiment_config import parse_config
-from slurm_agent_tools.configs.schema_check import checked_apart
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
 from slurm_agent_tools.policy import loading, policy_files
 from slurm_agent_tools.scripts.program import cost

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.campaigns import campaign_report, send_outcome, stage_code
+from slurm_agent_tools.campaigns import campaign_report, outcomes
 from slurm_agent_tools.campaigns.advice import advice
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.file_reader import FOLDER
@@ -21,6 +21,7 @@ from slurm_agent_tools.campaigns.ports import (
     TrialLook,
 )
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.campaigns.trial_identity import stage_code
 from slurm_agent_tools.diagnosis import lessons
 from slurm_agent_tools.errors import InputError, SlurmRefused, StorageError
 from slurm_agent_tools.models.arguments import CancelJob
@@ -54,7 +55,7 @@ class ServicePorts:
         """See stage_code."""
         there = self.context.there
         far = self.context.elsewhere is not None
-        return await stage_code.stage_code(there.files, there.root, stage, self._read, far=far)
+        return await stage_code(there.files, there.root, stage, self._read, far=far)
 
     async def _read(self, data: bytes, path: str) -> ScriptReading:
         reading, away = await project_paths.read(self.context, data, path)
@@ -109,10 +110,10 @@ class ServicePorts:
         """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
         await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
         await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
-        ask = send_outcome.submission(self.file, batch, self._smoke_limit)
+        ask = outcomes.submission(self.file, batch, self._smoke_limit)
         try:
             reply = await submit.submit_job(self.context, ask, self.caller)
-            reason = send_outcome.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name))
+            reason = outcomes.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name))
             if reason is not None:
                 reply = await submit.submit_job(
                     self.context, ask.model_copy(update={"justification": reason}), self.caller
@@ -122,7 +123,7 @@ class ServicePorts:
             if isinstance(found, BatchWasNeverSent):
                 return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
             return found
-        return send_outcome.outcome(reply)
+        return outcomes.outcome(reply)
 
     @property
     def _smoke_limit(self) -> int:
@@ -130,7 +131,7 @@ class ServicePorts:
 
     async def dry_run(self, batch: Batch) -> SubmitReply:
         """What the guard and Slurm say of a batch whose files are there."""
-        ask = send_outcome.submission(self.file, batch, self._smoke_limit)
+        ask = outcomes.submission(self.file, batch, self._smoke_limit)
         return await submit.submit_job(self.context, ask.model_copy(update={"dry_run": True}), self.caller)
 
     async def find(self, key: str) -> FoundBatch:
@@ -171,7 +172,7 @@ class ServicePorts:
             name=name,
             status="success" if end.passed else "cancelled" if end.state == "CANCELLED" else "failed",
             config={"stage": trial.stage, **trial.settings},
-            metrics=send_outcome.figures(end),
+            metrics=outcomes.figures(end),
             notes=trial.mended or end.problem,
             job_id=end.job_id,
         )

@@ -145,7 +145,7 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {len(found)} configurations.{more}")
     header = ("configuration", "runs", figures.aim_name(file), "spread", "queue", "run", "retries", "verdict")
     yield ReportTable(header, tuple(rows))
-    yield from (Picture(svg, caption) for svg, caption in figures.of_stage(file, state, stage.name))
+    yield from figures.of_stage(file, state, stage.name)
 
 
 def _verdicts(state: CampaignState, stage: str) -> dict[str, ArmVerdict]:

@@ -17,12 +17,12 @@ from slurm_agent_tools.campaigns.measured import (
     length_of,
     ranked,
 )
-from slurm_agent_tools.campaigns.optuna_search import require
-from slurm_agent_tools.campaigns.optuna_search import suggest as optuna_suggest
-from slurm_agent_tools.campaigns.search import Tried, suggest
 from slurm_agent_tools.campaigns.search_space import Space, distinct
+from slurm_agent_tools.campaigns.searches.model_search import Tried, suggest
+from slurm_agent_tools.campaigns.searches.optuna_search import require
+from slurm_agent_tools.campaigns.searches.optuna_search import suggest as optuna_suggest
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
-from slurm_agent_tools.campaigns.trial_settings import arm_of, defaults, identity_of, request_of, varies
+from slurm_agent_tools.campaigns.trial_identity import arm_of, defaults, identity_of, request_of, varies
 from slurm_agent_tools.models.campaign import Setting, Trial, TrialId, TrialPurpose, TrialRequest
 from slurm_agent_tools.models.campaign_file import (
     CampaignFile,

@@ -7,6 +7,7 @@ from statistics import median
 
 from slurm_agent_tools.campaigns.arms import Arm, arms, in_words, retry_seconds, varied
 from slurm_agent_tools.campaigns.plots import PlotPoint, growing, parallel_coordinates, scatter, stacked_bars
+from slurm_agent_tools.campaigns.report_formats import Picture
 from slurm_agent_tools.campaigns.state import CampaignState, trial_value
 from slurm_agent_tools.models.campaign_file import CampaignFile
 
@@ -18,12 +19,12 @@ def aim_name(file: CampaignFile) -> str:
     return file.objective.metric or "seconds, all in all"
 
 
-def of_stage(file: CampaignFile, state: CampaignState, stage: str) -> Iterator[tuple[str, str]]:
-    """The plots of one stage, each with its caption."""
+def of_stage(file: CampaignFile, state: CampaignState, stage: str) -> Iterator[Picture]:
+    """The plots of one stage."""
     found = arms(file, state, stage)
     names = varied(found)
     for name in names:
-        yield metric_by(file, state, stage, name), f"{aim_name(file)} by {name}, one dot a run"
+        yield Picture(metric_by(file, state, stage, name), f"{aim_name(file)} by {name}, one dot a run")
     if len(names) > 1:
         lines = [
             ([*(_number_or_text(arm.settings.get(name)) for name in names), arm.value], arm.value)
@@ -33,8 +34,9 @@ def of_stage(file: CampaignFile, state: CampaignState, stage: str) -> Iterator[t
         title = f"{stage}: all parameters at once"
         axes = [*names, aim_name(file)]
         drawn = parallel_coordinates(axes, lines, title=title, best_is_high=file.objective.maximize)
-        yield drawn, "One line a configuration; the best in orange"
-    yield _time_split(state, found, names, stage), "Where the time went: median seconds of the runs that count"
+        yield Picture(drawn, "One line a configuration; the best in orange")
+    told = "Where the time went: median seconds of the runs that count"
+    yield Picture(_time_split(state, found, names, stage), told)
 
 
 def metric_by(file: CampaignFile, state: CampaignState, stage: str, parameter: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
-from slurm_agent_tools.campaigns.trial_settings import arm_of, defaults, identity_of, lengths
+from slurm_agent_tools.campaigns.trial_identity import arm_of, defaults, identity_of, lengths
 from slurm_agent_tools.models.campaign import Setting, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 

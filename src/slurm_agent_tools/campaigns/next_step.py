@@ -9,11 +9,11 @@ from datetime import datetime
 
 from slurm_agent_tools.campaigns.campaign_budget import affordable
 from slurm_agent_tools.campaigns.design import next_trials
-from slurm_agent_tools.campaigns.judge import finished_early, judge_round
 from slurm_agent_tools.campaigns.ports import SentTrial
-from slurm_agent_tools.campaigns.stage_questions import question
+from slurm_agent_tools.campaigns.rules.judge import finished_early, judge_round
+from slurm_agent_tools.campaigns.rules.stage_questions import question
+from slurm_agent_tools.campaigns.rules.trial_failures import mending, stopping
 from slurm_agent_tools.campaigns.state import STOP, CampaignState, TrialState
-from slurm_agent_tools.campaigns.trial_failures import mending, stopping
 from slurm_agent_tools.models.campaign import (
     CampaignEvent,
     CampaignFinished,

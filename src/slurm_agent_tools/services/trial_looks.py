@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from slurm_agent_tools.campaigns import trial_metrics
+from slurm_agent_tools.campaigns.outcomes import TrialFacts, never_seen, trial_end
 from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
-from slurm_agent_tools.campaigns.trial_end import TrialFacts, never_seen, trial_end
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.campaign import TrialId

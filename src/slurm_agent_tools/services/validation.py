@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from slurm_agent_tools.backends import input_files
-from slurm_agent_tools.configs import config_checks, experiment_config, schema_check
+from slurm_agent_tools.configs import experiment_config
+from slurm_agent_tools.configs.checks import config_checks, schema_check
 from slurm_agent_tools.models.arguments import ValidateConfig
 from slurm_agent_tools.models.decision import DecisionShown, decision_shown
 from slurm_agent_tools.models.submission_answer import Complaint, ValidateReply

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.campaigns.simulated import STAGE, Simulation, by_loss, campaign, fails, passes
 
 from slurm_agent_tools.campaigns.design import next_trials, rungs
-from slurm_agent_tools.campaigns.trial_settings import arm_of, identity_of
+from slurm_agent_tools.campaigns.trial_identity import arm_of, identity_of
 from slurm_agent_tools.models.campaign import RoundDesigned, RoundJudged, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import HalvingRound
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.campaigns.simulated import Simulation, campaign, fails, passes
 
-from slurm_agent_tools.campaigns.judge import judge_round
+from slurm_agent_tools.campaigns.rules.judge import judge_round
 from slurm_agent_tools.models.campaign import Trial, TrialEnd
 
 RATES = st.one_of(

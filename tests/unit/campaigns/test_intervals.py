@@ -10,7 +10,7 @@ import pytest
 from tests.unit.campaigns.simulated import Simulation, campaign, passes
 
 from slurm_agent_tools.campaigns.intervals import MISSED_HIGH, MISSED_LOW, critical, gains
-from slurm_agent_tools.campaigns.judge import judge_round
+from slurm_agent_tools.campaigns.rules.judge import judge_round
 from slurm_agent_tools.models.campaign import BatchIntended, BatchSent, Trial, TrialEnded
 from slurm_agent_tools.models.campaign_file import CampaignFile
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigns.simulated import STAGE, Measure, Simulation, by_loss, campaign, fails, noisy, passes
 
-from slurm_agent_tools.campaigns.judge import finished_early, judge_round
+from slurm_agent_tools.campaigns.rules.judge import finished_early, judge_round
 from slurm_agent_tools.models.campaign import (
     ArmVerdict,
     RoundDesigned,

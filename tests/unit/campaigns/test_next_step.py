@@ -13,8 +13,8 @@ from tests.unit.campaigns.small_cluster import STAGE, Cluster, Process, badly, d
 from slurm_agent_tools.campaigns import driver
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.next_step import next_steps
+from slurm_agent_tools.campaigns.rules.trial_failures import fix_hash
 from slurm_agent_tools.campaigns.state import CampaignState
-from slurm_agent_tools.campaigns.trial_failures import fix_hash
 from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
 
 SMOKE: dict[str, Any] = {"kind": "smoke"}

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.campaigns.simulated import Simulation, campaign
 
 from slurm_agent_tools.campaigns.design import next_trials
-from slurm_agent_tools.campaigns.optuna_search import suggest
+from slurm_agent_tools.campaigns.searches.optuna_search import suggest
 from slurm_agent_tools.errors import InputError
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("optuna") is not None, reason="Optuna is installed")

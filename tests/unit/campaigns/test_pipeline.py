@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigns.simulated import Simulation, campaign
 
-from slurm_agent_tools.campaigns.judge import judge_round
+from slurm_agent_tools.campaigns.rules.judge import judge_round
 from slurm_agent_tools.models.campaign import Trial, TrialEnd
 
 CPUS = [1, 2, 4, 8, 16]

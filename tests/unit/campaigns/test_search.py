@@ -11,7 +11,7 @@ import pytest
 from tests.unit.campaigns.functions import BRANIN, HARTMANN, Published
 from tests.unit.campaigns.simulated import Simulation, by_loss
 
-from slurm_agent_tools.campaigns.search import Tried, suggest
+from slurm_agent_tools.campaigns.searches.model_search import Tried, suggest
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import Range
 

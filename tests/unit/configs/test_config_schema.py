@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from slurm_agent_tools.configs import config_checks, experiment_config, schema_check
+from slurm_agent_tools.configs import experiment_config
+from slurm_agent_tools.configs.checks import config_checks, schema_check
 from slurm_agent_tools.errors import InputError
 
 SCHEMA = {

@@ -1,6 +1,6 @@
-"""What a stage runs, as one hash: its script or command, the files that it reads, and the configuration it begins from.
+"""What a run is: its settings, its configuration (arm), the hash of what its stage runs, and what it asks for.
 
-What it asks of Slurm is no part of it, and neither is what its trials write.
+What a stage asks of Slurm is no part of its hash, and neither is what its trials write.
 """
 
 from __future__ import annotations
@@ -15,9 +15,107 @@ from fnmatch import fnmatchcase
 
 from slurm_agent_tools.backends.input_files import WRITES, InputFile, read_inputs
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.campaign_file import CampaignStage
+from slurm_agent_tools.models.campaign import Setting, TrialRequest
+from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignStage
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.transport.base import NO_FILE, Files
+from slurm_agent_tools.units import parse_memory
+
+
+def defaults(stage: CampaignStage) -> dict[str, Setting]:
+    """Every parameter of the stage with its default."""
+    return {name: parameter.default for name, parameter in stage.parameters.items()}
+
+
+def varies(stage: CampaignStage, names: Iterable[str]) -> list[str]:
+    """Those of the names that say something to this stage: its parameters, and what it can ask for."""
+    return [name for name in names if name in stage.parameters or (name in RESOURCES and _asks(stage, name))]
+
+
+def lengths(stage: CampaignStage, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The settings that only say how much is done."""
+    return {name: value for name, value in settings.items() if _is_length(stage, name)}
+
+
+def arm_of(stage: CampaignStage, settings: Mapping[str, Setting]) -> str:
+    """12 hex digits that are the same for all runs of one configuration, whatever their length."""
+    return _digest(
+        "arm",
+        stage.name,
+        {name: value for name, value in _telling(stage, settings).items() if not _is_length(stage, name)},
+    )[:12]
+
+
+def identity_of(stage: CampaignStage, settings: Mapping[str, Setting], repeat: int, code: str) -> str:
+    """16 hex digits that are the same for all that runs the same: code, configuration, length, number of the repeat.
+
+    A memory limit or a time limit is no part of it, unless memory is what was varied. CPUs, GPUs and nodes are: what
+    runs sees them, and its speed depends on them.
+    """
+    return _digest("run", stage.name, _telling(stage, settings), repeat, code)[:16]
+
+
+def request_of(
+    stage: CampaignStage, settings: Mapping[str, Setting], *, smoke: bool = False, like: TrialRequest | None = None
+) -> TrialRequest:
+    """What a run asks for. `like`: the request with which this configuration was mended; it asks for no less."""
+    asked = stage.resources
+    varied = _resources(stage, settings)
+    memory = _memory(varied["memory"]) if "memory" in varied else asked.memory
+    time_limit = stage.smoke.time_limit if smoke and stage.smoke.time_limit is not None else asked.time_limit
+    if like is not None:
+        time_limit = max(time_limit, like.time_limit_seconds)
+        if memory is not None and like.memory_bytes is not None:
+            memory = max(memory, like.memory_bytes)
+    return TrialRequest(
+        cpus=_count(varied.get("cpus"), asked.cpus),
+        memory_bytes=memory,
+        gpus=_count(varied.get("gpus"), asked.gpus) or 0,
+        nodes=_count(varied.get("nodes"), asked.nodes),
+        time_limit_seconds=time_limit,
+        partition=asked.partition,
+    )
+
+
+def _asks(stage: CampaignStage, resource: str) -> bool:
+    return resource != "gpus" or stage.kind == "gpu"
+
+
+def _is_length(stage: CampaignStage, name: str) -> bool:
+    return name in stage.parameters and stage.parameters[name].length
+
+
+def _telling(stage: CampaignStage, settings: Mapping[str, Setting]) -> dict[str, Setting | None]:
+    """The settings, with cpus, gpus and nodes as they come to be; memory only where it is another than the stage's."""
+    asked, varied = stage.resources, _resources(stage, settings)
+    telling: dict[str, Setting | None] = {name: value for name, value in settings.items() if name not in varied}
+    needs: dict[str, Setting | None] = {
+        "cpus": _count(varied.get("cpus"), asked.cpus),
+        "gpus": _count(varied.get("gpus"), asked.gpus),
+        "nodes": _count(varied.get("nodes"), asked.nodes),
+    }
+    if "memory" in varied and _memory(varied["memory"]) != asked.memory:
+        needs["memory"] = _memory(varied["memory"])
+    return {**telling, **{f"asks {name}": value for name, value in needs.items()}}
+
+
+def _resources(stage: CampaignStage, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The settings that are asked of Slurm; a parameter of the stage that has such a name is none of them."""
+    return {name: settings[name] for name in RESOURCES if name in settings and name not in stage.parameters}
+
+
+def _count(value: Setting | None, otherwise: int | None) -> int | None:
+    return otherwise if value is None else int(value)
+
+
+def _memory(value: Setting) -> int:
+    return parse_memory(value) if isinstance(value, str) else int(value)
+
+
+def _digest(*parts: object) -> str:
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
 
 _DIRECTIVE = re.compile(rb"^#SBATCH[^\n]*\n?", re.MULTILINE)
 

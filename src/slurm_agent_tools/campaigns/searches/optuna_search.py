@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from slurm_agent_tools.campaigns.search import Tried
 from slurm_agent_tools.campaigns.search_space import Dimension, Space, inside, ordered, within
+from slurm_agent_tools.campaigns.searches.model_search import Tried
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting
 from slurm_agent_tools.models.campaign_file import Range

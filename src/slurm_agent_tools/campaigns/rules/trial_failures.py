@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from slurm_agent_tools.campaigns.state import CampaignState, TrialPhase, TrialState
-from slurm_agent_tools.campaigns.trial_settings import arm_of, identity_of, request_of
+from slurm_agent_tools.campaigns.trial_identity import arm_of, identity_of, request_of
 from slurm_agent_tools.models.campaign import (
     Setting,
     StageStopped,

@@ -1,0 +1,1 @@
+"""Searches over many parameters: one way a file, which `design` asks for what to try next."""

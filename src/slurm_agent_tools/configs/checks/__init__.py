@@ -1,0 +1,1 @@
+"""What validate_config checks in a configuration: one subject a file."""
