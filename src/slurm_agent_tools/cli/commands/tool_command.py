@@ -123,6 +123,7 @@ _BY_STATUS = {
     "blocked": BLOCKED,
     "ask_person": BLOCKED,
     "none_fits": FAILED,
+    "infeasible": FAILED,
     "unconfirmed": AGAIN,
     "running": AGAIN,
     "pending": AGAIN,
