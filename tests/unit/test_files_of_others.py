@@ -346,6 +346,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "policy/loading.py": "the policy in the package", "policy/for_others.py": "a template in the package",
     "diagnosis/signatures.py": "the signatures in the package", "cli/commands/init_command.py": "assets in the package",
     "cli/commands/policy_show.py": "writes a new file", "cli/commands/backends_command.py": "writes a new file",
+    "cli/commands/plan_command.py": "writes a new file",
     "cli/commands/simulate_command.py": "writes a new file",
     "backends/pages.py": "the templates in the package", "settings/workstation_place.py": "our own record", "cli/commands/approve_command.py": "the terminal",
     "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",
