@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.api.campaign_plan import campaign_plan
 from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.batch import needed_texts
@@ -23,7 +22,9 @@ from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.models.job import HELD_UP
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
 from slurm_agent_tools.services import jobs, project_paths
+from slurm_agent_tools.services.campaign_plan import campaign_plan
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
+from slurm_agent_tools.store.campaign_events import CampaignLedger
 
 _HEARTBEAT = 10.0
 """Seconds after which whoever waits hears that the wait goes on."""
@@ -114,19 +115,18 @@ class _Log:
     """The events of one campaign in the ledger."""
 
     context: ClusterContext
+    ledger: CampaignLedger
     name: str
 
     async def events(self, *, after: int = 0) -> Sequence[Stamped]:
-        context = self.context
-        return await context.db(context.store.campaigns.events, context.owner, self.name, after=after)
+        return await self.context.db(self.ledger.events, self.context.owner, self.name, after=after)
 
     async def append(self, events: Sequence[CampaignEvent], *, expected: int) -> Sequence[Stamped] | None:
-        context = self.context
-        return await context.db(context.store.campaigns.append, context.owner, self.name, events, expected=expected)
+        return await self.context.db(self.ledger.append, self.context.owner, self.name, events, expected=expected)
 
     @contextmanager
     def lock(self) -> Iterator[bool]:
-        with self.context.store.campaigns.lock(self.context.owner, self.name) as held:
+        with self.ledger.lock(self.context.owner, self.name) as held:
             yield held
 
 
@@ -181,7 +181,7 @@ async def _pass(
 ) -> Advanced:
     """All that can be done now."""
     ports = ServicePorts(context, caller, campaign.name, campaign.file, smoke_jobs(campaign.state))
-    path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, campaign.name)
+    path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, context.store.campaigns, campaign.name)
     by = caller.principal or f"{context.owner.user} ({caller.client})"
     return await advance(
         campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by

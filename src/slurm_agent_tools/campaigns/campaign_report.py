@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from slurm_agent_tools.campaigns import figures
+from slurm_agent_tools.campaigns import plots
 from slurm_agent_tools.campaigns.arms import Arm, arms, chosen, full_name, in_words, job_ids, retry_seconds, varied
 from slurm_agent_tools.campaigns.plots import number
 from slurm_agent_tools.campaigns.report_formats import (
@@ -76,7 +76,7 @@ def _scope(file: CampaignFile, state: CampaignState, facts: ReportFacts) -> Iter
     yield Paragraph(f"{words}{target}. Stages: {stages}. Revision {state.revision} of campaigns/{facts.name}.yaml.")
     yield Paragraph(f"State on {facts.at:%Y-%m-%d %H:%M %Z}: {state.status.replace('_', ' ')}.{ending}")
     yield ReportTable(("", "spent", "limit"), tuple(_spending(file, state)))
-    yield Picture(figures.spending(file, state), "Hours by the time at which runs ended")
+    yield Picture(plots.spending(file, state), "Hours by the time at which runs ended")
 
 
 def _spending(file: CampaignFile, state: CampaignState) -> Iterator[tuple[str, ...]]:
@@ -143,9 +143,9 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     rows = [_arm_row(state, arm, names, verdicts.get(arm.arm)) for arm in found[:_MOST_ROWS]]
     more = f" The best {_MOST_ROWS} of {len(found)} are shown." if len(found) > _MOST_ROWS else ""
     yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {len(found)} configurations.{more}")
-    header = ("configuration", "runs", figures.aim_name(file), "spread", "queue", "run", "retries", "verdict")
+    header = ("configuration", "runs", plots.aim_name(file), "spread", "queue", "run", "retries", "verdict")
     yield ReportTable(header, tuple(rows))
-    yield from figures.of_stage(file, state, stage.name)
+    yield from plots.of_stage(file, state, stage.name)
 
 
 def _verdicts(state: CampaignState, stage: str) -> dict[str, ArmVerdict]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from slurm_agent_tools.campaigns.send_outcome import outcome, written_reason
 
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.ports import (
@@ -14,7 +15,6 @@ from slurm_agent_tools.campaigns.ports import (
     BatchIsUnconfirmed,
     SendOutcome,
 )
-from slurm_agent_tools.campaigns.send_outcome import outcome, written_reason
 from slurm_agent_tools.models.campaign import TrialId
 from slurm_agent_tools.models.decision import DecisionShown, PolicyUsed, RuleDecision
 from slurm_agent_tools.models.submission_answer import SubmitReply

@@ -83,7 +83,7 @@ def test_of_very_many_different_jobs_fewer_lists_are_made_and_the_plan_is_still_
     chance = problems.seeded(5)
     jobs = [
         PlannedJob(f"j{i}", chance.randint(1, 900), gpus=1, cpus=i % 977 + 1, memory_bytes=chance.randint(1, 2**30))
-        for i in range(1600)
+        for i in range(700)
     ]
     problem = plan_problem(jobs, [JobPool(gpus=64, cpus=4000, memory_bytes=2**34)])
     best = lists.best_list(problem, "makespan")

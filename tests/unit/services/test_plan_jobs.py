@@ -84,6 +84,18 @@ async def test_without_a_pool_the_nodes_and_the_cap_are_planned_on(box):
     assert "4 GPUs and 32 CPUs of 2 usable nodes" in reply.assumptions[0]
 
 
+async def test_a_job_of_which_nothing_is_said_holds_one_gpu_and_one_cpu_where_there_are_none(box):
+    job = {"name": "a", "count": 8, "expected": "1h"}
+    on_gpus, _ = await plan(box, [job])
+    on_cpus, _ = await plan(box, [job], pool={"cpus": 2})
+    assert (on_gpus.makespan_seconds, on_cpus.makespan_seconds) == (2 * 3600, 4 * 3600)
+
+
+async def test_gpus_that_a_pool_does_not_name_are_said_to_be_without_limit(box):
+    reply, _ = await plan(box, [{"name": "a", "expected": "1h", "resources": {"gpus": 9}}], pool={"cpus": 2})
+    assert any("unlimited" in text for text in reply.assumptions)
+
+
 async def test_a_script_says_what_it_holds_and_its_limit_counts_where_no_run_is_known(box, tmp_path):
     (tmp_path / "project" / "train.sh").write_text(SCRIPT)
     reply, _ = await plan(box, [{"name": "train", "count": 8, "script": "train.sh"}])

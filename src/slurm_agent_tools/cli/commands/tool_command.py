@@ -124,6 +124,7 @@ _BY_STATUS = {
     "ask_person": BLOCKED,
     "needs_decision": BLOCKED,
     "none_fits": FAILED,
+    "infeasible": FAILED,
     "unconfirmed": AGAIN,
     "running": AGAIN,
     "pending": AGAIN,
