@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import ElicitResult
+from tests.unit.server.answers import ANSWERS
 from tests.unit.server.test_login import ERAS, Person
-from tests.unit.server.test_mcp import ANSWERS
 
 from slurm_agent_tools.models import arguments, shapes
 from slurm_agent_tools.server.mcp_server import build_server

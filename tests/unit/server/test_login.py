@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.types import ElicitResult
-from tests.unit.server.test_mcp import ANSWERS
+from tests.unit.server.answers import ANSWERS
 
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models import arguments, shapes

@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
-from tests.unit.planning import problems
+from tests.unit.server.answers import ANSWERS, ARGUMENTS, JOB
 
 from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, serialize
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.models import (
     arguments,
-    backend_answer,
-    campaign_answer,
-    diagnosis_answer,
-    report,
-    result,
     shapes,
-    status_answer,
-    submission_answer,
-    sync_answer,
 )
 from slurm_agent_tools.server import mcp_server
 from slurm_agent_tools.server.mcp_server import build_server
@@ -38,53 +29,6 @@ from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import TOOLSETS, Settings
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-JOB = shapes.JobShown(job_id="7", name='a|b "c"', state="RUNNING")
-ANSWERS: dict[str, shapes.Reply] = {
-    "get_status": status_answer.StatusReply(
-        status="ok", summary="Idle.", as_of=NOW, cluster=status_answer.ClusterSection(name="c", version="22.05", reachable=True)
-    ),
-    "validate_config": submission_answer.ValidateReply(status="valid", summary="Valid.", as_of=NOW),
-    "generate_script": submission_answer.GenerateReply(status="written", summary="Written.", as_of=NOW, path="s.sh"),
-    "submit_job": submission_answer.SubmitReply(
-        status="blocked", summary="Refused.", as_of=NOW, blocker="policy", reason="too much memory",
-        human_action_required=False,
-    ),
-    "wait_for_job": report.WaitReply(status="running", summary="Running.", as_of=NOW, job=JOB),
-    "analyze_log": diagnosis_answer.AnalyzeReply(status="no_log", summary="No log.", as_of=NOW),
-    "save_result": result.SaveReply(status="dry_run", summary="Would save.", as_of=NOW), "compare_results": result.CompareReply(
-        status="ok", summary="Same.", as_of=NOW, metrics={},
-        baseline=shapes.ResultBrief(file_path="a", experiment_name="a", status="success", timestamp="t"),
-        target=shapes.ResultBrief(file_path="b", experiment_name="b", status="success", timestamp="t"),
-    ),
-    "cancel_job": submission_answer.CancelReply(status="cancelled", summary="Cancelled.", as_of=NOW, job=JOB), "sync_files": sync_answer.SyncReply(status="done", summary="Sent.", as_of=NOW, direction="push", sent=2, bytes=7),
-    "choose_backend": backend_answer.ChooseReply(
-        status="chosen", summary="It goes to lab/gpu.", as_of=NOW, question=3, backend="lab", partition="gpu", stage="production",
-        next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
-    ),
-    "get_campaign": campaign_answer.CampaignReply(status="planned", summary="It has not begun.", as_of=NOW),
-    "advance_campaign": campaign_answer.CampaignReply(
-        status="running", summary="Round 1.", as_of=NOW, round=1, submitted=["7"], next_poll_seconds=30,
-        best=[campaign_answer.BestShown(stage="training", settings={"lr": 0.1}, value=0.5)],
-    ),
-    "plan_jobs": problems.ANSWER,
-}  # fmt: skip
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "get_status": {"sections": ["jobs"]},
-    "validate_config": {"config_path": "c.yaml"},
-    "generate_script": {"name": "n", "command": "true", "checkpoint": {"dir": "ckpt"}},
-    "submit_job": {"script": "job.sh", "args": ["--lr", "0.1"]},
-    "wait_for_job": {"job_id": "7"},
-    "analyze_log": {"job_id": "7"},
-    "save_result": {"name": "n", "status": "success", "metrics": {"loss": 0.1}},
-    "compare_results": {"baseline": "a", "target": "b"},
-    "cancel_job": {"job_id": "7", "reason": "diverged"},
-    "sync_files": {"direction": "push"},
-    "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
-    "get_campaign": {"name": "rates", "view": "table"},
-    "advance_campaign": {"name": "rates", "timeout_seconds": 0},
-    "plan_jobs": {"jobs": [{"name": "sweep", "count": 4, "expected": "2h"}], "pool": [{"gpus": 4}]},
-}
 
 
 class RecordingToolbox:
