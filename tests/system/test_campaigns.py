@@ -8,8 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,11 +43,6 @@ def at_once(place: Place) -> int:
     """The most programs that ran at the same time, as they wrote it down."""
     runs = [json.loads(path.read_text()) for path in (place.project / "runs").glob("r1-*.json")]
     return max(sum(one["begun"] <= other["begun"] < one["ended"] for one in runs) for other in runs)
-
-
-def ran(place: Place) -> list[str]:
-    """Every job and task of the user that ran, as the accounting or the controller knows them, by number."""
-    return sorted(path.stem for path in (place.project / "runs").glob("*.json"))
 
 
 @pytest.mark.proves("campaign-finds-the-best", "campaign-stays-below-the-cap", "campaign-answers-are-small")
@@ -136,21 +129,35 @@ def test_on_the_command_line_from_the_plan_to_the_report(fresh: Place):
 
 @pytest.mark.proves("campaign-survives-crash")
 def test_a_campaign_that_is_killed_again_and_again_loses_no_run_and_does_none_twice(fresh: Place):
-    short = RATES_FILE.replace(str(list(RATES)), "[0.001, 0.003, 0.03, 0.3]")
-    counting = TRAIN + 'with open("ran.txt", "a") as log: print(asked.out.stem, file=log)\n'
-    laboratory(fresh, "rates", short, {"train.py": counting})
-    chance = random.Random(14)  # noqa: S311 - moments, no secrets
-    argv = fresh.as_user([sys.executable, "-m", "slurm_agent_tools", "campaign", "run", "rates", "--json"])
-    for _ in range(KILLS):
+    """Several one after the other, until there were enough kills."""
+    chance, left, number = random.Random(14), KILLS, 0  # noqa: S311 - moments, no secrets
+    counting = f'{TRAIN}with open(f"ran-{{asked.out.parent.name}}.txt", "a") as log: print(asked.out.stem, file=log)\n'
+    while left > 0:
+        number += 1
+        name = f"rates{number}"
+        short = RATES_FILE.replace(str(list(RATES)), "[0.001, 0.003, 0.03, 0.3]").replace("runs/", f"runs/{name}/")
+        laboratory(fresh, name, short, {"train.py": counting})
+        left = killed(fresh, name, left, chance)
+        done = campaign(fresh, "run", name, "--json")
+        assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), done.stderr
+        listed = (fresh.project / f"ran-{name}.txt").read_text().split()
+        assert sorted(listed) == sorted(set(listed))
+        assert len(listed) == json.loads(done.stdout)["counts"]["done"] == 1 + 9
+
+
+def killed(place: Place, name: str, most: int, chance: random.Random) -> int:
+    """Run a campaign and kill it at moments by chance, until it is over; how many kills are left."""
+    argv = place.as_user([sys.executable, "-m", "slurm_agent_tools", "campaign", "run", name, "--json"])
+    while most > 0:
         running = subprocess.Popen(
-            argv, cwd=fresh.project, env=fresh.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            argv, cwd=place.project, env=place.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
-        time.sleep(chance.uniform(0.5, 6))
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-    done = campaign(fresh, "run", "rates", "--json")
-    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), done.stderr
-    listed = Path(fresh.project / "ran.txt").read_text().split()
-    assert sorted(listed) == sorted(set(listed))
-    assert len(listed) == 1 + json.loads(done.stdout)["counts"]["done"] - 1
+        try:
+            running.wait(chance.uniform(0.5, 5))
+            break
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+            most -= 1
+    return most
