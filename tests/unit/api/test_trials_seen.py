@@ -1,0 +1,118 @@
+"""What is found of trials that ended: metrics where the file says they are, and what a stage runs as one hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.api.campaigns import FILE, CampaignScene
+
+from slurm_agent_tools.campaigns.ports import BatchIsSent, SentTrial, TrialLook
+from slurm_agent_tools.errors import InputError
+
+PATTERN = "metrics: {pattern: {val_loss: 'val_loss=([0-9.]+)'}}"
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> CampaignScene:
+    return CampaignScene(tmp_path)
+
+
+async def smoke(scene: CampaignScene) -> SentTrial:
+    (batch,) = scene.batches(0)
+    await scene.ports.write(batch)
+    outcome = await scene.ports.send(batch, scene.file.stages[0])
+    assert isinstance(outcome, BatchIsSent)
+    return SentTrial(scene.trials(0)[0], str(outcome.job_id))
+
+
+async def seen(scene: CampaignScene, trial: SentTrial) -> TrialLook:
+    scene.slurm.clock.move(900)
+    (look,) = await scene.ports.look([trial])
+    return look
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("r0-t1.json", '{"val_loss": 0.25}'), ("r0-t1.csv", "epoch,val_loss\n1,0.5\n2,0.25\n")]
+)
+async def test_metrics_come_from_the_file_of_the_trial(scene: CampaignScene, name: str, text: str):
+    scene.change(FILE.replace(PATTERN, f"metrics: {{file: 'runs/{{trial}}{Path(name).suffix}'}}"))
+    scene.slurm.next_job(after=30)
+    scene.write(f"runs/{name}", text)
+    look = await seen(scene, await smoke(scene))
+    assert look.end is not None
+    assert (look.end.passed, look.end.metrics["val_loss"]) == (True, 0.25)
+
+
+async def test_without_a_source_the_metrics_are_those_that_analyze_log_finds(scene: CampaignScene):
+    scene.change(FILE.replace(f"    {PATTERN}\n", ""))
+    scene.slurm.next_job(after=30, output="epoch 1/1 val_loss: 0.75\n")
+    look = await seen(scene, await smoke(scene))
+    assert look.end is not None
+    assert look.end.metrics["val_loss"] == 0.75
+
+
+async def test_a_file_that_is_not_there_is_told(scene: CampaignScene):
+    scene.change(FILE.replace(PATTERN, f"{PATTERN}\n    passes: {{files: ['models/{{trial}}.bin']}}"))
+    scene.slurm.next_job(after=30, output="val_loss=0.5\n")
+    trial = await smoke(scene)
+    look = await seen(scene, trial)
+    assert look.end is not None
+    assert (look.end.passed, look.end.category) == (False, "output-missing")
+    scene.write("models/r0-t1.bin", "weights")
+    (again,) = await scene.ports.look([trial])
+    assert again.end is not None
+    assert again.end.passed
+
+
+async def test_metrics_that_cannot_be_read_are_told_with_the_reason(scene: CampaignScene):
+    scene.change(FILE.replace(PATTERN, "metrics: {file: 'runs/{trial}.json'}"))
+    scene.slurm.next_job(after=30)
+    look = await seen(scene, await smoke(scene))
+    assert look.end is not None
+    assert (look.end.category, "does not exist" in (look.end.problem or "")) == ("metric-missing", True)
+
+
+async def test_a_job_that_slurm_does_not_know_has_ended_without_a_record(scene: CampaignScene):
+    (look,) = await scene.ports.look([SentTrial(scene.trials(0)[0], "4711")])
+    assert look.end is not None
+    assert (look.end.passed, look.end.category, look.end.cpu_hours) == (False, "no-record", None)
+
+
+async def test_tasks_that_wait_are_pending_while_others_run(scene: CampaignScene):
+    scene.slurm.next_job(after=600)
+    (baseline, array) = scene.batches(1)
+    trials = {trial.id: trial for trial in scene.trials(1)}
+    await scene.ports.write(array)
+    outcome = await scene.ports.send(array, scene.file.stages[0])
+    assert isinstance(outcome, BatchIsSent)
+    scene.slurm.clock.move(20)
+    sent = [
+        SentTrial(trials[trial], f"{outcome.job_id}_{task}")
+        for trial, task in zip(array.trials, array.task_ids or (), strict=True)
+    ]
+    assert {look.phase for look in await scene.ports.look(sent)} <= {"running", "pending"}
+    assert len(baseline.trials) == 1
+
+
+async def test_a_stage_is_its_script_without_what_it_asks_for_its_settings_and_its_folders(scene: CampaignScene):
+    scene.write("run.sh", "#!/bin/bash\n#SBATCH --mem=1G\npython3 train.py\n")
+    scene.write("base.yaml", "lr: 1\n")
+    scene.write("data/a.csv", "1\n")
+    stage = scene.file.stages[0].model_copy(
+        update={"script": "run.sh", "command": None, "config_file": "base.yaml", "reads": ("data",)}
+    )
+    told = [await scene.ports.code_hash(stage)]
+    scene.write("run.sh", "#!/bin/bash\n#SBATCH --mem=2G\npython3 train.py\n")
+    assert await scene.ports.code_hash(stage) == told[0]
+    for path, text in (
+        ("run.sh", "#!/bin/bash\npython3 train.py --fast\n"),
+        ("base.yaml", "lr: 2\n"),
+        ("data/b.csv", ""),
+    ):
+        scene.write(path, text)
+        told.append(await scene.ports.code_hash(stage))
+    assert len(set(told)) == 4
+    for wrong in ({"script": "gone.sh"}, {"script": "data"}, {"reads": ("../secret",)}):
+        with pytest.raises(InputError):
+            await scene.ports.code_hash(stage.model_copy(update=wrong))
