@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from slurm_agent_tools.planning.calibration import Correction, Quantiles
-from slurm_agent_tools.planning.predict_wait import DAY, KEPT, WaitPrediction, WaitPredictor, WaitQuestion
+from slurm_agent_tools.planning.calibration import MOST_KEPT, Correction, Quantiles
+from slurm_agent_tools.planning.predict_wait import DAY, WaitPrediction, WaitPredictor, WaitQuestion
 
 LEAST = 500
 """Waits that had ended, below which nothing is fitted."""
@@ -118,7 +118,8 @@ def forecasts_in_order(
 
     Only waits that had ended before a question are known to its answer.
     """
-    core, forecast, correction = WaitPredictor(), WaitForecast(), Correction(KEPT)
+    core, forecast = WaitPredictor(), WaitForecast()
+    correction = Correction(MOST_KEPT)  # hardly two questions get the same answer here
     past: list[PastQuestion] = []
     waiting: list[tuple[PastQuestion, WaitPrediction]] = []
     due = -math.inf

@@ -111,6 +111,23 @@ def test_shares_are_packed_and_the_bound_is_beside_the_nodes(project, capsys):
     assert (found["nodes"], found["bound"], found["gap"]) == (2, 2, 0)
 
 
+def test_the_tool_takes_jobs_and_pools_as_json_text_or_as_a_file(project, capsys):
+    (project / "jobs.json").write_text('[{"name": "a", "expected": "2h", "count": 8, "resources": {"gpus": 1}}]')
+    one = ["plan_jobs", "--jobs", "jobs.json", "--pool", '{"gpus": 4}', "--json"]
+    two = [
+        "plan-jobs",
+        "--jobs",
+        (project / "jobs.json").read_text(),
+        "--pool",
+        '[{"gpus": 2}, {"name": "b", "gpus": 2}]',
+        "--json",
+    ]
+    for words in (one, two):
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["makespan_seconds"] == 4 * 3600
+    assert main(["plan_jobs", "--jobs", "missing.json", "--json"]) == 2
+
+
 def test_a_toolset_that_is_switched_off_has_no_plan(project, capsys, monkeypatch):
     monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
     assert main(["plan", "--count", "2", "--expected", "1h", "--pool", "gpus=1", "--json"]) == 2

@@ -155,6 +155,9 @@ def value_of(field: str, info: FieldInfo, given: Any) -> object:
     first = _arms(info)[0]
     if get_origin(first) is list and _choices(get_args(first)[0]):
         return [part for word in given for part in word.split(",") if part]
+    kind = get_args(first)[0] if get_origin(first) is list else None
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [one for word in given for one in _several(field, word)]
     if _holds_pairs(info):
         return _mapping(field, given, next(iter(getattr(first, "model_fields", ())), None))
     return given
@@ -169,6 +172,12 @@ def _mapping(field: str, words: list[str], first: str | None) -> object:
     if len(words) == 1:
         return {first: words[0]} if first else _json(field, _text_of(field, words[0]))
     raise InputError(field, " ".join(words), "is neither JSON, nor key=value words, nor a JSON file")
+
+
+def _several(field: str, word: str) -> list[object]:
+    """Mappings: JSON text of one or of a list, or the path of a JSON file."""
+    found = _json(field, word if word.lstrip().startswith(("[", "{")) else _text_of(field, word))
+    return found if isinstance(found, list) else [found]
 
 
 def _json(field: str, text: str) -> object:
