@@ -5,7 +5,7 @@
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
 
-.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-optuna coverage bench soak faults lint audit format pins readme clean
+.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-extras coverage bench soak faults lint audit format pins readme clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
@@ -15,7 +15,7 @@ help:
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
 	@echo 'make test-skypilot     SkyPilot reads the task files that are written for it (installs 460 MB)'
-	@echo 'make test-optuna       searches by Optuna are compared with chance (installs 165 MB)'
+	@echo 'make test-extras   what the optional extras add: Optuna, OR-tools, LightGBM (installs 600 MB)'
 	@echo 'make coverage which lines the tests without a Slurm run; fails below the limits of pyproject.toml'
 	@echo 'make bench    measure times beside their references (some of them: ARGS="start cli")'
 	@echo 'make soak     the long runs: races, fuzzing, random requests against a real Slurm (about two hours)'
@@ -79,8 +79,8 @@ test-launchers: setup
 test-skypilot: setup
 	$(BIN)/python -m pytest tests/skypilot $(ARGS)
 
-test-optuna: setup
-	$(BIN)/python -m pytest tests/optuna $(ARGS)
+test-extras: setup
+	$(BIN)/python -m pytest tests/optuna tests/extras $(ARGS)
 
 # Lines that tests without a Slurm run, by module and by room.
 coverage: setup

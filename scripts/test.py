@@ -40,7 +40,7 @@ PLACES = on_slurm(
     "workstation", "sync", "choose_backend", "smoke_first", "laptop", "ssh", "pbs_on_slurm",
     "allocations", "approvals", "answers", "before", "limits", "waiting", "started_programs", "log_names",
 )  # fmt: skip
-ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna")  # `make test-launchers`, `make test-skypilot`, ...
+ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing

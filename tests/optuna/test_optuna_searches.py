@@ -1,4 +1,4 @@
-"""Searches by Optuna's own samplers, as campaigns with simulated runs: `make test-optuna`."""
+"""Searches by Optuna's own samplers, as campaigns with simulated runs: `make test-extras`."""
 
 from __future__ import annotations
 

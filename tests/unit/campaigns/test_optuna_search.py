@@ -1,4 +1,4 @@
-"""What is told where Optuna is asked for and is not there; what it finds is tested by `make test-optuna`."""
+"""What is told where Optuna is asked for and is not there; what it finds is tested by `make test-extras`."""
 
 from __future__ import annotations
 
