@@ -64,26 +64,17 @@ ANSWERS: dict[str, shapes.Reply] = {
         next=backend_answer.NextCall(tool="submit_job", arguments={"script": "job.sh", "partition": "gpu"}),
     ),
     "get_campaign": campaign_answer.CampaignReply(status="planned", summary="It has not begun.", as_of=NOW),
-    "advance_campaign": campaign_answer.CampaignReply(
-        status="running", summary="Round 1.", as_of=NOW, round=1, submitted=["7"], next_poll_seconds=30,
-        best=[campaign_answer.BestShown(stage="training", settings={"lr": 0.1}, value=0.5)],
-    ),
+    "advance_campaign": campaign_answer.CampaignReply(status="running", summary="Round 1.", as_of=NOW, round=1),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
-    "get_status": {"sections": ["jobs"]},
-    "validate_config": {"config_path": "c.yaml"},
+    "get_status": {"sections": ["jobs"]}, "validate_config": {"config_path": "c.yaml"},
     "generate_script": {"name": "n", "command": "true", "checkpoint": {"dir": "ckpt"}},
-    "submit_job": {"script": "job.sh", "args": ["--lr", "0.1"]},
-    "wait_for_job": {"job_id": "7"},
-    "analyze_log": {"job_id": "7"},
-    "save_result": {"name": "n", "status": "success", "metrics": {"loss": 0.1}},
-    "compare_results": {"baseline": "a", "target": "b"},
-    "cancel_job": {"job_id": "7", "reason": "diverged"},
-    "sync_files": {"direction": "push"},
-    "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
-    "get_campaign": {"name": "rates", "view": "table"},
-    "advance_campaign": {"name": "rates", "timeout_seconds": 0},
-}
+    "submit_job": {"script": "job.sh", "args": ["--lr", "0.1"]}, "wait_for_job": {"job_id": "7"},
+    "analyze_log": {"job_id": "7"}, "save_result": {"name": "n", "status": "success", "metrics": {"loss": 0.1}},
+    "compare_results": {"baseline": "a", "target": "b"}, "cancel_job": {"job_id": "7", "reason": "diverged"},
+    "sync_files": {"direction": "push"}, "choose_backend": {"script": "job.sh", "jobs": 60, "urgency": "urgent"},
+    "get_campaign": {"name": "rates", "view": "table"}, "advance_campaign": {"name": "rates", "timeout_seconds": 0},
+}  # fmt: skip
 
 
 class RecordingToolbox:
