@@ -82,7 +82,7 @@ class ServicePorts:
         sides = [self.context.here, *([self.context.there] if self.context.elsewhere is not None else [])]
         for side in sides:
             real = await self._place(side, path, folders, len(text.encode()))
-            if await side.files.read(real) == text.encode():
+            if await side.files.read(real, size=len(text.encode()) + 1) == text.encode():
                 continue
             await side.files.make_folder(posixpath.dirname(real))
             if not await side.files.write_new(real, text.encode(), mode=mode):

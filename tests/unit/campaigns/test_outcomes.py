@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from slurm_agent_tools.campaigns.send_outcome import outcome, written_reason
 
 from slurm_agent_tools.campaigns.batch import Batch
+from slurm_agent_tools.campaigns.outcomes import outcome, written_reason
 from slurm_agent_tools.campaigns.ports import (
     BatchHasToWait,
     BatchIsRefused,
