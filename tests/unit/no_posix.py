@@ -38,6 +38,7 @@ OURS = frozenset(
         "devcluster",
         "assets",
         "cli.commands.demo_command",
+        "cli.commands.demo_project",
         "cli.commands.devcluster_command",
         "cli.commands.workstation_command",
         "cli.commands.workstation_unit",

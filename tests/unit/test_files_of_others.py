@@ -354,7 +354,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "slurm/answer_cache.py": "writes a draft", "slurm/fake/fake_files.py": "a test's folder",
     "slurm/fake/fake_slurm.py": "a test's scripts",
 }  # fmt: skip
-FOR_TESTS = ("devcluster/", "cli/commands/demo_command.py")
+FOR_TESTS = ("devcluster/", "cli/commands/demo_")
 """They read what they wrote themselves, in a folder of their own, and files of the machine."""
 
 
