@@ -139,8 +139,7 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
         yield Paragraph(f"{stage.name}: no run but a smoke run has ended.")
         return
     names = varied(found)
-    verdicts = _verdicts(state, stage.name)
-    rows = [_arm_row(state, arm, names, verdicts.get(arm.arm)) for arm in found[:_MOST_ROWS]]
+    rows = [_arm_row(state, arm, names) for arm in found[:_MOST_ROWS]]
     more = f" The best {_MOST_ROWS} of {len(found)} are shown." if len(found) > _MOST_ROWS else ""
     yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {len(found)} configurations.{more}")
     header = ("configuration", "runs", plots.aim_name(file), "spread", "queue", "run", "retries", "verdict")
@@ -148,17 +147,15 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     yield from plots.of_stage(file, state, stage.name)
 
 
-def _verdicts(state: CampaignState, stage: str) -> dict[str, ArmVerdict]:
-    """The last verdict on each configuration."""
-    return {
-        verdict.arm: verdict
-        for place in sorted(state.judged)
-        for verdict in state.judged[place].verdicts
-        if verdict.stage == stage
-    }
+def _verdict(state: CampaignState, arm: Arm) -> ArmVerdict | None:
+    """The last verdict on these very runs: the same configuration at another length has one of its own."""
+    rounds = {run.trial.id.round for run in (*arm.passed, *arm.failed)} & state.judged.keys()
+    found = (one for place in sorted(rounds, reverse=True) for one in state.judged[place].verdicts)
+    return next((one for one in found if (one.stage, one.arm) == (arm.stage, arm.arm)), None)
 
 
-def _arm_row(state: CampaignState, arm: Arm, names: Sequence[str], verdict: ArmVerdict | None) -> tuple[str, ...]:
+def _arm_row(state: CampaignState, arm: Arm, names: Sequence[str]) -> tuple[str, ...]:
+    verdict = _verdict(state, arm)
     ends = [run.end for run in arm.passed if run.end is not None]
     spread = f"{number(min(arm.values))} to {number(max(arm.values))}" if len(arm.values) > 1 else "one run"
     retries = [retry_seconds(state, run) for run in arm.passed]
@@ -256,8 +253,8 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
             yield Paragraph(f"{stage.name}: nothing can be chosen, no configuration has a run that counts.")
             total = before = None
             continue
-        verdict = _verdicts(state, stage.name).get(best.arm)
-        yield Paragraph(f"{stage.name}: {in_words(best.settings, list(best.settings))}. {_sure(best, verdict)}")
+        told = _sure(best, _verdict(state, best))
+        yield Paragraph(f"{stage.name}: {in_words(best.settings, list(best.settings))}. {told}")
         baseline = next((arm for arm in found if arm.purpose == "baseline" and arm.value is not None), None)
         if total is not None and best.value is not None:
             total.append(best.value)
@@ -280,8 +277,11 @@ def _sure(arm: Arm, verdict: ArmVerdict | None) -> str:
 
 def _written(state: CampaignState, facts: ReportFacts) -> Iterator[ReportBlock]:
     results = [note for note in state.notes if note.what == "result"]
+    lost = [note for note in results if note.text.startswith("not saved")]
     lessons = [note.text for note in state.notes if note.what == "lesson"]
-    yield Paragraph(f"{len(results)} results are in results/: compare_results takes any of them by name.")
+    yield Paragraph(f"{len(results) - len(lost)} results are in results/: compare_results takes any of them by name.")
+    if lost:
+        yield Bullets(tuple(f"{full_name(facts.name, one.trial)}: {one.text}" for one in lost if one.trial is not None))
     yield Bullets(tuple(lessons) or ("No lesson was written: no failure was mended.",))
     yield Paragraph(f"Git: {facts.git}." if facts.git else "The project is no git repository.")
 
@@ -293,13 +293,16 @@ def _risks(file: CampaignFile, state: CampaignState, facts: ReportFacts) -> Iter
     yield Bullets((*items, *facts.advice[:1]) or ("None is known.",))
 
 
+def _is_length(stage: CampaignStage, name: str) -> bool:
+    return name in stage.parameters and stage.parameters[name].length
+
+
 def _doubts(file: CampaignFile, state: CampaignState) -> Iterator[str]:
     for stage in file.stages:
         found = [arm for arm in arms(file, state, stage.name) if arm.values]
         if found and len(found[0].values) == 1:
             yield f"{stage.name}: the best configuration rests on one run; repeat it and the baseline to rely on it."
-        settings = varied(found)
-        for name in settings:
+        for name in (name for name in varied(found) if not _is_length(stage, name)):
             values = sorted(
                 {arm.settings[name] for arm in found if isinstance(arm.settings.get(name), int | float)}, key=float
             )

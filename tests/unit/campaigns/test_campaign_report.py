@@ -10,7 +10,7 @@ from tests.unit.campaigns.happened import START, campaign_file, ended, events, s
 
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
 from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_files
-from slurm_agent_tools.models.campaign import RevisionBegun, RoundDesigned
+from slurm_agent_tools.models.campaign import ArmVerdict, Noted, RevisionBegun, RoundDesigned, RoundJudged
 
 FACTS = ReportFacts("rates", START + timedelta(hours=1), git="commit abc, clean", advice=("Ask for less memory.",))
 
@@ -109,3 +109,26 @@ def test_ids_of_arrays_are_ranges_and_only_what_differs_is_named() -> None:
     state = state_after(events())
     assert job_ids(state.of_round(1)) == "11_[1-4], 12"
     assert varied(arms(campaign_file(), state, "training")) == ["rate", "batch"]
+
+
+def test_a_longer_run_has_a_verdict_of_its_own_and_a_length_is_no_advice() -> None:
+    short, long = trial(0, 1, settings={"epochs": 5}), trial(1, 1, settings={"epochs": 20})
+    happened = [
+        RevisionBegun(1, "f" * 64, "", {}),
+        RoundDesigned(0, 1, "short", (short,)),
+        *sent([short], 1),
+        ended(short, "1", metrics={"accuracy": 0.5}),
+        RoundJudged(0, (ArmVerdict("training", short.arm, "keep", "one short run", 1),), {}, "seen"),
+        RoundDesigned(1, 1, "long", (long,)),
+        *sent([long], 2),
+        ended(long, "2", metrics={"accuracy": 0.9}),
+        RoundJudged(1, (ArmVerdict("training", long.arm, "promote", "better by far", 1),), {}, "seen"),
+        Noted("result", "not saved: the disk is full", long.id),
+    ]
+    made = report_files(campaign_file(), state_after(happened), FACTS)["campaigns/rates.report.md"]
+    rows = [line for line in part(made, "Findings by stage").splitlines() if "epochs=" in line]
+    assert ["promote: better by far" in row for row in rows] == [True, False]
+    assert ["keep: one short run" in row for row in rows] == [False, True]
+    assert "edge" not in part(made, "Risks and the next trial")
+    assert "0 results" in part(made, "What was written down")
+    assert "rates/r1/t1: not saved: the disk is full" in part(made, "What was written down")
