@@ -42,7 +42,7 @@ PLACES = on_slurm(
 )  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.
-COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/fuzz", "tests/replay")
+COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/unit/planning", "tests/fuzz", "tests/replay")
 SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
 
 
