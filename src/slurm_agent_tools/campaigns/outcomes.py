@@ -127,12 +127,13 @@ class TrialFacts:
     """What was found of an ended trial beside Slurm's record.
 
     `unread`: why its metrics could not be read.
-    `files_there`: those of the stage's `passes.files` that exist.
+    `files_there`: those of the stage's `passes.files` that count. `uncounted`: why one of the others does not.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     unread: str | None = None
     files_there: Collection[str] = ()
+    uncounted: str | None = None
     diagnosis: Diagnosis | None = None
 
 
@@ -244,7 +245,8 @@ def _demanded(file: CampaignFile, stage: CampaignStage, facts: TrialFacts, *, sm
     if problem is None:
         return None
     category = next((name for head, name in _CATEGORIES.items() if problem.startswith(head)), "below-demand")
-    return category, problem if facts.unread is None else f"{problem}: {facts.unread}"
+    why = facts.uncounted if category == "output-missing" else facts.unread
+    return category, problem if why is None else f"{problem}: {why}"
 
 
 def _objective(file: CampaignFile, stage: CampaignStage) -> str | None:

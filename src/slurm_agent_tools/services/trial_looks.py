@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from slurm_agent_tools.campaigns import trial_metrics
@@ -99,16 +100,26 @@ async def _facts(
     """What the run left behind; of one that failed why."""
     if view.job.state != "COMPLETED":
         return TrialFacts(diagnosis=await _diagnosis(context, caller, view.job))
-    there = [path for path in stage.passes.files if await _is_there(context, path, trial)]
+    there, uncounted = await _files_there(context, stage, trial)
+    facts = TrialFacts(files_there=there, uncounted=uncounted)
     try:
-        return TrialFacts(await _metrics(context, stage, trial, view), files_there=there)
+        return replace(facts, metrics=await _metrics(context, stage, trial, view))
     except (InputError, StorageError) as error:
-        return TrialFacts(unread=error.message, files_there=there)
+        return replace(facts, unread=error.message)
 
 
-async def _is_there(context: ClusterContext, path: str, trial: TrialId) -> bool:
-    real = await project_paths.resolve(context.there, "passes.files", path.replace("{trial}", str(trial)))
-    return await context.there.files.stat(real) is not None
+async def _files_there(context: ClusterContext, stage: CampaignStage, trial: TrialId) -> tuple[list[str], str | None]:
+    """Those of `passes.files` that count, and why one of the others does not, where that is not its absence."""
+    there, uncounted = [], None
+    for path in stage.passes.files:
+        named = path.replace("{trial}", str(trial))
+        try:
+            real = await project_paths.resolve(context.there, "passes.files", named)
+            if await context.there.files.stat(real) is not None:
+                there.append(path)
+        except (InputError, StorageError) as error:  # such as a link out of the project: that run's fault alone
+            uncounted = error.message
+    return there, uncounted
 
 
 async def _diagnosis(context: ClusterContext, caller: Caller, job: Job) -> Diagnosis | None:

@@ -65,6 +65,18 @@ async def test_a_file_that_is_not_there_is_told(scene: CampaignScene):
     assert again.end.passed
 
 
+async def test_a_file_behind_a_link_out_of_the_project_fails_that_run_alone(scene: CampaignScene, tmp_path: Path):
+    scene.change(FILE.replace(PATTERN, f"{PATTERN}\n    passes: {{files: ['models/{{trial}}.bin']}}"))
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch/r0-t1.bin").write_text("weights")
+    (scene.project / "models").symlink_to(tmp_path / "scratch")
+    scene.slurm.next_job(after=30, output="val_loss=0.5\n")
+    look = await seen(scene, await smoke(scene))
+    assert look.end is not None
+    assert (look.end.passed, look.end.category) == (False, "output-missing")
+    assert "leaves the project folder" in (look.end.problem or "")
+
+
 async def test_metrics_that_cannot_be_read_are_told_with_the_reason(scene: CampaignScene):
     scene.change(FILE.replace(PATTERN, "metrics: {file: 'runs/{trial}.json'}"))
     scene.slurm.next_job(after=30)
