@@ -153,7 +153,7 @@ class ServicePorts:
         ended = {look.trial: look.end for look in found if look.end is not None}
         for one in sent:
             end = ended.get(one.trial.id)
-            if one.trial.purpose == "smoke" and end is not None and end.passed:
+            if one.smoke and end is not None and end.passed:
                 self.smoke_jobs[one.trial.stage] = end.job_id
         return found
 

@@ -193,7 +193,7 @@ def smoke_jobs(state: CampaignState) -> dict[str, str]:
     return {
         one.trial.stage: one.end.job_id
         for one in state.trials.values()
-        if one.trial.purpose == "smoke" and one.end is not None and one.passed and not state.changed_code(one.trial.id)
+        if one.end is not None and one.passed and state.is_smoke(one.trial.id) and not state.changed_code(one.trial.id)
     }
 
 

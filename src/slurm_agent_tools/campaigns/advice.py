@@ -60,7 +60,7 @@ def _runs(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> _St
         for found in state.trials.values()
         if found.trial.stage == stage.name and found.end is not None and found.trial.reuses is None
     ]
-    smoke = {run.state.trial.id for run in ended if state.chain(run.state.trial.id)[-1].trial.purpose == "smoke"}
+    smoke = {run.state.trial.id for run in ended if state.is_smoke(run.state.trial.id)}
     return _StageRuns(
         file,
         state,

@@ -80,15 +80,22 @@ def batches(
 ) -> list[Batch]:
     """The jobs of these trials, in their order: those of one stage, request and purpose are tasks of one array.
 
+    Each run of a smoke round is a job of its own: the guard knows no smoke run that is an array.
     `at_once`: how many tasks of an array may run together. `texts`: path -> text of the files `needed_texts` names; of
     a script only the directives count. Raises InputError for a value that is not handed to a program, and for a
     configuration that is not there or cannot be changed.
     """
     ordered = sorted(trials, key=lambda trial: (*_equal(trial), trial.id))
     groups = [list(group) for _, group in groupby(ordered, key=_equal)]
-    parts = [group[at : at + MOST_TASKS] for group in groups for at in range(0, len(group), MOST_TASKS)]
+    parts = [part for group in groups for part in _parted(group, file)]
     made = [_batch(name, file, part, max(at_once, 1), texts or {}) for part in parts]
     return sorted(made, key=lambda batch: batch.trials)
+
+
+def _parted(group: Sequence[Trial], file: CampaignFile) -> Iterator[Sequence[Trial]]:
+    most = 1 if file.is_smoke_round(group[0].id.round) else MOST_TASKS
+    for at in range(0, len(group), most):
+        yield group[at : at + most]
 
 
 def _equal(trial: Trial) -> tuple[int, str, str, str]:

@@ -304,7 +304,11 @@ def _saving(state: CampaignState) -> Iterator[SaveTrials]:
 
 
 def _looking(state: CampaignState) -> Iterator[LookAtTrials]:
-    sent = [SentTrial(one.trial, one.job_id) for one in state.in_phase("sent") if one.job_id is not None]
+    sent = [
+        SentTrial(one.trial, one.job_id, smoke=state.is_smoke(one.trial.id))
+        for one in state.in_phase("sent")
+        if one.job_id is not None
+    ]
     if sent:
         stopped = frozenset(one.trial.id for one in sent if one.trial.stage in state.stops)
         yield LookAtTrials(tuple(sent), stopped)

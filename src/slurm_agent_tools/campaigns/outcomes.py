@@ -20,7 +20,7 @@ from slurm_agent_tools.diagnosis.phrases import queued
 from slurm_agent_tools.insights.usage import usage
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.campaign import TrialEnd
-from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, SmokeRound
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.models.decision import RuleDecision
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import Job
@@ -45,9 +45,8 @@ _CROWDED = "concurrent jobs"
 
 def submission(file: CampaignFile, batch: Batch, smoke_seconds: int) -> SubmitJob:
     """The call of submit_job for a batch. `smoke_seconds`: the longest limit that the policy takes for a smoke run."""
-    number = batch.trials[0].round
     limits = [stage.smoke.time_limit or stage.resources.time_limit for stage in file.stages]
-    smoke = number < len(file.rounds) and isinstance(file.rounds[number], SmokeRound) and batch.task_ids is None
+    smoke = file.is_smoke_round(batch.trials[0].round) and batch.task_ids is None
     stage = "smoke" if smoke and max(limits) <= smoke_seconds else None
     return SubmitJob.model_validate({**batch.arguments, "stage": stage})
 

@@ -60,11 +60,15 @@ FoundBatch = BatchIsSent | BatchWasNeverSent | BatchIsUnconfirmed
 
 @dataclass(frozen=True, slots=True)
 class SentTrial:
-    """A trial that Slurm has: `job_id` 123 or 123_4. `stage`: its own, as the file had it when it was designed."""
+    """A trial that Slurm has: `job_id` 123 or 123_4. `stage`: its own, as the file had it when it was designed.
+
+    `smoke`: it is a smoke run, or mends one.
+    """
 
     trial: Trial
     job_id: str
     stage: CampaignStage | None = None
+    smoke: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,10 @@ class CampaignState:
             now = state.trial.reuses or state.trial.replaces
         return found
 
+    def is_smoke(self, trial: TrialId) -> bool:
+        """Whether it is a smoke run, or mends one: then it opens its stage as the one that failed would have."""
+        return self.chain(trial)[-1].trial.purpose == "smoke"
+
     def changed_code(self, trial: TrialId) -> bool:
         """Whether its stage runs something else now than when it was designed."""
         found = self.trials[trial]

@@ -333,6 +333,10 @@ class CampaignFile(FilePart):
     """Why requests are above what is free: it goes with each submission, as submit_job's."""
     notes: tuple[Text, ...] = ()
 
+    def is_smoke_round(self, number: int) -> bool:
+        """Whether the file has a smoke round of this number, counted from 0."""
+        return number < len(self.rounds) and isinstance(self.rounds[number], SmokeRound)
+
     def stage(self, name: str) -> CampaignStage:
         """The stage of this name. Raises KeyError."""
         return {stage.name: stage for stage in self.stages}[name]

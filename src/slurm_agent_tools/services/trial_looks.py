@@ -75,8 +75,7 @@ async def _look(
         return None
     stage = one.stage or file.stage(one.trial.stage)
     facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
-    smoke = one.trial.purpose == "smoke"
-    end = trial_end(file, stage, job, facts, context.settings.rates, smoke=smoke)
+    end = trial_end(file, stage, job, facts, context.settings.rates, smoke=one.smoke)
     return TrialLook(one.trial.id, "ended", job.started, end)
 
 

@@ -46,7 +46,7 @@ def stopping(file: CampaignFile, state: CampaignState) -> StageStopped | None:
             continue
         stage, cause = failed.trial.stage, cause_of(failed.end)
         chain = state.chain(failed.trial.id)
-        if chain[-1].trial.purpose == "smoke":
+        if state.is_smoke(failed.trial.id):
             return StageStopped(stage, cause, f"its smoke run failed: {_problem(failed.end)}")
         found = counted.setdefault(stage, Counter())
         found.update(cause_of(one.end) for one in chain if one.end is not None and not one.passed)
@@ -125,7 +125,7 @@ def _applied(fix: Fix, stage: CampaignStage, state: CampaignState, failed: Trial
     before = failed.trial
     settings = dict(before.settings)
     words = [*_multiplied(fix, settings), *_changed(fix, stage, settings)]
-    smoke = state.chain(before.id)[-1].trial.purpose == "smoke"
+    smoke = state.is_smoke(before.id)
     request = request_of(stage, settings, smoke=smoke, like=before.request)
     request, more = _larger(fix, request, before.request, end)
     if more and "memory" in settings and "memory" not in stage.parameters and request.memory_bytes is not None:

@@ -1,0 +1,67 @@
+"""Smoke runs of a campaign before the guard: mended or repeated, they open their stage as a plain one does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.api.campaigns import FILE, CampaignScene
+
+from slurm_agent_tools.models.campaign_answer import CampaignReply
+from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
+from slurm_agent_tools.slurm.fake.endings import Ending
+
+FIXES = """fixes:
+  - {failure: host-out-of-memory, memory: 4G}
+  - {failure: missing-module, change: {lr: 0.2}}
+"""
+
+PASSES = Ending(after=30, output="val_loss=0.5\n")
+
+FAILURES = {
+    "memory": Ending(fate="out_of_memory", after=10, errors="slurmstepd: error: Detected 1 oom_kill event in StepId=1.batch. Some of the step tasks have been OOM Killed.\n"),
+    "value": Ending(after=10, exit_code=1, errors="Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"),
+}  # fmt: skip
+
+
+def guarded(folder: Path, text: str) -> CampaignScene:
+    """A project whose policy wants a smoke run before anything that this campaign sends."""
+    scene = CampaignScene(folder, text)
+    scene.policy(smoke_first=scene.context.policy.policy.smoke_first.model_copy(update={"cpu_hours": 0.01}))
+    return scene
+
+
+async def to_the_end(scene: CampaignScene) -> CampaignReply:
+    for _ in range(20):
+        reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=300))
+        assert isinstance(reply, CampaignReply)
+        if reply.status not in {"running", "planned"}:
+            return reply
+    raise AssertionError(reply.summary)
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_a_smoke_run_that_a_fix_mended_opens_its_stage(tmp_path: Path, failure: str):
+    scene = guarded(tmp_path, FILE + FIXES)
+    ends = iter([FAILURES[failure]])
+    scene.slurm.on_start(lambda _: next(ends, PASSES))
+    reply = await to_the_end(scene)
+    assert (reply.status, reply.question) == ("finished", None)
+    assert (reply.counts.failed, reply.counts.done >= 4) == (1, True)
+
+
+async def test_a_mended_smoke_run_is_not_asked_for_what_only_a_long_run_reaches(tmp_path: Path):
+    demanding = FILE.replace("    metrics:", "    passes: {at_least: {reached: 10}}\n    metrics:")
+    demanding = demanding.replace("([0-9.]+)'}", "([0-9.]+)', reached: 'reached=([0-9.]+)'}")
+    scene = guarded(tmp_path, demanding + FIXES)
+    ends = iter([FAILURES["value"], Ending(after=30, output="val_loss=0.5\nreached=1\n")])
+    scene.slurm.on_start(lambda _: next(ends, Ending(after=30, output="val_loss=0.5\nreached=10\n")))
+    assert (await to_the_end(scene)).status == "finished"
+
+
+async def test_repeated_smoke_runs_are_sent_one_by_one(tmp_path: Path):
+    scene = guarded(tmp_path, FILE.replace("{kind: smoke}", "{kind: smoke, repeats: 2}"))
+    scene.slurm.on_start(lambda _: PASSES)
+    reply = await to_the_end(scene)
+    assert (reply.status, reply.question) == ("finished", None)
+    assert reply.counts.done == 5
