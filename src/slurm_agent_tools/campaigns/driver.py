@@ -10,6 +10,7 @@ from slurm_agent_tools.campaigns.batch import Batch, batches, needed_texts
 from slurm_agent_tools.campaigns.event_record import EventRecord
 from slurm_agent_tools.campaigns.event_sentences import plain, trials_in_words
 from slurm_agent_tools.campaigns.file_reader import read_campaign
+from slurm_agent_tools.campaigns.kept_rounds import next_revision
 from slurm_agent_tools.campaigns.next_step import (
     CampaignStep,
     Decide,
@@ -45,7 +46,6 @@ from slurm_agent_tools.models.campaign import (
     CampaignStopped,
     Noted,
     PersonDecided,
-    RevisionBegun,
     TrialEnded,
     TrialId,
     TrialsLeftOut,
@@ -174,7 +174,7 @@ class _Driving:
             return False
         self.file = file
         while needs_revision(self.state, sha256, code) and not await self.record.add(
-            RevisionBegun(self.state.revision + 1, sha256, data.decode(), code)
+            next_revision(file, data, code, self.state, self.path)
         ):
             continue
         return True

@@ -134,6 +134,10 @@ class _Folding:
             return "the campaign is stopped, or something is being sent"
         self.revisions[event.revision] = event
         self._leave_planned(f"the file or what it runs changed: revision {event.revision}")
+        if event.rounds_kept is not None:
+            for number in [number for number in self.hypotheses if number >= event.rounds_kept]:
+                del self.hypotheses[number]
+                self.judged.pop(number, None)
         for found in list(self.phases.get("refused", ())):
             self._put(replace(self.trials[found], phase="left_out"))
         self.undecided = {about: None for about in self.undecided if about not in self.batches}

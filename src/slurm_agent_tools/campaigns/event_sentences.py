@@ -66,10 +66,19 @@ def _ended(ended: Sequence[TrialEnded]) -> Iterator[str]:
         yield f"{trials_in_words(trials)} failed: {plain(cause)}."
 
 
+def _again(event: RevisionBegun, state: CampaignState) -> int | None:
+    """The first round that had begun and begins anew; None where all stay."""
+    kept, before = event.rounds_kept, (one for one in state.trials.values() if one.revision < event.revision)
+    again = kept is not None and any(one.trial.id.round >= kept for one in before)
+    return kept if again else None
+
+
 def _one(event: CampaignEvent, state: CampaignState) -> Iterator[str]:  # noqa: C901, PLR0912 - one line for each kind
     match event:
         case RevisionBegun():
-            yield f"Revision {event.revision} of the file begins."
+            again = _again(event, state)
+            more = "" if again is None else f"; rounds from {again} on are gone through again, what ran of them counts"
+            yield f"Revision {event.revision} of the file begins{more}."
         case RoundDesigned(trials=(trial,)) if trial.replaces is not None:
             yield f"{trial.replaces} is mended by {trial.id}: {plain(trial.mended or '')}."
         case RoundDesigned():

@@ -105,12 +105,17 @@ class TrialEnd:
 
 @dataclass(frozen=True, slots=True)
 class RevisionBegun:
-    """The file as it is from now on. `code`: a hash of what each stage runs, by the stage's name."""
+    """The file as it is from now on. `code`: a hash of what each stage runs, by the stage's name.
+
+    `rounds_kept`: so many of the first rounds stay begun and judged as they are, and all later ones are gone through
+    again; None: all stay.
+    """
 
     revision: int
     sha256: str
     document: str
     code: Mapping[str, str]
+    rounds_kept: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

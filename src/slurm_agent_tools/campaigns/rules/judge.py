@@ -345,7 +345,7 @@ def _target_reached(file: CampaignFile, state: CampaignState) -> str | None:
 
 def _plateau(file: CampaignFile, state: CampaignState) -> str | None:
     plateau = file.stop.plateau
-    rounds = [number for number in sorted(state.judged) if not isinstance(file.rounds[number], SmokeRound)]
+    rounds = _compared(file, state)
     if plateau is None or len(rounds) < plateau.rounds:
         return None
     best, steps = 0.0, []
@@ -365,12 +365,16 @@ def _plateau(file: CampaignFile, state: CampaignState) -> str | None:
 def _latest(state: CampaignState, until: int, file: CampaignFile) -> dict[str, ArmVerdict]:
     """For each stage the newest verdict on the configuration that it goes on with, up to this round."""
     found: dict[str, ArmVerdict] = {}
-    for number in sorted(number for number in state.judged if number <= until):
+    for number in (number for number in _compared(file, state) if number <= until):
         judged = state.judged[number]
-        if not isinstance(file.rounds[number], SmokeRound):
-            best = judged.best
-            found.update({one.stage: one for one in judged.verdicts if best.get(one.stage) == one.arm})
+        found.update({one.stage: one for one in judged.verdicts if judged.best.get(one.stage) == one.arm})
     return found
+
+
+def _compared(file: CampaignFile, state: CampaignState) -> list[int]:
+    """The judged rounds that the file has still, but for smoke rounds."""
+    numbers = (number for number in sorted(state.judged) if number < len(file.rounds))
+    return [number for number in numbers if not isinstance(file.rounds[number], SmokeRound)]
 
 
 def _total_gain(file: CampaignFile, latest: Mapping[str, ArmVerdict]) -> float | None:

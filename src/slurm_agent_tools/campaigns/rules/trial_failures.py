@@ -102,7 +102,8 @@ def _mended(file: CampaignFile, state: CampaignState, failed: TrialState) -> Tri
     """
     stage = next((one for one in file.stages if one.name == failed.trial.stage), None)
     end = failed.end
-    if stage is None or end is None or failed.trial.id.round in state.judged:
+    number = failed.trial.id.round
+    if stage is None or end is None or number in state.judged or number not in state.hypotheses:
         return None
     used = Counter(one.trial.fix for one in state.chain(failed.trial.id))
     for fix in file.fixes:

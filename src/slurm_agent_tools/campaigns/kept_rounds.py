@@ -1,0 +1,57 @@
+"""Which rounds stand when the file of a campaign changes, and which it goes through again. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from slurm_agent_tools.campaigns.file_reader import read_campaign
+from slurm_agent_tools.campaigns.next_step import BUDGET
+from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.campaign import RevisionBegun
+from slurm_agent_tools.models.campaign_file import CampaignFile, Round
+
+
+def next_revision(
+    file: CampaignFile, data: bytes, code: Mapping[str, str], state: CampaignState, path: str
+) -> RevisionBegun:
+    """The revision that begins with a file, read from `data`; `code`: a hash of what each of its stages runs."""
+    kept = rounds_kept(file, state, path)
+    return RevisionBegun(state.revision + 1, hashlib.sha256(data).hexdigest(), data.decode(), code, kept)
+
+
+def rounds_kept(file: CampaignFile, state: CampaignState, path: str) -> int | None:
+    """How many of the first rounds stay as they are when `file` takes the place of the present revision's.
+
+    A round is gone through again where it, or one before it, says something else now, has a stage that is new, or had
+    trials left out for a limit: later rounds rest on it. What has run of it is not run again. None: all stay.
+    """
+    if not state.revision:
+        return None
+    try:
+        before = read_campaign(state.document().encode(), path)
+    except InputError:  # another version of this tool read it
+        return None
+    new = {stage.name for stage in file.stages} - {stage.name for stage in before.stages}
+    cut = _cut_short(state)
+    pairs = list(zip(before.rounds, file.rounds, strict=False))
+    stands = (number not in cut and _same(old, now, new) for number, (old, now) in enumerate(pairs))
+    return next((number for number, stays in enumerate(stands) if not stays), len(pairs))
+
+
+def _same(old: Round, now: Round, new: AbstractSet[str]) -> bool:
+    """Whether the rounds try the same in the same stages, whatever is said of them."""
+    if old.model_copy(update={"hypothesis": now.hypothesis}) != now:
+        return False
+    return not new if now.stages is None else new.isdisjoint(now.stages)
+
+
+def _cut_short(state: CampaignState) -> frozenset[int]:
+    """Rounds of which trials were left out for a limit."""
+    return frozenset(
+        one.trial.id.round
+        for one in state.in_phase("left_out")
+        if one.revision == state.revision and (one.why or "").startswith(BUDGET)
+    )
