@@ -235,7 +235,7 @@ class _Driving:
 
     async def _ask_slurm(self, step: CampaignStep) -> None:
         match step:
-            case LookAtTrials() if self._first("look"):
+            case LookAtTrials() if self._first(f"look {step.why}"):  # once more after a stop
                 await self._look(step)
             case FindBatch(key) if self._first(f"find {key}"):
                 await self._find(key)
@@ -344,7 +344,7 @@ class _Driving:
         waiting = {look.trial for look in looks if look.phase == "pending"} & step.cancel
         if waiting:
             sent = [one for one in step.sent if one.trial.id in waiting]
-            await self.ports.cancel(sent, "their stage was stopped: its runs failed alike")
+            await self.ports.cancel(sent, step.why)
             self.record.happened.append(f"{trials_in_words(sorted(waiting))} had not begun and were cancelled.")
 
     async def _save(self, step: SaveTrials) -> None:

@@ -60,10 +60,11 @@ class FindBatch:
 
 @dataclass(frozen=True, slots=True)
 class LookAtTrials:
-    """See where trials stand that Slurm has; those in `cancel` are cancelled when they have not begun."""
+    """See where trials stand that Slurm has; those in `cancel` are cancelled, and `why`, when they have not begun."""
 
     sent: tuple[SentTrial, ...]
     cancel: frozenset[TrialId] = frozenset()
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,11 @@ def next_steps(file: CampaignFile, name: str, state: CampaignState, now: datetim
     Steps are carried out until one of them made an event; then they are asked for again. () where a person has to
     decide, or nothing is left to be done. The same arguments give the same steps.
     """
-    steps: list[CampaignStep] = [*_saving(state), *_looking(state)]
-    if state.over:
-        steps += [FindBatch(key) for key in _sending(state)]
+    steps: list[CampaignStep] = [*_saving(state)]
+    if state.over:  # what is found is looked at as well, and cancelled where the campaign was stopped
+        steps += [*(FindBatch(key) for key in _sending(state)), *_looking(state)]
     else:
-        steps += _sending_again(state)
+        steps += [*_looking(state), *_sending_again(state)]
         event = _decision(file, name, state)
         if event is not None:
             return (*steps, Decide(event))
@@ -309,9 +310,11 @@ def _looking(state: CampaignState) -> Iterator[LookAtTrials]:
         for one in state.in_phase("sent")
         if one.job_id is not None
     ]
+    whole = state.status == "stopped"
     if sent:
-        stopped = frozenset(one.trial.id for one in sent if one.trial.stage in state.stops)
-        yield LookAtTrials(tuple(sent), stopped)
+        cancel = frozenset(one.trial.id for one in sent if whole or one.trial.stage in state.stops)
+        why = "the campaign was stopped" if whole else "their stage was stopped: its runs failed alike"
+        yield LookAtTrials(tuple(sent), cancel, why if cancel else "")
 
 
 def _waiting(state: CampaignState, now: datetime) -> Iterator[WaitFor]:

@@ -108,6 +108,18 @@ async def test_stop_sends_no_more(scene: CampaignScene):
     assert len(scene.sent()) == sent
 
 
+async def test_stop_cancels_the_tasks_that_wait_behind_an_arrays_throttle(scene: CampaignScene):
+    scene.slurm.on_start(lambda _: Ending(after=600, output="val_loss=0.5\n"))
+    scene.change(FILE.replace("  - {kind: smoke}\n", "").replace("at_once: 4", "at_once: 1"))
+    while not ((reply := await go_on(scene)).counts.running and reply.counts.pending):
+        scene.slurm.clock.move(30)
+    await go_on(scene, stop="the data were wrong")
+    scene.slurm.clock.move(6000)
+    done = await go_on(scene)
+    assert (done.status, done.counts.done, done.counts.failed) == ("stopped", reply.counts.done + 1, 1)
+    assert done.counts.running == done.counts.pending == 0
+
+
 async def test_a_file_that_cannot_be_read_sends_nothing_and_what_is_known_is_shown(scene: CampaignScene):
     await go_on(scene)
     scene.write("campaigns/rates.yaml", "campaign: 1\nobjective: nothing\n")

@@ -174,6 +174,7 @@ async def test_a_stop_sends_nothing_more_and_the_ends_of_what_runs_are_still_rec
     with pytest.raises(InputError, match="has not begun"):
         await Process(cluster).advance(FILE, stop="no", by="alice")
     await Process(cluster).advance(FILE)
+    cluster.clock.at += timedelta(seconds=15)
     stopped = await Process(cluster).advance(FILE, stop="enough", by="alice")
     assert (stopped.state.status, stopped.state.reason) == ("stopped", "enough")
     assert stopped.wait_seconds is not None
@@ -289,6 +290,27 @@ async def test_what_has_not_begun_of_a_stage_that_stopped_is_cancelled():
     assert sum(task.cancelled for task in cluster.tasks) >= 12
     assert asked.state.status == "needs_decision"
     assert list(asked.state.stops) == ["training"]
+
+
+@pytest.mark.parametrize("said", [{"stop": "the data were wrong"}, {"decision": "stop"}])
+async def test_a_stop_cancels_at_once_what_waits_and_leaves_what_runs_to_its_end(said):
+    """Tasks of an array wait behind its throttle: nobody looks again before they would start."""
+    denied = BatchIsRefused("too long", person=False)
+    cluster = Cluster(refuse=lambda batch: denied if "caching" in batch.script_text else None)
+    grid = {"kind": "grid", "vary": {"lr": [0.01 * number for number in range(1, 9)]}}
+    stages = [{**STAGE, "name": "caching"}, STAGE]
+    file = document(grid, stages=stages, limits={"cpu_hours": 100, "at_once": 2})
+    asked = await Process(cluster).advance(file)
+    assert asked.state.question is not None
+    cluster.clock.at += timedelta(seconds=15)
+    running = sum(task.start <= cluster.clock.at for task in cluster.tasks)
+    assert 0 < running < len(cluster.tasks)
+    stopped = await Process(cluster).advance(file, by="alice", **said)
+    assert sum(task.cancelled for task in cluster.tasks) == len(cluster.tasks) - running
+    assert any("had not begun and were cancelled" in line for line in stopped.happened)
+    done = await run(cluster, file)
+    assert [one.passed for one in done.state.in_phase("ended")].count(True) == running
+    assert done.state.status == "stopped"
 
 
 async def test_sentences_show_no_text_of_others_as_it_came():

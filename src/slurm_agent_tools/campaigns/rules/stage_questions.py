@@ -8,7 +8,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import QuestionAsked
 from slurm_agent_tools.models.campaign_file import CampaignFile
 
-_STOP = "end the campaign; what runs is left to end"
+_STOP = "end the campaign; what runs is left to end, what waits is cancelled"
 
 
 def question(file: CampaignFile, name: str, state: CampaignState, *, settled: bool) -> QuestionAsked | None:

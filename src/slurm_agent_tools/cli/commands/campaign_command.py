@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run": "carry it on until it is finished or a person has to decide",
         "status": "how it stands, with a table of its runs",
         "report": "write the report beside the file, as Markdown and as a page with plots",
-        "stop": "submit no more; what runs is left to end",
+        "stop": "submit no more; what runs is left to end, what waits is cancelled",
     }
     for name, text in helps.items():
         command = commands.add_parser(name, help=text)
