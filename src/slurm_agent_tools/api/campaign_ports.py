@@ -11,6 +11,7 @@ from slurm_agent_tools.campaigns.advice import advice
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.campaigns.ports import (
+    BatchHasToWait,
     BatchIsRefused,
     BatchIsSent,
     BatchIsUnconfirmed,
@@ -23,7 +24,7 @@ from slurm_agent_tools.campaigns.ports import (
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.campaigns.trial_identity import stage_code
 from slurm_agent_tools.diagnosis import lessons
-from slurm_agent_tools.errors import InputError, SlurmRefused, StorageError
+from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, StorageError
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.campaign import Trial, TrialEnd
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
@@ -39,6 +40,9 @@ from slurm_agent_tools.transport.git_state import git_state
 _TOOL = "advance_campaign"
 
 _LARGEST = 2**20
+
+_LATER = 60.0
+"""Seconds until a try after what passes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +112,19 @@ class ServicePorts:
 
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
-        await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
-        await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
         ask = outcomes.submission(self.file, batch, self._smoke_limit)
         try:
+            await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
+            await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
             reply = await submit.submit_job(self.context, ask, self.caller)
             reason = outcomes.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name))
             if reason is not None:
                 reply = await submit.submit_job(
                     self.context, ask.model_copy(update={"justification": reason}), self.caller
                 )
+        except (SlurmGarbled, StorageError) as error:  # such as another submission that is going on: it passes
+            found = await self.find(batch.key)
+            return BatchHasToWait(_LATER, error.message) if isinstance(found, BatchWasNeverSent) else found
         except (InputError, SlurmRefused) as error:
             found = await self.find(batch.key)  # its key may have been sent before
             if isinstance(found, BatchWasNeverSent):
@@ -136,6 +143,12 @@ class ServicePorts:
 
     async def find(self, key: str) -> FoundBatch:
         """By the ledger, completed by what the queue and the accounting show. Raises SlurmError."""
+        try:
+            return await self._found(key)
+        except (SlurmGarbled, StorageError) as error:
+            return BatchIsUnconfirmed(error.message)
+
+    async def _found(self, key: str) -> FoundBatch:
         context = self.context
         known = await context.db(context.store.by_key, context.owner, key)
         if known is not None and known.phase not in {"released", "cancelled", *GIVEN_UP}:
@@ -149,7 +162,10 @@ class ServicePorts:
 
     async def look(self, sent: Sequence[SentTrial]) -> Sequence[TrialLook]:
         """See trial_looks."""
-        found = await trial_looks.look_at_trials(self.context, self.caller, self.file, sent)
+        try:
+            found = await trial_looks.look_at_trials(self.context, self.caller, self.file, sent)
+        except (SlurmGarbled, StorageError) as error:
+            return [TrialLook(one.trial.id, "unknown", why=error.message) for one in sent]
         ended = {look.trial: look.end for look in found if look.end is not None}
         for one in sent:
             end = ended.get(one.trial.id)

@@ -15,7 +15,7 @@ from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import FOLDER, LARGEST, checked_name, read_campaign
 from slurm_agent_tools.campaigns.state import CampaignState
-from slurm_agent_tools.errors import ConfigError, SlurmError
+from slurm_agent_tools.errors import InputError, SlurmError
 from slurm_agent_tools.models.campaign import CampaignEvent, RevisionBegun, Stamped, TrialId
 from slurm_agent_tools.models.campaign_answer import CampaignCounts, CampaignReply
 from slurm_agent_tools.models.campaign_file import CampaignFile
@@ -34,7 +34,7 @@ _HEARTBEAT = 10.0
 class OpenedCampaign:
     """A campaign as its file says and as it stands. `data`: the file now; `text`: what `file` was read from.
 
-    `note`: what to tell beside.
+    `note`: what to tell beside. `absent`: why there is no file now; `data` is then the one that went on last.
     """
 
     name: str
@@ -43,25 +43,28 @@ class OpenedCampaign:
     file: CampaignFile
     state: CampaignState
     note: str = ""
+    absent: InputError | None = None
 
 
 async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
     """Its file as it is now, and what the ledger has of it. Raises InputError and StorageError.
 
-    A file that cannot be read any more: as it was when the campaign went on last, and a note.
+    A file that is gone or cannot be read any more: as it was when the campaign went on last, and a note.
     """
     path = f"{FOLDER}/{checked_name(name)}.yaml"
     events = await context.db(context.store.campaigns.events, context.owner, name)
     state = fold(events)
-    _, data = await project_paths.read_file(context.here, "name", path, limit=LARGEST)
+    data, absent = None, None
     try:
+        _, data = await project_paths.read_file(context.here, "name", path, limit=LARGEST)
         return OpenedCampaign(name, data, data.decode("utf-8", "replace"), read_campaign(data, path), state)
-    except ConfigError as error:
+    except InputError as error:
         if not state.revision:
             raise
-        text = state.document()
+        text, absent = state.document(), error if data is None else None
         note = f" {path} cannot be read now, so this is revision {state.revision}: {error.message}"
-        return OpenedCampaign(name, data, text, read_campaign(text.encode(), path), state, note)
+    data = text.encode() if data is None else data
+    return OpenedCampaign(name, data, text, read_campaign(text.encode(), path), state, note, absent)
 
 
 async def get_campaign(context: ClusterContext, ask: GetCampaign, caller: Caller) -> CampaignReply:
@@ -139,7 +142,7 @@ class _Passes:
     last: Advanced | None = None
 
     def add(self, done: Advanced) -> None:
-        self.happened += done.happened
+        self.happened += [line for line in done.happened if line not in self.happened]
         self.submitted += done.submitted
         self.last = done
 
@@ -179,7 +182,9 @@ _LEAST = 0.5
 async def _pass(
     context: ClusterContext, caller: Caller, campaign: OpenedCampaign, decision: str | None, stop: str | None
 ) -> Advanced:
-    """All that can be done now."""
+    """All that can be done now. Raises InputError where the file is gone, but for a campaign that sends no more."""
+    if campaign.absent is not None and stop is None and not campaign.state.over:
+        raise campaign.absent
     ports = ServicePorts(context, caller, campaign.name, campaign.file, smoke_jobs(campaign.state))
     path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, context.store.campaigns, campaign.name)
     by = caller.principal or f"{context.owner.user} ({caller.client})"

@@ -56,8 +56,6 @@ from slurm_agent_tools.transport.base import Clock
 _AWAY = 60.0
 """Seconds after which a cluster that did not answer is asked again."""
 
-_MOST_WAIT = 1800.0
-
 _CHANGED = "the file, or what it runs, was changed before it was sent"
 
 
@@ -301,6 +299,9 @@ class _Driving:
                 await self.record.add_facts(refused)
             case BatchHasToWait():
                 self._wait(outcome.seconds, plain(outcome.why))
+                self.record.happened.append(
+                    f"{trials_in_words(batch.trials)} could not be sent yet: {plain(outcome.why)}"
+                )
                 self.paused = True
             case BatchIsUnconfirmed():
                 self._wait(_AWAY / 6, f"it is not known yet whether Slurm has {trials_in_words(batch.trials)}")
@@ -341,6 +342,9 @@ class _Driving:
         self.looks = {look.trial: look for look in looks}
         ended = [TrialEnded(look.trial, look.end) for look in looks if look.phase == "ended" and look.end is not None]
         await self.record.add_facts(*ended)
+        for why in dict.fromkeys(look.why for look in looks if look.phase == "unknown"):
+            unknown = trials_in_words([look.trial for look in looks if look.phase == "unknown" and look.why == why])
+            self.record.happened.append(f"How {unknown} stands is not known now: {plain(why or 'nobody can tell')}")
         waiting = {look.trial for look in looks if look.phase == "pending"} & step.cancel
         if waiting:
             sent = [one for one in step.sent if one.trial.id in waiting]

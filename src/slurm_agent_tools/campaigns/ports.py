@@ -73,14 +73,15 @@ class SentTrial:
 
 @dataclass(frozen=True, slots=True)
 class TrialLook:
-    """What was seen of a trial. `end` where it has ended and its end is known in full."""
+    """What was seen of a trial. `end` where it has ended and its end is known in full; `why` it is unknown."""
 
     trial: TrialId
-    phase: Literal["pending", "running", "ended"]
+    phase: Literal["pending", "running", "ended", "unknown"]
     started: datetime | None = None
     end: TrialEnd | None = None
     expected_start: datetime | None = None
     """When Slurm expects a pending one to start."""
+    why: str | None = None
 
 
 class CampaignLog(Protocol):

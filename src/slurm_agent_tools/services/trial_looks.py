@@ -33,12 +33,12 @@ async def look_at_trials(
     """
     ids = {one.trial.id: jobs.parse(one.job_id) for one in sent}
     views = await _settled(context, await context.slurm.jobs(_with_wholes(ids)))
-    found = [await _look(context, caller, file, one, ids[one.trial.id], views) for one in sent]
+    looks = [await _look(context, caller, file, one, ids[one.trial.id], views) for one in sent]
     for base in sorted({one.base for one in ids.values()}):
         view = views.get(JobId(base))
         if view is not None:  # the ledger remembers how each job ended, and that it was looked at
             await jobs.remember(context, await jobs.in_full(context, view))
-    return [one for one in found if one is not None]
+    return looks
 
 
 def _with_wholes(ids: Mapping[TrialId, JobId]) -> list[JobId]:
@@ -61,8 +61,8 @@ async def _settled(context: ClusterContext, views: JobViews) -> JobViews:
 
 async def _look(
     context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, job_id: JobId, views: JobViews
-) -> TrialLook | None:
-    """One trial; None while nobody can tell."""
+) -> TrialLook:
+    """One trial; unknown, and why, while nobody can tell."""
     view = views.get(job_id)
     if view is None:
         return await _unseen(context, one, job_id, views)
@@ -72,17 +72,17 @@ async def _look(
         phase = "running" if started is not None else "pending"
         return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
     if job.state == "UNKNOWN":
-        return None
+        return TrialLook(one.trial.id, "unknown", why="Slurm does not tell its state")
     stage = one.stage or file.stage(one.trial.stage)
     facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
     end = trial_end(file, stage, job, facts, context.settings.rates, smoke=one.smoke)
     return TrialLook(one.trial.id, "ended", job.started, end)
 
 
-async def _unseen(context: ClusterContext, one: SentTrial, job_id: JobId, views: JobViews) -> TrialLook | None:
+async def _unseen(context: ClusterContext, one: SentTrial, job_id: JobId, views: JobViews) -> TrialLook:
     """A job that Slurm does not show: as the ledger has it, or one that was cancelled before it left a record."""
     if views.silent is not None:
-        return None
+        return TrialLook(one.trial.id, "unknown", why=f"the accounting does not answer: {views.silent.message}")
     whole = views.get(job_id.whole)
     if whole is not None and not whole.over:
         return TrialLook(one.trial.id, "pending")

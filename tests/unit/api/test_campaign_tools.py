@@ -13,7 +13,9 @@ from slurm_agent_tools.api import brief
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
+from slurm_agent_tools.services import submit
 from slurm_agent_tools.slurm.fake.endings import Ending
+from slurm_agent_tools.store.ledger_location import submission_lock
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
 
@@ -128,6 +130,54 @@ async def test_a_file_that_cannot_be_read_sends_nothing_and_what_is_known_is_sho
     reply = await look(scene)
     assert "cannot be read now" in reply.summary
     assert reply.status == "running"
+
+
+async def test_a_file_that_was_deleted_sends_nothing_and_the_campaign_can_still_be_shown_and_stopped(
+    scene: CampaignScene,
+):
+    await go_on(scene)
+    (scene.project / "campaigns/rates.yaml").unlink()
+    sent = len(scene.sent())
+    with pytest.raises(InputError, match="does not exist"):
+        await go_on(scene, 300)
+    for view in ("state", "table", "plan", "report"):
+        assert "does not exist" in (await look(scene, view=view)).summary
+    scene.slurm.clock.move(900)
+    stopped = await go_on(scene, stop="enough")
+    assert (stopped.status, stopped.counts.done, len(scene.sent())) == ("stopped", 1, sent)
+
+
+async def test_an_accounting_that_is_silent_is_told_and_the_campaign_goes_on_once_it_answers(scene: CampaignScene):
+    await go_on(scene)
+    scene.slurm.accounting_down()
+    scene.slurm.clock.move(6 * 3600)
+    silent = await go_on(scene, 3600)
+    (told,) = [line for line in silent.happened if "not known" in line]
+    assert told.startswith("How r0-t1 stands is not known now: the accounting does not answer")
+    scene.slurm.accounting_down(down=False)
+    assert (await to_the_end(scene)).counts.done == 4
+
+
+async def test_another_submission_of_the_user_is_waited_for(scene: CampaignScene, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(submit, "_LOCK_SECONDS", 0.05)
+    with submission_lock(scene.context.store.place):
+        waits = await go_on(scene)
+    assert (waits.status, waits.submitted, waits.next_poll_seconds) == ("running", [], 60)
+    assert waits.happened[-1] == "r0-t1 could not be sent yet: another submission by this user is still going on"
+    assert len((await go_on(scene)).submitted) == 1
+
+
+@pytest.mark.parametrize("command", ["squeue", "sacct"])
+async def test_an_answer_of_slurm_that_cannot_be_read_is_asked_for_again(scene: CampaignScene, command: str):
+    scene.slurm.garble("squeue")
+    waits = await go_on(scene)
+    assert (waits.status, waits.submitted) == ("running", [])
+    scene.slurm.clock.move(60)
+    assert (await go_on(scene)).submitted
+    scene.slurm.clock.move(900)
+    scene.slurm.garble(command)
+    assert (await go_on(scene)).status == "running"
+    assert (await to_the_end(scene)).counts.done == 4
 
 
 async def test_names_that_are_no_campaign_are_refused(scene: CampaignScene):
