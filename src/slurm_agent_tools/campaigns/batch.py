@@ -23,13 +23,13 @@ from typing import Any
 import yaml
 
 from slurm_agent_tools.backends.stages import declared
-from slurm_agent_tools.campaigns.file_checks import RESERVED, path_problem, value_problem
+from slurm_agent_tools.campaigns.file_checks import RESERVED, kept_directives, path_problem, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting, Trial, TrialId, TrialRequest
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, Parameter
-from slurm_agent_tools.scripts.directive_lines import directive_line, read_directives
+from slurm_agent_tools.scripts.directive_lines import directive_line
 from slurm_agent_tools.units import format_duration, format_memory
 
 GENERATED = "scripts/slurm/generated"
@@ -40,15 +40,6 @@ MOST_TASKS = 1000
 """Tasks of one array: Slurm's MaxArraySize is 1001 unless a site says otherwise, and ids begin with 1 here."""
 
 _LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "torchrun", "accelerate", "deepspeed"})
-
-_OWN = frozenset(
-    {
-        "job-name", "output", "error", "array", "time", "time-min", "nodes", "ntasks", "ntasks-per-node", "mem",
-        "mem-per-cpu", "mem-per-gpu", "cpus-per-task", "cpus-per-gpu", "gpus", "gpus-per-node", "gpus-per-task", "gres",
-        "wrap", "chdir", "dependency", "requeue", "wait", "hold", "test-only",
-    }
-)  # fmt: skip
-"""Options that the campaign states, or that its jobs do not have: those of a user's script do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +73,8 @@ def batches(
 
     Each run of a smoke round is a job of its own: the guard knows no smoke run that is an array.
     `at_once`: how many tasks of an array may run together. `texts`: path -> text of the files `needed_texts` names; of
-    a script only the directives count. Raises InputError for a value that is not handed to a program, and for a
-    configuration that is not there or cannot be changed.
+    a script only the directives count. Raises InputError for a value that is not handed to a program, for a
+    configuration that is not there or cannot be changed, and for a directive that a stage's script must not have.
     """
     ordered = sorted(trials, key=lambda trial: (*_equal(trial), trial.id))
     groups = [list(group) for _, group in groupby(ordered, key=_equal)]
@@ -127,7 +118,7 @@ def _batch(name: str, file: CampaignFile, trials: Sequence[Trial], at_once: int,
         trials=tuple(trial.id for trial in trials),
         script_path=script,
         script_text=_script(
-            name, stage, [*head, *_further(stage, first.request, texts)], table if array else None, first
+            name, stage, [*head, *kept_directives(stage, first.request, texts)], table if array else None, first
         ),
         files=files,
         task_ids=tuple(range(1, len(trials) + 1)) if array else None,
@@ -267,16 +258,6 @@ def _directives(job: str, request: TrialRequest, tasks: int, throttle: int | Non
         "output": f"{LOGS}/%x-{'%j' if throttle is None else '%A_%a'}.out",
     }
     return [directive_line(option, value) for option, value in options.items() if value is not None]
-
-
-def _further(stage: CampaignStage, request: TrialRequest, texts: Mapping[str, str]) -> list[str]:
-    """The directives of the user's own script that the campaign does not state."""
-    text = texts.get(stage.script or "")
-    if text is None:
-        return []
-    stated = _OWN | ({"partition"} if request.partition is not None else set())
-    found = read_directives(text.encode(), stage.script or "").directives
-    return [directive_line(one.option, one.value) for one in found if one.option not in stated]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What stages and values of a campaign's file must hold beyond its form: values and paths that are safe."""
+"""What stages and values of a campaign's file must hold beyond its form: values, paths and scripts that are safe."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pathlib import PurePosixPath
 
 from slurm_agent_tools.campaigns.trial_metrics import log_pattern
 from slurm_agent_tools.configs.form_problems import FormProblem
-from slurm_agent_tools.models.campaign import Setting
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.campaign import Setting, TrialRequest
 from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignStage, Parameter
+from slurm_agent_tools.models.sbatch_options import EARLY
+from slurm_agent_tools.scripts.directive_lines import directive_line, read_directives
 from slurm_agent_tools.units import parse_memory
 
 _LONGEST = 200
@@ -249,3 +252,46 @@ def pattern_problem(pattern: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+# --- the lines of a script -------------------------------------------------------------------------------------------
+
+
+_STATED_WORDS = """
+array chdir cpus-per-gpu cpus-per-task dependency error gpus gpus-per-node gpus-per-task gres hold job-name mem
+mem-per-cpu mem-per-gpu nodes ntasks ntasks-per-node output requeue test-only time time-min wait
+"""
+
+_STATED = frozenset(_STATED_WORDS.split()) | EARLY
+"""Options that the campaign states, or that its jobs do not have: those of a stage's script do not count."""
+
+_KEPT_WORDS = """
+account acctg-freq begin comment constraint contiguous cpu-freq deadline distribution exclude export gpu-bind gres-flags
+input kill-on-invalid-dep licenses mail-type mail-user mcs-label mem-bind nice no-kill no-requeue nodelist open-mode
+oversubscribe partition prefer priority profile propagate qos reservation signal switches tres-bind wait-all-nodes wckey
+"""
+
+_KEPT = frozenset(_KEPT_WORDS.split())
+"""Options that leave the CPUs, GPUs, memory and nodes of a job as its trial asks for them: whatever else sbatch knows,
+now or in a later version, may make a job larger than what is counted against the limits."""
+
+
+def kept_directives(stage: CampaignStage, request: TrialRequest, texts: Mapping[str, str]) -> list[str]:
+    """The lines of the stage's script that its jobs keep. `texts`: see `batches`.
+
+    What the campaign states itself is left out. Raises InputError where the script asks for more than that.
+    """
+    text = texts.get(stage.script or "")
+    if text is None:
+        return []
+    found = read_directives(text.encode(), stage.script or "").directives
+    unknown = list(dict.fromkeys(f"--{one.option}" for one in found if one.option not in _KEPT | _STATED))
+    if unknown:
+        raise InputError(
+            f"stages.{stage.name}.script",
+            stage.script,
+            f"has #SBATCH lines that no limit of the campaign counts: {', '.join(unknown)}",
+            hint="Take them out; say what a job needs in the stage's resources.",
+        )
+    stated = _STATED | ({"partition"} if request.partition is not None else set())
+    return [directive_line(one.option, one.value) for one in found if one.option not in stated]

@@ -251,6 +251,39 @@ def test_a_script_of_the_user_keeps_the_directives_that_the_campaign_does_not_st
     assert ran(written(tmp_path, one), one)["words"] == ["--lr", "0.5", "mode=fast", "--quick=true", "--epochs", "5"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--exclusive", "--gpus-per-socket=4", "--tres-per-task=gres/gpu:4", "--mincpus=64", "--threads-per-core=1",
+        "--hint=nomultithread", "--core-spec=2", "-B 2:8",
+    ],
+)  # fmt: skip
+def test_a_script_of_the_user_asks_for_nothing_that_no_limit_counts(line: str) -> None:
+    texts = {"jobs/train.sh": f"#!/bin/bash\n#SBATCH --qos=normal\n#SBATCH {line}\npython3 show.py\n"}
+    with pytest.raises(InputError, match=r"stages\.train\.script") as caught:
+        batches("one", campaign(STAGES["a script"]), [trial(1)], 4, texts=texts)
+    assert "that no limit of the campaign counts: --" in caught.value.message
+    assert "--qos" not in caught.value.message
+
+
+def test_lines_that_make_a_job_no_larger_are_kept() -> None:
+    lines = [
+        "--account=lab",
+        "--licenses=matlab:1",
+        "--mail-type=END",
+        "--export=ALL,X=1",
+        "--signal=B:USR1@60",
+        "--no-requeue",
+    ]
+    text = "\n".join(["#!/bin/bash", *(f"#SBATCH {line}" for line in [*lines, "--gres=gpu:8", "--quiet"]), "true"])
+    (one,) = batches("one", campaign(STAGES["a script"]), [trial(1)], 4, texts={"jobs/train.sh": text})
+    kept = [row for row in one.script_text.splitlines() if row.startswith("#SBATCH")]
+    assert not any("gres" in row or "quiet" in row for row in kept)
+    assert [row.partition("=")[0] for row in kept[-len(lines) :]] == [
+        f"#SBATCH {line.partition('=')[0]}" for line in lines
+    ]
+
+
 async def test_trials_that_differ_in_lengths_alone_are_one_configuration_to_the_ladder() -> None:
     async def parts(made: Trial) -> dict[str, str]:
         (one,) = batches("one", campaign(), [made], 4)
