@@ -13,7 +13,10 @@ from slurm_agent_tools.models.campaign_file import CampaignFile
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One configuration of a stage at one length. `passed`: its runs that count; `failed`: those that did not pass."""
+    """One configuration of a stage at one length. `passed`: its runs that count; `failed`: those that did not pass.
+
+    Of what the stage runs now there may be none: then those of before count.
+    """
 
     stage: str
     arm: str
@@ -53,7 +56,8 @@ def _same(trial: TrialState) -> tuple[object, ...]:
 
 def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -> Arm:
     first = runs[0].trial
-    good = tuple(run for run in runs if run.passed)
+    every = tuple(run for run in runs if run.passed)
+    good = tuple(run for run in every if not state.changed_code(run.trial.id)) or every
     values = (trial_value(file, state, run.trial.id) for run in good)
     return Arm(
         stage=first.stage,

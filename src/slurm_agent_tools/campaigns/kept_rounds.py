@@ -9,9 +9,10 @@ from collections.abc import Set as AbstractSet
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.next_step import BUDGET
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.campaigns.trial_identity import measures, ways_told
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import RevisionBegun
-from slurm_agent_tools.models.campaign_file import CampaignFile, Round
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, Round
 
 
 def next_revision(
@@ -25,8 +26,9 @@ def next_revision(
 def rounds_kept(file: CampaignFile, state: CampaignState, path: str) -> int | None:
     """How many of the first rounds stay as they are when `file` takes the place of the present revision's.
 
-    A round is gone through again where it, or one before it, says something else now, has a stage that is new, or had
-    trials left out for a limit: later rounds rest on it. What has run of it is not run again. None: all stay.
+    A round is gone through again where it, or one before it, says something else now, had trials left out for a limit,
+    or has a stage that is new, is told its values otherwise, or is measured otherwise: later rounds rest on it.
+    What has run of it just so is not run again. None: all stay.
     """
     if not state.revision:
         return None
@@ -34,11 +36,24 @@ def rounds_kept(file: CampaignFile, state: CampaignState, path: str) -> int | No
         before = read_campaign(state.document().encode(), path)
     except InputError:  # another version of this tool read it
         return None
-    new = {stage.name for stage in file.stages} - {stage.name for stage in before.stages}
+    new = _other_stages(before, file)
     cut = _cut_short(state)
     pairs = list(zip(before.rounds, file.rounds, strict=False))
     stands = (number not in cut and _same(old, now, new) for number, (old, now) in enumerate(pairs))
     return next((number for number, stays in enumerate(stands) if not stays), len(pairs))
+
+
+def _other_stages(before: CampaignFile, file: CampaignFile) -> frozenset[str]:
+    """Stages of the file of which the verdicts that there are say nothing. A parameter that is added changes none."""
+    old = {stage.name: stage for stage in before.stages}
+    return frozenset(
+        stage.name for stage in file.stages if stage.name not in old or _runs_otherwise(old[stage.name], stage)
+    )
+
+
+def _runs_otherwise(old: CampaignStage, now: CampaignStage) -> bool:
+    told, tells = ways_told(old), ways_told(now)
+    return measures(old) != measures(now) or any(told[name] != tells[name] for name in told.keys() & tells.keys())
 
 
 def _same(old: Round, now: Round, new: AbstractSet[str]) -> bool:

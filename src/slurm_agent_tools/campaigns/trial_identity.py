@@ -149,9 +149,23 @@ async def stage_code(files: Files, root: str, stage: CampaignStage, read: ReadSc
     body = {
         "script": hashlib.sha256(_DIRECTIVE.sub(b"", data)).hexdigest(),
         "files": _read_only(found, (*_written(stage), path)),
+        "setup": stage.setup,
+        "told": ways_told(stage),
+        "measured": measures(stage),
         **named,
     }
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def ways_told(stage: CampaignStage) -> dict[str, list[str | None]]:
+    """How the stage is told each parameter: its option, its variable or its key; two of them are None."""
+    return {name: [one.argument, one.environment, one.config] for name, one in stage.parameters.items()}
+
+
+def measures(stage: CampaignStage) -> dict[str, object]:
+    """Where the metrics of a run come from, and what must hold for it to have passed."""
+    source = None if stage.metrics is None else stage.metrics.model_dump(mode="json")
+    return {"metrics": source, "passes": stage.passes.model_dump(mode="json")}
 
 
 async def _script(files: Files, root: str, stage: CampaignStage) -> tuple[str, bytes]:

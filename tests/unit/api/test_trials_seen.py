@@ -9,6 +9,7 @@ from tests.unit.api.campaigns import FILE, CampaignScene
 
 from slurm_agent_tools.campaigns.ports import BatchIsSent, SentTrial, TrialLook
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.campaign_file import MetricSource, MustHold, Parameter
 
 PATTERN = "metrics: {pattern: {val_loss: 'val_loss=([0-9.]+)'}}"
 
@@ -124,7 +125,14 @@ async def test_a_stage_is_its_script_without_what_it_asks_for_its_settings_and_i
     ):
         scene.write(path, text)
         told.append(await scene.ports.code_hash(stage))
-    assert len(set(told)) == 4
+    changes: tuple[dict[str, object], ...] = (
+        {"setup": ("module load python",)},
+        {"parameters": {**stage.parameters, "lr": Parameter(default=0.1, argument="--weight-decay")}},
+        {"metrics": MetricSource(pattern={"val_loss": "loss=([0-9.]+)"})},
+        {"passes": MustHold(at_least={"speed": 1.0})},
+    )
+    told += [await scene.ports.code_hash(stage.model_copy(update=change)) for change in changes]
+    assert len(set(told)) == 8
     for wrong in ({"script": "gone.sh"}, {"script": "data"}, {"reads": ("../secret",)}):
         with pytest.raises(InputError):
             await scene.ports.code_hash(stage.model_copy(update=wrong))

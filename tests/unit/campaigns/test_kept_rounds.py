@@ -87,3 +87,14 @@ async def test_a_round_that_is_said_in_other_words_stays_judged_and_one_that_is_
     assert (done.state.status, done.state.reason) == ("finished", "all rounds are judged")
     assert purposes(cluster, ran) == ["1 trial"]
     assert len(done.state.judged[1].verdicts) == 1 + len(before.state.judged[1].verdicts)
+
+
+async def test_a_parameter_that_is_added_reopens_nothing_and_one_that_is_told_otherwise_does():
+    cluster = Cluster()
+    before = await run(cluster, document(SMOKE, GRID))
+    more = {**STAGE["parameters"], "decay": {"default": 0.0, "argument": "--decay"}}
+    added = await run(cluster, document(SMOKE, GRID, stages=[{**STAGE, "parameters": more}]))
+    assert (added.state.revision, added.state.judged) == (2, before.state.judged)
+    more["lr"] = {"default": 0.1, "argument": "--learning-rate"}
+    changed = await Process(cluster).advance(document(SMOKE, GRID, stages=[{**STAGE, "parameters": more}]))
+    assert not changed.state.judged
