@@ -17,7 +17,10 @@ Spendable = Literal["trials", "cpu_hours", "gpu_hours"]
 
 @dataclass(frozen=True, slots=True)
 class CampaignSpending:
-    """What is spent: hours that ended runs took, core and GPU seconds that the others asked for, runs sent so far."""
+    """What is spent: hours that ended runs took, core and GPU seconds that the others asked for, runs sent so far.
+
+    A run that the guard refused counts as the others do while a person may let it through after all.
+    """
 
     trials: int = 0
     cpu_seconds_asked: int = 0

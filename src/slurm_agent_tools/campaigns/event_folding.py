@@ -140,7 +140,7 @@ class _Folding:
                 self.judged.pop(number, None)
         for found in list(self.phases.get("refused", ())):
             self._put(replace(self.trials[found], phase="left_out"))
-        self.undecided = {about: None for about in self.undecided if about not in self.batches}
+        self._give_up([about for about in self.undecided if about in self.batches])
         question, status = self.now.question, self.now.status
         if question is not None and question.about not in self.undecided:
             question, status = None, "running"
@@ -221,7 +221,8 @@ class _Folding:
         self.undecided[event.key] = None
         for trial in batch.intended.trials:
             self._put(replace(self.trials[trial], phase="refused", why=event.reason))
-            self.spent = self.spent.withdrawn(self.trials[trial].trial.request)
+            if not event.person:  # what a person may let through after all stays counted until they decide
+                self.spent = self.spent.withdrawn(self.trials[trial].trial.request)
         return None
 
     def _ended(self, event: TrialEnded) -> str | None:
@@ -255,8 +256,8 @@ class _Folding:
         if event.stage in self.stops:
             return f"the stage {event.stage} is stopped already"
         self.stops[event.stage] = event
-        refused = {key for key in self.undecided if key in self.batches and self._stage_of(key) == event.stage}
-        self.undecided = {about: None for about in self.undecided if about not in refused} | {event.cause: None}
+        self._give_up([key for key in self.undecided if key in self.batches and self._stage_of(key) == event.stage])
+        self.undecided[event.cause] = None
         self._leave_planned(event.reason, lambda trial: trial.stage == event.stage)
         return None
 
@@ -281,11 +282,13 @@ class _Folding:
         if asked is None or asked.question != event.question or event.choice not in asked.choices:
             return f"{event.choice} answers no open question"
         self.decisions[event.question] = event
+        if event.choice == AGAIN and asked.about in self.batches:
+            self._try_again(asked.about)
+        elif asked.about in self.batches:
+            self._give_up([asked.about])
         self.undecided.pop(asked.about or "", None)
         if event.choice == GO_ON:
             self._go_on(asked.about)
-        if event.choice == AGAIN and asked.about in self.batches:
-            self._try_again(asked.about)
         self.now = replace(self.now, question=None, status="running")
         return None
 
@@ -303,13 +306,15 @@ class _Folding:
         self.batches[key] = replace(batch, refused=None)
         for trial in batch.intended.trials:
             if self.trials[trial].phase == "refused":
-                self.spent = self.spent.sent(self.trials[trial].trial.request)
+                if key not in self.undecided:  # its stage was stopped since, and it was not counted any more
+                    self.spent = self.spent.sent(self.trials[trial].trial.request)
                 self._put(replace(self.trials[trial], phase="sending", why=None))
 
     def _over(self, event: CampaignStopped | CampaignFinished) -> str | None:
         if self.now.over:
             return f"the campaign is {self.now.status}"
         self._leave_planned(event.reason)
+        self._give_up([about for about in self.undecided if about in self.batches])
         status: CampaignStatus = "stopped" if isinstance(event, CampaignStopped) else "finished"
         self.now = replace(self.now, status=status, reason=event.reason, question=None, report_due=True)
         return None
@@ -323,6 +328,14 @@ class _Folding:
         if event.what == "report":
             self.now = replace(self.now, report_due=False)
         return None
+
+    def _give_up(self, keys: Iterable[str]) -> None:
+        """Nobody decides on these refused batches any more: what a person could have let through is not spent."""
+        for key in [key for key in keys if key in self.undecided]:
+            self.undecided.pop(key)
+            refused, trials = self.batches[key].refused, self.batches[key].intended.trials
+            for trial in trials if refused is not None and refused.person else ():
+                self.spent = self.spent.withdrawn(self.trials[trial].trial.request)
 
     # --- what several need ---------------------------------------------------------------------------------------
 

@@ -112,7 +112,7 @@ def next_steps(file: CampaignFile, name: str, state: CampaignState, now: datetim
     if state.over:  # what is found is looked at as well, and cancelled where the campaign was stopped
         steps += [*(FindBatch(key) for key in _sending(state)), *_looking(state)]
     else:
-        steps += [*_looking(state), *_sending_again(state)]
+        steps += [*_looking(state), *_sending_again(file, state)]
         event = _decision(file, name, state)
         if event is not None:
             return (*steps, Decide(event))
@@ -180,9 +180,9 @@ def _asks(file: CampaignFile, name: str, state: CampaignState) -> CampaignEvent 
 
 
 def _leaves_out(file: CampaignFile, _: str, state: CampaignState) -> CampaignEvent | None:
-    """What passes a limit while nothing runs that could take less than it asked for."""
+    """What passes a limit while nothing counts that could take less than it asked for."""
     planned = _sendable(state)
-    if not planned or _active_trials(state):
+    if not planned or _active_trials(state) or _may_be_let_through(state):
         return None
     fit, limit = affordable((one.trial for one in planned), state.spent, file.limits, most=1)
     if fit:
@@ -246,10 +246,24 @@ def _sending(state: CampaignState) -> list[str]:
     return [key for key in dict.fromkeys(found) if key is not None]
 
 
-def _sending_again(state: CampaignState) -> Iterator[CampaignStep]:
-    for key in _sending(state):
+def _sending_again(file: CampaignFile, state: CampaignState) -> Iterator[CampaignStep]:
+    """What was being sent; what a person let through after all waits until it fits beside what runs."""
+    widths = {key: _width(state, key, count) for key, count in _open_keys(state).items()}
+    sending = _sending(state)
+    taken = sum(width for key, width in widths.items() if key not in sending)
+    for key in sending:
         first = state.trials[state.batches[key].intended.trials[0]].trial
-        yield FindBatch(key) if first.stage in state.stops else SendAgain(key)
+        if first.stage in state.stops:
+            yield FindBatch(key)
+        elif not taken or taken + widths[key] <= file.limits.at_once:
+            yield SendAgain(key)
+        taken += widths[key]
+
+
+def _may_be_let_through(state: CampaignState) -> bool:
+    """Whether a person has yet to decide on a refused job: what it asks for counts until then."""
+    refused = (state.batches[about].refused for about in state.undecided if about in state.batches)
+    return any(one is not None and one.person for one in refused)
 
 
 def _held(state: CampaignState) -> frozenset[str]:

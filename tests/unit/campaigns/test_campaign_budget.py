@@ -134,6 +134,42 @@ async def test_a_raised_limit_goes_on_with_what_was_left_out():
     assert done.state.reason == "all rounds are judged"
 
 
+@pytest.mark.proves("campaign-asks-a-person")
+async def test_what_a_person_lets_through_passes_no_limit_either():
+    """What it asks for stays counted while they decide, and it is sent once it fits beside what runs."""
+    waits = [True]
+    asks = BatchIsRefused("a person has to approve it", person=True, rules=("gpu-hours",))
+    cluster = Cluster(_long, refuse=lambda batch: asks if waits[0] and "caching" in batch.script_text else None)
+    stages = [{**STAGE, "name": "caching"}, STAGE]
+    grid = {"kind": "grid", "vary": {"lr": [0.01, 0.03, 0.1, 0.3]}}
+    file = document(grid, stages=stages, limits={"cpu_hours": 4, "at_once": 2})
+    asked = await Process(cluster).advance(file)
+    assert asked.state.question is not None
+    cluster.clock.at += timedelta(minutes=1)
+    waits[0] = False
+    await Process(cluster).advance(file, decision="again", by="alice")
+    done = await run(cluster, file)
+    assert done.state.status == "finished"
+    assert {task.trial.stage for task in cluster.tasks} == {"caching", "training"}
+    assert cluster.most_at_once() <= 2
+    assert cluster.most_asked <= 4
+
+
+@pytest.mark.parametrize("choice", ["leave_out", "stop", None])
+async def test_what_nobody_lets_through_is_not_spent_and_leaves_room_for_the_rest(choice):
+    asks = BatchIsRefused("a person has to approve it", person=True, rules=("gpu-hours",))
+    cluster = Cluster(refuse=lambda batch: asks if "caching" in batch.script_text else None)
+    stages = [{**STAGE, "name": "caching"}, STAGE]
+    grid = {"kind": "list", "trials": [{"lr": 0.01}]}
+    file = document(grid, stages=stages, limits={"cpu_hours": 1, "at_once": 2})
+    asked = await run(cluster, file)
+    assert (asked.state.spent.trials, asked.state.spent.cpu_hours, cluster.tasks) == (1, 1, [])
+    assert not [one for one in asked.state.in_phase("left_out") if one.trial.stage == "training"]
+    other = document(grid, limits={"cpu_hours": 1, "at_once": 2})
+    done = await Process(cluster).advance(file if choice else other, decision=choice, by="alice")
+    assert done.state.spent.trials == len(cluster.tasks) == (0 if choice == "stop" else 1)
+
+
 def _by_chance(chance: random.Random) -> tuple[bytes, bytes, Cluster]:
     """A campaign, the file that it changes to, and the cluster that it runs on."""
     values = sorted({round(chance.uniform(0.001, 1), 3) for _ in range(chance.randint(2, 7))})

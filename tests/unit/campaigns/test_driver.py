@@ -127,7 +127,6 @@ async def test_a_refusal_that_a_person_can_lift_is_asked_about_and_tried_again_o
     assert asked.state.status == "needs_decision"
     assert list(asked.state.question.choices) == ["again", "leave_out", "stop"]
     assert asked.wait_seconds is None
-    assert asked.state.spent.cpu_hours == 0
     assert cluster.jobs == {}
     refused.clear()
     done = await Process(cluster).advance(FILE, decision="again", by="alice")

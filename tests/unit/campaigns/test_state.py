@@ -134,14 +134,28 @@ def test_a_stop_leaves_out_what_was_not_sent_and_ends_are_still_taken():
     assert never.spent.trials == 0
 
 
-def test_a_refused_batch_costs_nothing_and_is_sent_again_once_a_person_says_so():
-    refused = after(BEGUN, DESIGNED, INTENDED, BatchRefused("key", "no", person=True))
+def test_a_refused_batch_costs_nothing():
+    refused = after(BEGUN, DESIGNED, INTENDED, BatchRefused("key", "no", person=False))
     assert (refused.spent.trials, list(refused.undecided)) == (0, ["key"])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PersonDecided("q1", "stop", "alice"), CampaignStopped("enough", "alice"), replace(BEGUN, revision=2),
+        StageStopped("training", "oom", "2 runs failed alike"),
+    ],
+)  # fmt: skip
+def test_what_a_person_may_let_through_counts_until_they_decide_and_is_sent_once_they_say_so(event: CampaignEvent):
+    refused = after(BEGUN, DESIGNED, INTENDED, BatchRefused("key", "no", person=True))
+    assert (refused.spent.trials, list(refused.undecided)) == (2, ["key"])
     asked = after(QuestionAsked("q1", "what now?", {"again": "try", "stop": "end it"}, "key"), state=refused)
     assert asked.status == "needs_decision"
     again = after(PersonDecided("q1", "again", "alice"), state=asked)
     assert (again.status, again.question, again.spent.trials) == ("running", None, 2)
     assert [one.phase for one in again.of_round(0)] == ["sending", "sending", "planned"]
+    never = after(event, state=asked)
+    assert (never.spent.trials, "key" in never.undecided) == (0, False)
 
 
 def test_going_on_forgives_the_failures_of_a_stage_that_was_stopped():
