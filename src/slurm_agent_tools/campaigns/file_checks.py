@@ -213,6 +213,9 @@ def _of_paths(place: str, stage: CampaignStage) -> Iterator[FormProblem]:
         yield FormProblem(f"{place}.config_file", stage.config_file, f"has to end with {', '.join(_FORMATS)}")
     if stage.metrics and stage.metrics.file and not stage.metrics.file.endswith((".json", ".csv")):
         yield FormProblem(f"{place}.metrics.file", stage.metrics.file, "has to end with .json or .csv")
+    elif stage.metrics and stage.metrics.file and "{trial}" not in stage.metrics.file:
+        mend = "Each run writes a file of its own: its command gets {trial}, a script the variable CAMPAIGN_TRIAL."
+        yield FormProblem(f"{place}.metrics.file", stage.metrics.file, "needs {trial} in it", mend)
 
 
 def _unknown_placeholder(text: str, known: Sequence[str]) -> str | None:

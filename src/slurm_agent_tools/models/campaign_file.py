@@ -114,7 +114,7 @@ class MetricSource(FilePart):
     """Where the metrics are: a JSON or CSV file, or a pattern of the log for each; else what analyze_log finds."""
 
     file: Line | None = None
-    """{trial} stands for the trial, as r1-t3. JSON: one object; CSV: the last line under its header."""
+    """Holds {trial}, as r1-t3: each run has its own. JSON: one object; CSV: the last line under its header."""
     pattern: dict[Name, Line] | None = None
     """A regular expression with one group, for each metric; the last line that fits counts."""
 

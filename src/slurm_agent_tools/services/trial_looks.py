@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Literal
 
 from slurm_agent_tools.campaigns import trial_metrics
@@ -18,10 +19,14 @@ from slurm_agent_tools.models.job import HELD_UP, Job, JobView
 from slurm_agent_tools.services import completion_report, jobs, log_analysis, log_files, log_paths, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.client import JobViews
+from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.units import JobId
 
 _PAUSES, _PAUSE = 5, 0.4
 """The accounting is told of the steps a moment after the end of a job."""
+
+_CLOCKS = timedelta(minutes=1)
+"""How far the clocks of the controller and of the machine that keeps the files may differ."""
 
 
 async def look_at_trials(
@@ -99,7 +104,7 @@ async def _facts(
     """What the run left behind; of one that failed why."""
     if view.job.state != "COMPLETED":
         return TrialFacts(diagnosis=await _diagnosis(context, caller, view.job))
-    there, uncounted = await _files_there(context, stage, trial)
+    there, uncounted = await _files_there(context, stage, trial, view.job)
     facts = TrialFacts(files_there=there, uncounted=uncounted)
     try:
         return replace(facts, metrics=await _metrics(context, stage, trial, view))
@@ -107,18 +112,34 @@ async def _facts(
         return replace(facts, unread=error.message)
 
 
-async def _files_there(context: ClusterContext, stage: CampaignStage, trial: TrialId) -> tuple[list[str], str | None]:
+async def _files_there(
+    context: ClusterContext, stage: CampaignStage, trial: TrialId, job: Job
+) -> tuple[list[str], str | None]:
     """Those of `passes.files` that count, and why one of the others does not, where that is not its absence."""
     there, uncounted = [], None
     for path in stage.passes.files:
         named = path.replace("{trial}", str(trial))
         try:
             real = await project_paths.resolve(context.there, "passes.files", named)
-            if await context.there.files.stat(real) is not None:
+            stat = await context.there.files.stat(real)
+            if stat is not None:
+                _check_age("passes.files", named, stat, job)
                 there.append(path)
         except (InputError, StorageError) as error:  # such as a link out of the project: that run's fault alone
             uncounted = error.message
     return there, uncounted
+
+
+def _check_age(field: str, path: str, stat: Stat, job: Job) -> None:
+    """Raise InputError for a file that an earlier run left there, and this one did not write.
+
+    A folder tells only when a name in it was added or taken away, and a job that began again may have written before
+    its last start: neither is judged.
+    """
+    if stat.kind != "file" or job.started is None or job.restarts:
+        return
+    if stat.modified < job.started - _CLOCKS:
+        raise InputError(field, path, "was there before the run began, which did not write it")
 
 
 async def _diagnosis(context: ClusterContext, caller: Caller, job: Job) -> Diagnosis | None:
@@ -135,6 +156,8 @@ async def _metrics(context: ClusterContext, stage: CampaignStage, trial: TrialId
     source = stage.metrics
     if source is not None and source.file is not None:
         path = source.file.replace("{trial}", str(trial))
+        _, stat = await project_paths.regular(context.there, "metrics.file", path)
+        _check_age("metrics.file", path, stat, view.job)
         _, data = await project_paths.read_file(context.there, "metrics.file", path, limit=trial_metrics.LARGEST)
         kind: Literal["json", "csv"] = "json" if path.endswith(".json") else "csv"
         return trial_metrics.metrics_of(stage, data.decode("utf-8", "replace"), kind)

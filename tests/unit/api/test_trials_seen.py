@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,31 @@ async def test_a_file_behind_a_link_out_of_the_project_fails_that_run_alone(scen
     assert look.end is not None
     assert (look.end.passed, look.end.category) == (False, "output-missing")
     assert "leaves the project folder" in (look.end.problem or "")
+
+
+async def test_files_that_an_earlier_run_left_are_not_taken_as_this_runs(scene: CampaignScene):
+    told = "metrics: {file: 'runs/{trial}.json'}\n    passes: {files: ['models/{trial}.bin', models]}"
+    scene.change(FILE.replace(PATTERN, told))
+    scene.slurm.next_job(after=30)
+    left = [scene.project / "runs/r0-t1.json", scene.project / "models/r0-t1.bin"]
+    scene.write("runs/r0-t1.json", '{"val_loss": 0.25}')
+    scene.write("models/r0-t1.bin", "weights")
+    began = scene.slurm.clock.now().timestamp()
+    for path in (*left, scene.project / "models"):
+        os.utime(path, (began - 3600, began - 3600))
+    trial = await smoke(scene)
+    look = await seen(scene, trial)
+    assert look.end is not None
+    assert (look.end.category, look.end.metrics) == ("metric-missing", {})
+    assert "was there before the run began" in (look.end.problem or "")
+    os.utime(left[0], (began - 30, began - 30))  # as a clock that is a little behind writes it
+    (missing,) = await scene.ports.look([trial])
+    assert missing.end is not None
+    assert (missing.end.category, missing.end.metrics) == ("output-missing", {"val_loss": 0.25})
+    os.utime(left[1], (began + 20, began + 20))
+    (written,) = await scene.ports.look([trial])
+    assert written.end is not None
+    assert written.end.passed
 
 
 async def test_metrics_that_cannot_be_read_are_told_with_the_reason(scene: CampaignScene):

@@ -139,6 +139,7 @@ BAD: list[tuple[str, object, str, str]] = [
     (f"{TRAIN}/smoke/time_limit", "3h", "stages[1].smoke.time_limit", "above"),
     (f"{TRAIN}/passes/files/0", "../x", "stages[1].passes.files[0]", "inside the project"),
     (f"{TRAIN}/metrics/file", "x.txt", "stages[1].metrics.file", ".csv"),
+    (f"{TRAIN}/metrics/file", "runs/last.json", "stages[1].metrics.file", "{trial}"),
     (f"{TRAIN}/metrics", {"pattern": {"loss": "("}}, "stages[1].metrics.pattern.loss", "regular expression"),
     (f"{TRAIN}/metrics", {"pattern": {"loss": "loss=(a+)+"}}, "stages[1].metrics.pattern.loss", "repeats a group"),
     (f"{TRAIN}/metrics", {"pattern": {"loss": "loss"}}, "stages[1].metrics.pattern.loss", "one, around"),
