@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from slurm_agent_tools.campaigns import campaign_report, outcomes
 from slurm_agent_tools.campaigns.advice import advice
-from slurm_agent_tools.campaigns.batch import Batch
+from slurm_agent_tools.campaigns.batch import Batch, run_key
 from slurm_agent_tools.campaigns.file_reader import FOLDER
 from slurm_agent_tools.campaigns.ports import (
     BatchHasToWait,
@@ -47,13 +47,17 @@ _LATER = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ServicePorts:
-    """The ports of one campaign for one call. `smoke_jobs`: for each stage the job whose smoke run passed."""
+    """The ports of one campaign for one call. `smoke_jobs`: for each stage the job whose smoke run passed.
+
+    `failed`: the run_key of each failed trial.
+    """
 
     context: ClusterContext
     caller: Caller
     name: str
     file: CampaignFile
     smoke_jobs: dict[str, str] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
 
     async def code_hash(self, stage: CampaignStage) -> str:
         """See stage_code."""
@@ -117,7 +121,7 @@ class ServicePorts:
             await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
             await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
             reply = await submit.submit_job(self.context, ask, self.caller)
-            reason = outcomes.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name))
+            reason = outcomes.written_reason(self.name, batch, reply, self.smoke_jobs.get(stage.name), self.failed)
             if reason is not None:
                 reply = await submit.submit_job(
                     self.context, ask.model_copy(update={"justification": reason}), self.caller
@@ -171,6 +175,8 @@ class ServicePorts:
             end = ended.get(one.trial.id)
             if one.smoke and end is not None and end.passed:
                 self.smoke_jobs[one.trial.stage] = end.job_id
+            if one.stage is not None and end is not None and not end.passed:
+                self.failed.add(run_key(one.trial, one.stage))
         return found
 
     async def cancel(self, sent: Sequence[SentTrial], reason: str) -> None:

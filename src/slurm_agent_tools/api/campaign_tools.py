@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.campaigns import campaign_view
-from slurm_agent_tools.campaigns.batch import needed_texts
+from slurm_agent_tools.campaigns.batch import needed_texts, run_key
 from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import FOLDER, LARGEST, checked_name, read_campaign
@@ -25,6 +25,7 @@ from slurm_agent_tools.services import jobs, project_paths
 from slurm_agent_tools.services.campaign_plan import campaign_plan
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.store.campaign_events import CampaignLedger
+from slurm_agent_tools.text import sanitize
 
 _HEARTBEAT = 10.0
 """Seconds after which whoever waits hears that the wait goes on."""
@@ -185,12 +186,23 @@ async def _pass(
     """All that can be done now. Raises InputError where the file is gone, but for a campaign that sends no more."""
     if campaign.absent is not None and stop is None and not campaign.state.over:
         raise campaign.absent
-    ports = ServicePorts(context, caller, campaign.name, campaign.file, smoke_jobs(campaign.state))
+    file, state = campaign.file, campaign.state
+    ports = ServicePorts(context, caller, campaign.name, file, smoke_jobs(state), _failed_runs(file, state))
     path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, context.store.campaigns, campaign.name)
-    by = caller.principal or f"{context.owner.user} ({caller.client})"
+    by = sanitize.line(f"{caller.principal or context.owner.user} ({caller.client})")[:_NAME]
     return await advance(
         campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by
     )
+
+
+_NAME = 200
+"""Characters of who called and by which client: the client names itself."""
+
+
+def _failed_runs(file: CampaignFile, state: CampaignState) -> set[str]:
+    stages = {stage.name: stage for stage in file.stages}
+    failed = (one.trial for one in state.trials.values() if one.failed and one.trial.stage in stages)
+    return {run_key(trial, stages[trial.stage]) for trial in failed}
 
 
 def smoke_jobs(state: CampaignState) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Batch:
     """Trials that are sent as one job. `files`: what else is written, path -> text; `script` paths from the project.
 
     `task_ids`: each trial's task of the array, None where it is one trial and no array. `at_once`: the array's
-    throttle. `arguments`: those of submit_job but for stage, which says how far the campaign is.
+    throttle. `arguments`: those of submit_job but for stage, which says how far the campaign is. `runs`: see run_key.
     """
 
     key: str
@@ -58,6 +58,7 @@ class Batch:
     task_ids: tuple[int, ...] | None = None
     at_once: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)
+    runs: frozenset[str] = frozenset()
 
 
 def needed_texts(file: CampaignFile) -> tuple[str, ...]:
@@ -124,6 +125,7 @@ def _batch(name: str, file: CampaignFile, trials: Sequence[Trial], at_once: int,
         task_ids=tuple(range(1, len(trials) + 1)) if array else None,
         at_once=throttle,
         arguments=arguments,
+        runs=frozenset(run_key(trial, stage) for trial in trials),
     )
 
 
@@ -139,6 +141,12 @@ def _values(trial: Trial, stage: CampaignStage) -> list[str]:
             raise InputError(f"{trial.id}.{name}", value, problem, hint="Correct it in the campaign's file.")
         found.append(as_text(value))
     return found
+
+
+def run_key(trial: Trial, stage: CampaignStage) -> str:
+    """The same for trials of a round whose jobs ask for the same and are told the same values: all but its number."""
+    round_number, _, *told = _values(trial, stage)
+    return json.dumps([round_number, stage.name, asdict(trial.request), told], sort_keys=True)
 
 
 def _settings(trial: Trial, stage: CampaignStage) -> dict[str, Setting]:

@@ -98,7 +98,7 @@ def _one(event: CampaignEvent, state: CampaignState) -> Iterator[str]:  # noqa: 
         case QuestionAsked():
             yield f"A person has to decide: {plain(event.text)}"
         case PersonDecided():
-            yield f"{plain(event.by)} decided: {event.choice}."
+            yield f"{event.question} was answered through advance_campaign by {plain(event.by)}: {event.choice}."
         case CampaignStopped():
             yield f"Stopped: {plain(event.reason)}."
         case CampaignFinished():

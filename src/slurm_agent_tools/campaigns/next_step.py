@@ -161,7 +161,12 @@ def _decision(file: CampaignFile, name: str, state: CampaignState) -> CampaignEv
 
 def _person_stops(_: CampaignFile, __: str, state: CampaignState) -> CampaignEvent | None:
     decided = next((one for one in state.decisions.values() if one.choice == STOP), None)
-    return None if decided is None else CampaignStopped("a person decided so", decided.by)
+    if decided is None:
+        return None
+    # Whether a person or an agent called is not known here: only who it was by the call.
+    return CampaignStopped(
+        f"{decided.question} was answered with stop through advance_campaign by {decided.by}", decided.by
+    )
 
 
 def _stage_stops(file: CampaignFile, _: str, state: CampaignState) -> CampaignEvent | None:

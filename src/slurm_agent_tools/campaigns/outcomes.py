@@ -57,11 +57,14 @@ def severe(reply: SubmitReply) -> list[RuleDecision]:
     return [rule for rule in rules if rule.outcome in _SEVERE]
 
 
-def written_reason(name: str, batch: Batch, reply: SubmitReply, smoke_job: str | None) -> str | None:
+def written_reason(
+    name: str, batch: Batch, reply: SubmitReply, smoke_job: str | None, failed: Collection[str] = ()
+) -> str | None:
     """The reason that the guard asks for where the campaign has one by its own rules; None where it has none.
 
     A smoke run of the stage that passed opens the stage. What failed is never sent again unchanged: a script that
-    failed with other values runs with these.
+    failed with other values runs with these, and one that failed with these runs other code or data now. `failed`:
+    the run_key of each failed trial.
     """
     against = severe(reply)
     if reply.status != "blocked" or not against or any(rule.outcome != "justify" for rule in against):
@@ -71,12 +74,19 @@ def written_reason(name: str, batch: Batch, reply: SubmitReply, smoke_job: str |
         if rule.id == _LADDER and smoke_job is not None:
             reasons.append(f"The smoke run of this stage, job {smoke_job}, passed with the same code.")
         elif rule.id == _FAILED_BEFORE:
-            values = batch.arguments.get("args")
-            told = ", ".join(map(str, values)) if isinstance(values, list) else "those of its table"
-            reasons.append(f"It runs with other values than what failed: {told}.")
+            reasons.append(_since_it_failed(batch, failed))
         else:
             return None
     return f"Campaign {name}: {' '.join(reasons)}"[:_REASON]
+
+
+def _since_it_failed(batch: Batch, failed: Collection[str]) -> str:
+    """What is different from the run that failed; nothing is sent whose code, data and values failed before."""
+    if not batch.runs.isdisjoint(failed):
+        return "The same values failed before; what the stage runs or reads, or how it is measured, was changed since."
+    values = batch.arguments.get("args")
+    told = ", ".join(map(str, values)) if isinstance(values, list) else "those of its table"
+    return f"It runs with other values than what failed: {told}."
 
 
 def outcome(reply: SubmitReply) -> SendOutcome:

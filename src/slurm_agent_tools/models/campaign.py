@@ -230,7 +230,7 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True)
 class PersonDecided:
-    """What was answered to a question, and who says so."""
+    """What was answered to a question. `by`: who called and by which client; an agent may call for a person."""
 
     question: str
     choice: str

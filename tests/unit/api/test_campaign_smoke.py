@@ -1,8 +1,12 @@
-"""Smoke runs of a campaign before the guard: mended or repeated, they open their stage as a plain one does."""
+"""Smoke runs of a campaign before the guard: mended or repeated, they open their stage as a plain one does.
+
+And what the campaign tells the guard, and the record, of what was decided after one failed.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.api.campaigns import FILE, CampaignScene
@@ -31,10 +35,15 @@ def guarded(folder: Path, text: str) -> CampaignScene:
     return scene
 
 
+async def go_on(scene: CampaignScene, seconds: float = 0, **ask: Any) -> CampaignReply:
+    reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=seconds, **ask))
+    assert isinstance(reply, CampaignReply)
+    return reply
+
+
 async def to_the_end(scene: CampaignScene) -> CampaignReply:
     for _ in range(20):
-        reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=300))
-        assert isinstance(reply, CampaignReply)
+        reply = await go_on(scene, 300)
         if reply.status not in {"running", "planned"}:
             return reply
     raise AssertionError(reply.summary)
@@ -65,3 +74,32 @@ async def test_repeated_smoke_runs_are_sent_one_by_one(tmp_path: Path):
     reply = await to_the_end(scene)
     assert (reply.status, reply.question) == ("finished", None)
     assert reply.counts.done == 5
+
+
+def reasons(scene: CampaignScene) -> list[str]:
+    return list(dict.fromkeys(line["justification"] for line in scene.lines("decided") if line.get("justification")))
+
+
+async def test_after_a_change_of_code_the_reason_says_that_and_not_that_values_differ(tmp_path: Path):
+    scene = CampaignScene(tmp_path)
+    ends = iter([FAILURES["value"]])
+    scene.slurm.on_start(lambda _: next(ends, PASSES))
+    assert (await to_the_end(scene)).status == "needs_decision"
+    scene.write("train.py", "import sys\nprint('val_loss=0.6')\n# mended\n")
+    assert "go_on" in ((await go_on(scene)).question or pytest.fail("nothing is asked")).choices
+    answered = await go_on(scene, decision="go_on")
+    assert any("answered through advance_campaign by" in line and "(cli): go_on" in line for line in answered.happened)
+    assert (await to_the_end(scene)).status == "finished"
+    (reason,) = reasons(scene)
+    assert "what the stage runs or reads, or how it is measured, was changed since" in reason
+    assert "other values" not in reason
+
+
+async def test_a_script_that_failed_with_other_values_is_said_to_run_with_these(tmp_path: Path):
+    scene = CampaignScene(tmp_path, FILE + FIXES)
+    ends = iter([FAILURES["value"]])
+    scene.slurm.on_start(lambda _: next(ends, PASSES))
+    assert (await to_the_end(scene)).status == "finished"
+    (reason,) = reasons(scene)
+    assert "other values than what failed: " in reason
+    assert "lr=0.2" in reason

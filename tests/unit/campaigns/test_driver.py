@@ -165,7 +165,9 @@ async def test_a_decision_has_to_be_one_of_the_choices_of_an_open_question():
     done = await run(cluster, FILE)
     assert done.state.question is not None
     stopped = await Process(cluster).advance(FILE, decision="stop", by="alice")
-    assert (stopped.state.status, stopped.state.reason) == ("stopped", "a person decided so")
+    said = "q1 was answered with stop through advance_campaign by alice"
+    assert (stopped.state.status, stopped.state.reason) == ("stopped", said)
+    assert "q1 was answered through advance_campaign by alice: stop." in stopped.happened
 
 
 async def test_a_stop_sends_nothing_more_and_the_ends_of_what_runs_are_still_recorded():

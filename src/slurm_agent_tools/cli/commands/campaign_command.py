@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "run":
             command.add_argument("--decide", metavar="CHOICE", help="the answer to the question that is open")
         if name == "stop":
-            command.add_argument("--reason", default="a person stopped it", help="for the record")
+            command.add_argument("--reason", default="campaign stop was called", help="for the record")
 
 
 def run(args: argparse.Namespace) -> int:
