@@ -11,7 +11,7 @@ from slurm_agent_tools.campaigns.campaign_budget import affordable
 from slurm_agent_tools.campaigns.design import next_trials
 from slurm_agent_tools.campaigns.ports import SentTrial
 from slurm_agent_tools.campaigns.rules.judge import finished_early, judge_round
-from slurm_agent_tools.campaigns.rules.stage_questions import question
+from slurm_agent_tools.campaigns.rules.stage_questions import changing, question
 from slurm_agent_tools.campaigns.rules.trial_failures import mending, stopping
 from slurm_agent_tools.campaigns.state import STOP, CampaignState, TrialState
 from slurm_agent_tools.models.campaign import (
@@ -205,6 +205,9 @@ def _goes_on(file: CampaignFile, name: str, state: CampaignState) -> CampaignEve
     if reason is not None or number is None:
         return CampaignFinished(reason or "all rounds are judged")
     wave = () if _beyond_budget(state) else _wave(file, name, state, number)
+    stop = changing(state, wave)
+    if stop is not None:
+        return stop
     if wave or number not in state.hypotheses:
         return RoundDesigned(number, state.revision, file.rounds[number].hypothesis, wave)
     return judge_round(file, number, state)

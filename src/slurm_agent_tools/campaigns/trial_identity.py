@@ -124,6 +124,9 @@ _HASHED = 32 * 2**20
 
 _SCRIPT = 2**20
 
+_LEFT_BY_RUNS = re.compile(r"^\.|^__pycache__$|\.py[co]$")
+"""Names in a folder that are no part of what is read: hidden ones, and what Python makes of the code in it."""
+
 ReadScript = Callable[[bytes, str], Awaitable[ScriptReading]]
 """Reads a batch script, its bytes and its path in the project."""
 
@@ -194,13 +197,20 @@ def _read_only(found: Mapping[str, InputFile], written: Iterable[str]) -> dict[s
     }
 
 
-async def _told(files: Files, root: str, field: str, path: str) -> str:
-    """A file's hash; of a folder those of the files in it."""
+async def _told(files: Files, root: str, field: str, path: str, seen: set[str] | None = None) -> str:
+    """A file's hash; of a folder those of the files in it, but for what Python itself leaves there.
+
+    `seen`: the folders that are told already, of which a link leads to one: it is told by where it leads.
+    """
+    seen = set() if seen is None else seen
     real = await inside(files, root, field, path)
     stat = await files.stat(real)
     if stat is not None and stat.kind == "dir":
-        names = [name for name in await files.list(real) or [] if not name.startswith(".")]
-        parts = [[name, await _told(files, root, field, posixpath.join(path, name))] for name in names]
+        if real in seen:
+            return f"the folder {posixpath.relpath(real, root)}"
+        seen.add(real)
+        names = [name for name in sorted(await files.list(real) or []) if not _LEFT_BY_RUNS.search(name)]
+        parts = [[name, await _told(files, root, field, posixpath.join(path, name), seen)] for name in names]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     if stat is not None and stat.kind == "file" and stat.size > _HASHED:
         return f"{stat.size} bytes of {stat.modified.isoformat()}"

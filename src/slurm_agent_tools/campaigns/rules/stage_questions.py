@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from slurm_agent_tools.campaigns.file_reader import FOLDER, read_campaign
 from slurm_agent_tools.campaigns.state import AGAIN, GO_ON, LEAVE_OUT, STOP, BatchState, CampaignState
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.campaign import QuestionAsked
+from slurm_agent_tools.models.campaign import QuestionAsked, StageStopped, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile
 
 _STOP = "end the campaign; what runs is left to end, what waits is cancelled"
@@ -85,3 +87,43 @@ def _said(file: CampaignFile, stage: str) -> tuple[object, ...]:
     found = next((one for one in file.stages if one.name == stage), None)
     fixes = tuple(fix for fix in file.fixes if fix.stages is None or stage in fix.stages)
     return found, fixes, file.limits.same_failure
+
+
+# --- runs that change what they run -----------------------------------------------------------------------------------
+
+
+def changing(state: CampaignState, wave: Iterable[Trial]) -> StageStopped | None:
+    """The stop of a stage that would run the same once more, as what it runs was another at each run before.
+
+    A run that writes over a file which its command names would go on so until a limit is spent. Twice is borne in a
+    round, and once more each time that a person says to go on.
+    """
+    ran: dict[tuple[object, ...], list[TrialId]] = {}
+    new = [trial for trial in wave if trial.reuses is None]
+    for number in {trial.id.round for trial in new}:
+        for one in state.of_round(number):
+            if one.passed and one.trial.reuses is None:
+                ran.setdefault(_but_for_code(one.trial), []).append(one.trial.id)
+    for trial in new:
+        cause, before = f"changes: {trial.stage}", ran.get(_but_for_code(trial), [])
+        if len(before) >= _BORNE + _went_on(state, cause):
+            ids = ", ".join(map(str, before))
+            why = f"{ids} ran the same and passed, and what the stage runs was changed after each"
+            who = "by a person, or by the runs, where they write to a file that the stage reads"
+            return StageStopped(trial.stage, cause, f"{why}: {who}")
+    return None
+
+
+_BORNE = 2
+"""Runs of the same in one round that may pass, each of other code, before a person is asked."""
+
+
+def _but_for_code(trial: Trial) -> tuple[object, ...]:
+    """What is the same for all trials of a round that run the same, whatever their stage runs by now."""
+    return trial.id.round, trial.stage, trial.arm, trial.repeat, tuple(sorted(trial.settings.items()))
+
+
+def _went_on(state: CampaignState, cause: str) -> int:
+    """How often a person said to go on after a stop of this cause."""
+    asked = (state.questions[question] for question, said in state.decisions.items() if said.choice == GO_ON)
+    return sum(one.about == cause for one in asked)
