@@ -32,7 +32,16 @@ from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.rules.files import inside, protected_by
-from slurm_agent_tools.services import cancel, failures, project_paths, recovery, results, submit, trial_looks
+from slurm_agent_tools.services import (
+    cancel,
+    failures,
+    project_paths,
+    recovery,
+    results,
+    submission_facts,
+    submit,
+    trial_looks,
+)
 from slurm_agent_tools.services.context import Caller, ClusterContext, ProjectFiles
 from slurm_agent_tools.store.submissions import GIVEN_UP
 from slurm_agent_tools.transport.git_state import git_state
@@ -114,6 +123,13 @@ class ServicePorts:
             self.caller, self.context.own_decision("allow"), _TOOL, event, campaign=self.name, **facts
         )
 
+    async def free_slots(self) -> int:
+        """As the guard counts them; all where that cannot be read now: the guard counts again in `send`."""
+        try:
+            return await submission_facts.free_slots(self.context)
+        except (SlurmGarbled, StorageError):
+            return self.context.policy.policy.limits.max_concurrent_jobs
+
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
         ask = outcomes.submission(self.file, batch, self._smoke_limit)
@@ -134,7 +150,7 @@ class ServicePorts:
             if isinstance(found, BatchWasNeverSent):
                 return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
             return found
-        return outcomes.outcome(reply)
+        return outcomes.outcome(reply, batch.width)
 
     @property
     def _smoke_limit(self) -> int:

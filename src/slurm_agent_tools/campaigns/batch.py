@@ -60,6 +60,16 @@ class Batch:
     arguments: Mapping[str, object] = field(default_factory=dict)
     runs: frozenset[str] = frozenset()
 
+    @property
+    def width(self) -> int:
+        """How many of its runs may be active together: what the guard counts against its limit."""
+        return 1 if self.task_ids is None else min(len(self.trials), self.at_once or len(self.trials))
+
+    @property
+    def script_sha256(self) -> str:
+        """By which it is known later whether it is the same."""
+        return hashlib.sha256(self.script_text.encode()).hexdigest()
+
 
 def needed_texts(file: CampaignFile) -> tuple[str, ...]:
     """The files of the project that `batches` is handed in its `texts`: configurations and the user's own scripts."""

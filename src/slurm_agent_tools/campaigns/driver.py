@@ -254,7 +254,7 @@ class _Driving:
         file = self._file_of(known.revision)
         trials = [self.state.trials[trial].trial for trial in known.intended.trials]
         made = batches(self.name, file, trials, known.intended.at_once or 1, texts=await self._texts(file))
-        if [batch.key for batch in made] != [key] or _hash(made[0]) != known.intended.script_sha256:
+        if [batch.key for batch in made] != [key] or made[0].script_sha256 != known.intended.script_sha256:
             raise StorageError(
                 f"{trials_in_words(known.intended.trials)} were about to be sent as {key}, and that job cannot be made"
                 " again: another version of this tool, or of a file, is there now",
@@ -265,16 +265,19 @@ class _Driving:
 
     async def _send_new(self, step: SendTrials) -> None:
         file = self._file_of(self.state.revision)
-        free = step.at_once
+        free = min(step.at_once, await self.ports.free_slots())
+        if free < 1:
+            self._wait(_AWAY / 2, "the guard lets in no more jobs of this user now")
+            self.paused = True
+            return
         made = batches(self.name, file, step.trials, free, texts=await self._texts(file))
         for batch in sorted(made, key=lambda one: -len(one.trials)):  # the longest keeps its whole throttle
-            width = min(len(batch.trials), batch.at_once or len(batch.trials))
-            if width > free or self.paused or self.away:
+            if batch.width > free or self.paused or self.away:
                 break
-            free -= width
+            free -= batch.width
             await self.ports.write(batch)
             intended = BatchIntended(
-                batch.key, batch.trials, batch.script_path, _hash(batch), batch.task_ids, batch.at_once
+                batch.key, batch.trials, batch.script_path, batch.script_sha256, batch.task_ids, batch.at_once
             )
             if not await self.record.add(intended):
                 break
@@ -392,7 +395,3 @@ class _Driving:
             return
         if path is not None:
             await self.record.add_facts(Noted("report", path))
-
-
-def _hash(batch: Batch) -> str:
-    return hashlib.sha256(batch.script_text.encode()).hexdigest()

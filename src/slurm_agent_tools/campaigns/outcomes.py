@@ -36,6 +36,8 @@ _AGAIN_SECONDS = 30.0
 _WAITS = ("wait_for_job with job_id=", "Call get_status until")
 """How the remedy of a rule begins that only wants another job to end."""
 
+_SLOTS = "concurrent-jobs"
+
 _LADDER, _FAILED_BEFORE = "smoke-first", "auto-retry"
 
 _REASON = 2000
@@ -66,7 +68,7 @@ def written_reason(
     failed with other values runs with these, and one that failed with these runs other code or data now. `failed`:
     the run_key of each failed trial.
     """
-    against = severe(reply)
+    against = [rule for rule in severe(reply) if not _only_waits(rule, batch.width)]
     if reply.status != "blocked" or not against or any(rule.outcome != "justify" for rule in against):
         return None
     reasons = []
@@ -89,15 +91,21 @@ def _since_it_failed(batch: Batch, failed: Collection[str]) -> str:
     return f"It runs with other values than what failed: {told}."
 
 
-def outcome(reply: SubmitReply) -> SendOutcome:
-    """What submit_job's answer means."""
+def _only_waits(rule: RuleDecision, width: int) -> bool:
+    """Whether it stands against a batch only until other jobs have ended: by itself the batch is not too wide."""
+    fits = rule.id == _SLOTS and rule.outcome == "deny" and isinstance(rule.limit, int) and width <= rule.limit
+    return fits or (rule.remedy or "").startswith(_WAITS)
+
+
+def outcome(reply: SubmitReply, width: int = 1) -> SendOutcome:
+    """What submit_job's answer means. `width`: how many runs of the batch may be active together."""
     if reply.status == "submitted" and reply.job_id is not None:
         return BatchIsSent(int(reply.job_id))
     reason = reply.reason or reply.summary
     if reply.status == "unconfirmed":
         return BatchIsUnconfirmed(reason)
     against = severe(reply)
-    waits = all((rule.remedy or "").startswith(_WAITS) for rule in against) if against else _CROWDED in reason
+    waits = all(_only_waits(rule, width) for rule in against) if against else _CROWDED in reason
     if reply.blocker == "policy" and waits:
         return BatchHasToWait(_AGAIN_SECONDS, against[0].message if against else reason)
     return BatchIsRefused(

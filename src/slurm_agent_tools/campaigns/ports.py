@@ -115,6 +115,10 @@ class CampaignPorts(Protocol):
         """Write the script and files of a batch into the project; writing them again changes nothing."""
         ...
 
+    async def free_slots(self) -> int:
+        """How many more runs the guard's limit of concurrent jobs lets in now; not below 0."""
+        ...
+
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """Submit it as submit_job does, under the policy and the cap. A key that was sent answers with its job."""
         ...

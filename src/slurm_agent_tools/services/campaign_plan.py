@@ -82,6 +82,7 @@ async def campaign_plan(
 ) -> CampaignPlan:
     """Rounds that are not judged yet. `state` knows the code of each stage; `texts`: see `batch.batches`."""
     past = await queue_history.recent_waits(context)
+    at_once = min(file.limits.at_once, context.policy.policy.limits.max_concurrent_jobs)
     found: list[PlannedBatch] = []
     later: dict[int, int] = {}
     for number, one in enumerate(file.rounds):
@@ -90,7 +91,7 @@ async def campaign_plan(
         trials = [trial for trial in _trials(file, name, number, state) if trial.reuses is None]
         if not trials:
             later[number] = least_trials(one)
-        made = batches(name, file, trials, file.limits.at_once, texts=texts)
+        made = batches(name, file, trials, at_once, texts=texts)
         found += [await _planned(context, file, batch, trials, past) for batch in made]
     return CampaignPlan(tuple(found), later)
 

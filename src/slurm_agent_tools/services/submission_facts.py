@@ -57,6 +57,13 @@ async def take_snapshot(context: ClusterContext, request: JobRequest, *, fresh: 
     return Snapshot(dict(partitions.value()), mine, await context.unsettled(mine))
 
 
+async def free_slots(context: ClusterContext) -> int:
+    """How many more jobs, or tasks of an array at once, the limit of concurrent jobs lets in now. Raises SlurmError."""
+    mine = tuple(job for job in context.slurm.mine(await context.slurm.queue(fresh=True)) if job.active)
+    kept = reserved(item.slots for item in await context.unsettled(mine))
+    return max(0, context.policy.policy.limits.max_concurrent_jobs - count_slots((*claims(mine), *kept)))
+
+
 async def reasons_crowded(context: ClusterContext, job_id: JobId) -> list[str]:
     """Why a held job may not go on after all: jobs from other machines, which the lock here does not hold up.
 

@@ -102,6 +102,21 @@ async def test_what_fails_alike_twice_is_asked_of_a_person_whose_choice_ends_it(
     assert (await go_on(scene, decision="stop")).status in {"stopped", "finished"}
 
 
+@pytest.mark.parametrize(("at_once", "own"), [(4, 1), (6, 0), (6, 2), (4, 4)])
+async def test_other_jobs_of_the_user_make_a_campaign_wait_or_narrow_and_never_end_it(
+    scene: CampaignScene, at_once: int, own: int
+):
+    scene.limits(max_concurrent_jobs=4)
+    rates = "[0.01, 0.02, 0.03, 0.04, 0.05, 0.06]"
+    scene.change(FILE.replace("[0.01, 0.1, 1.0]", rates).replace("at_once: 4", f"at_once: {at_once}"))
+    assert {row[-1] for row in (await look(scene, view="plan")).table or [] if row[-1] != "guard"} == {"allow"}
+    for _ in range(own):
+        scene.slurm.next_job(after=1800)
+        scene.slurm.submit("#!/bin/bash\n#SBATCH --partition=cpu --mem=1G --time=60\nsleep 60\n")
+    reply = await to_the_end(scene)
+    assert (reply.status, reply.question, reply.counts.done) == ("finished", None, 8)
+
+
 async def test_stop_sends_no_more(scene: CampaignScene):
     await go_on(scene)
     assert (await go_on(scene, stop="enough")).status == "stopped"

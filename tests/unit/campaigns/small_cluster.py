@@ -137,6 +137,8 @@ class Cluster:
     lessons: set[str] = field(default_factory=set)
     away: bool = False
     full: bool = False
+    slots: int = 10000
+    """Runs that the guard lets in."""
     lost: set[str] = field(default_factory=set)
     """Keys of batches whose next answer is lost, sent or not."""
     lose: Callable[[int], str | None] = lambda _: None
@@ -244,6 +246,12 @@ class Process:
     async def write(self, batch: Batch) -> None:
         with self.kill.around():
             self.cluster.files.update({batch.script_path: batch.script_text, **batch.files})
+
+    async def free_slots(self) -> int:
+        with self.kill.around():
+            self._reach()
+            going = sum(task.stop > self.cluster.clock.at for task in self.cluster.tasks)
+            return max(0, self.cluster.slots - going)
 
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         with self.kill.around():

@@ -18,6 +18,7 @@ from tests.unit.campaigns.small_cluster import (
 )
 
 from slurm_agent_tools.campaigns import driver
+from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.ports import BatchIsRefused
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
@@ -83,7 +84,7 @@ async def test_a_cluster_that_is_away_is_waited_for_and_nothing_is_lost():
     away = await Process(cluster).advance(FILE)
     assert away.wait_seconds == 60
     assert any("does not answer" in line for line in away.happened)
-    assert away.state.trials[TrialId(0, 1)].phase == "sending"
+    assert away.state.trials[TrialId(0, 1)].phase == "planned"
     cluster.away = False
     await Process(cluster).advance(FILE)
     cluster.away = True
@@ -105,6 +106,16 @@ async def test_a_full_cap_is_a_wait_and_no_failure():
     cluster.full = False
     done = await run(cluster, FILE)
     assert done.state.status == "finished"
+
+
+async def test_an_array_is_as_wide_as_the_guard_lets_in_now_and_nothing_is_begun_while_it_lets_in_nothing():
+    cluster = Cluster(slots=0)
+    waits = await Process(cluster).advance(FILE)
+    assert (waits.wait_seconds, cluster.sends, cluster.state.batches) == (30, 0, {})
+    cluster.slots = 2
+    done = await run(cluster, FILE)
+    assert done.state.status == "finished"
+    assert cluster.most_at_once() == 2
 
 
 async def test_a_queue_that_waits_for_hours_is_asked_ever_more_rarely():
@@ -263,7 +274,7 @@ async def test_a_file_that_cannot_be_read_sends_nothing_and_takes_no_run_away():
 async def test_what_was_about_to_be_sent_and_cannot_be_made_again_is_an_error_that_says_so(monkeypatch):
     cluster = Cluster(lose=lambda _: "unsent")
     await Process(cluster).advance(FILE)
-    monkeypatch.setattr(driver, "_hash", lambda _: "another")
+    monkeypatch.setattr(Batch, "script_sha256", "another")
     with pytest.raises(StorageError, match="cannot be made again"):
         await Process(cluster).advance(FILE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -34,6 +35,7 @@ def rule(name: str, level: str, remedy: str = "Change it.") -> RuleDecision:
     return RuleDecision(id=name, outcome=level, message=f"{name} says no.", remedy=remedy)  # type: ignore[arg-type]
 
 
+FULL = replace(rule("concurrent-jobs", "deny", "Replace line 11 with:\n#SBATCH --array=1-6%3\nOr wait."), limit=4)
 WAIT = rule("concurrent-jobs", "deny", 'wait_for_job with job_id="7" until it has ended, then submit again.')
 
 
@@ -53,10 +55,17 @@ def test_an_answer_is_sent_to_be_waited_for_refused_or_not_known(reply: SubmitRe
     assert outcome(reply) == wanted
 
 
+def test_an_array_that_fits_below_the_cap_waits_for_other_jobs_and_one_that_never_fits_is_refused():
+    assert outcome(blocked(FULL), 4) == BatchHasToWait(30, "concurrent-jobs says no.")
+    assert outcome(blocked(FULL), 5) == BatchIsRefused("no", person=False, rules=("concurrent-jobs",))
+
+
 def test_a_reason_is_given_for_what_the_campaign_itself_holds_and_for_nothing_else():
     ladder, failed = rule("smoke-first", "justify"), rule("auto-retry", "justify")
     assert "job 5, passed" in (written_reason("c", BATCH, blocked(ladder), "5") or "")
     assert "lr=0.1" in (written_reason("c", BATCH, blocked(failed), None) or "")
+    assert "job 5, passed" in (written_reason("c", BATCH, blocked(FULL, ladder), "5") or "")
+    assert written_reason("c", BATCH, blocked(FULL), "5") is None
     assert written_reason("c", BATCH, blocked(ladder), None) is None
     assert written_reason("c", BATCH, blocked(ladder, rule("gpus", "justify")), "5") is None
     assert written_reason("c", BATCH, blocked(rule("auto-retry", "approve")), "5") is None
