@@ -17,6 +17,19 @@ from slurm_agent_tools.api.catalogue import TOOLS
 pytestmark = [pytest.mark.conformance, pytest.mark.system, pytest.mark.proves("conformance")]
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\necho loss: 0.5; sleep 300\n"
 
+CAMPAIGN = """
+campaign: 1
+objective: {metric: loss, direction: minimize}
+stages:
+  - name: training
+    kind: cpu
+    command: [sleep, "5"]
+    resources: {cpus: 1, memory: "100M", time_limit: "2min", partition: cpu}
+rounds:
+  - {kind: smoke}
+limits: {cpu_hours: 1}
+"""
+
 
 @pytest.fixture
 def call(place: Place, node: Callable[..., Any], packages: Path, tmp_path: Path) -> Callable[..., dict[str, Any]]:
@@ -50,6 +63,14 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "generate_script": call(era, "generate_script", name="g", command="true", gpus=0)["status"],
     }
     said["choose_backend"] = call(era, "choose_backend", script=f"{era}.sh", expected="2h")["status"]
+    asked = [{"name": "a", "script": f"{era}.sh", "expected": "2h"}]
+    said["plan_jobs"] = call(era, "plan_jobs", jobs=asked)["status"]
+    (place.project / "campaigns").mkdir(exist_ok=True)
+    (place.project / f"campaigns/{era}.yaml").write_text(CAMPAIGN)
+    place.own()
+    said["get_campaign"] = call(era, "get_campaign", name=era, view="plan")["status"]
+    said["advance_campaign"] = call(era, "advance_campaign", name=era, timeout_seconds=0)["status"]
+    said["advance_campaign"] = call(era, "advance_campaign", name=era, timeout_seconds=0, stop="seen enough")["status"]
     sent = call(era, "submit_job", script=f"{era}.sh")
     job = sent["job_id"]
     said["submit_job"] = sent["status"]
@@ -74,5 +95,8 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "compare_results": "ok",
         "cancel_job": "cancelled",
         "choose_backend": "chosen",
+        "plan_jobs": "planned",
+        "get_campaign": "planned",
+        "advance_campaign": "stopped",
     }
     assert set(said) == {tool.name for tool in TOOLS} - {"sync_files"}  # for a cluster elsewhere alone

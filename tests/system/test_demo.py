@@ -21,7 +21,7 @@ def test_the_demo_agrees_with_slurm_and_shows_every_step(cluster):
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "22 of 22 checks agree with what Slurm says."
+    assert done.stdout.splitlines()[-1] == "25 of 25 checks agree with what Slurm says."
     for words in ("is COMPLETED (exit code 0)", "out-of-memory", "JUSTIFIED", "sbatch scripts/slurm/generated/wide-"):
         assert words in done.stdout
     assert skeleton(shown_in_readme()) == skeleton(done.stdout)

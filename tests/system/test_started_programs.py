@@ -193,6 +193,8 @@ async def test_a_session_of_all_tools_starts_programs_of_the_system_and_of_the_p
         await call("analyze_log", recent_errors=3)
         await call("sync_files", direction="status")  # of a cluster on this machine there is nothing to compare
         assert (await call("choose_backend", script="train.sh", expected="2h"))["status"] == "chosen"
+        asked = [{"name": "a", "script": "train.sh", "expected": "2h"}]
+        assert (await call("plan_jobs", jobs=asked))["status"] == "planned"
         assert (await call("get_campaign", name="naps", view="plan"))["status"] == "planned"
         assert (await call("advance_campaign", name="naps", timeout_seconds=0))["submitted"]
         cancelled = await call("cancel_job", job_id=running["job_id"], reason="enough")
