@@ -81,10 +81,15 @@ def chosen(state: CampaignState, stage: str, found: Sequence[Arm]) -> Arm | None
 
 
 def varied(found: Iterable[Arm]) -> list[str]:
-    """The settings that differ between configurations, in the order in which they stand in the file."""
+    """The settings that differ between configurations."""
+    return differing(arm.settings for arm in found)
+
+
+def differing(settings: Iterable[Mapping[str, Setting]]) -> list[str]:
+    """The names whose values differ, in the order in which they are met."""
     values: dict[str, set[str]] = {}
-    for arm in found:
-        for name, value in arm.settings.items():
+    for one in settings:
+        for name, value in one.items():
             values.setdefault(name, set()).add(str(value))
     return [name for name, seen in values.items() if len(seen) > 1]
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from slurm_agent_tools.campaigns.arms import arms, chosen, full_name, in_words, varied
+from slurm_agent_tools.campaigns.arms import arms, chosen, differing, full_name, in_words, varied
 from slurm_agent_tools.campaigns.plots import number
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.models.campaign import TrialId
@@ -142,7 +142,7 @@ def _cut(text: str, most: int) -> str:
 def table(file: CampaignFile, state: CampaignState, *, full: bool) -> tuple[list[Row], int]:
     """A row for each trial under one with the columns' names, the best first; and how many do not fit in brief."""
     trials = [trial for trial in state.trials.values() if trial.trial.purpose != "smoke"] or [*state.trials.values()]
-    names = _varied(file, trials)
+    names = _in_order(file, differing(trial.trial.settings for trial in trials))
     stages = len(file.stages) > 1
     value = file.objective.metric or "seconds"
     rows: list[Row] = [["trial", *(["stage"] if stages else []), *names, "state", value, "queue_s", "run_s"]]
@@ -155,14 +155,6 @@ def table(file: CampaignFile, state: CampaignState, *, full: bool) -> tuple[list
             break
         rows.append(row)
     return rows, len(ordered) - len(rows) + 1
-
-
-def _varied(file: CampaignFile, trials: Sequence[TrialState]) -> list[str]:
-    values: dict[str, set[str]] = {}
-    for trial in trials:
-        for name, value in trial.trial.settings.items():
-            values.setdefault(name, set()).add(str(value))
-    return _in_order(file, [name for name, seen in values.items() if len(seen) > 1])
 
 
 def _in_order(file: CampaignFile, names: Sequence[str]) -> list[str]:
