@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from slurm_agent_tools.devcluster import login_node
 from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.devcluster.login_node import LoginNode
 
@@ -172,3 +173,10 @@ async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]
     result = await client.call_tool(tool, {"detail": "full"} | arguments)
     assert result.structured_content is not None, result
     return result.structured_content
+
+
+def cut_connections(cluster: Cluster) -> None:
+    """End every connection to the cluster's sshd at once. What ends with its parent needs no signal of its own."""
+    for pid in login_node.sessions(cluster):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

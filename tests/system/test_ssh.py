@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 from tests.system.faces import Place as Home
+from tests.system.faces import cut_connections
 from tests.watchdog import SECONDS, eventually
 
 from slurm_agent_tools.cli.commands import doctor_steps
@@ -287,8 +288,7 @@ async def test_cut_in_the_middle_of_sbatch_the_job_is_uncertain_and_found_by_its
         group.start_soon(submit)
         with anyio.fail_after(SECONDS):
             await eventually((bin_dir / "sent").exists)
-        for pid in login_node.sessions(home.cluster):
-            os.kill(pid, 9)
+        cut_connections(home.cluster)
     with pytest.raises(SlurmUncertain):
         sbatch.parse(ended[0])
     rows = (await place.runner.run(["squeue", "-h", "-o", "%A %k"])).stdout.decode().splitlines()

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.faces import Laptop, Place, laptop
+from tests.system.faces import Laptop, Place, cut_connections, laptop
 
-from slurm_agent_tools.devcluster import login_node
 from slurm_agent_tools.devcluster.login_node import LoginNode
 
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=100M\n#SBATCH --time=5\n#SBATCH --output=logs/%j.out\nbash steps.sh\n"
@@ -192,8 +190,7 @@ def test_a_connection_that_is_cut_leaves_whole_files_alone_and_the_next_run_fini
     def cutting() -> None:
         while not cut.is_set():
             if any(mine.there.iterdir()):
-                for pid in login_node.sessions(mine.cluster):
-                    os.kill(pid, signal.SIGKILL)
+                cut_connections(mine.cluster)
                 cut.set()
             time.sleep(0.005)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
 
 import anyio
 import pytest
-from tests.system.faces import Place, call, laptop
+from tests.system.faces import Place, call, cut_connections, laptop
 from tests.system.faults.page import TRIAL, says, script
 from tests.system.test_outages import jobs_named, wrapper
 from tests.watchdog import SECONDS
@@ -69,8 +68,7 @@ async def test_a_connection_that_is_cut_while_sbatch_runs_leaves_one_job_that_go
             with anyio.fail_after(SECONDS):
                 while not sent.exists():  # noqa: ASYNC110
                     await anyio.sleep(0.05)
-            for pid in login_node.sessions(fresh.cluster):
-                os.kill(pid, 9)
+            cut_connections(fresh.cluster)
         again = await call(client, "submit_job", script="cut.sh", idempotency_key="cut")
     assert answers[0]["status"] in {"submitted", "unconfirmed"}, answers
     assert again["status"] == "submitted", again
