@@ -19,10 +19,10 @@ from benchmarks.table import Row
 from mcp import Client
 from tests.unit.services.fakes import fake_toolbox
 
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.server.mcp_server import build_server
 from slurm_agent_tools.settings import Settings
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 KB = 1000
 BEFORE = 312 * KB

@@ -35,7 +35,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 TOP = "src/slurm_agent_tools"
 ROOMS = ("policy", "slurm", "services")
-LEFT_OUT = (f"{TOP}/slurm/fake/",)
+LEFT_OUT = (f"{TOP}/devcluster/fake/",)
 """Parts that are for tests themselves."""
 KNOWN = ROOT / "scripts" / "equivalent_faults.yaml"
 ENOUGH = 0.85

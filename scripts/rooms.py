@@ -24,7 +24,7 @@ SOURCE = ROOT / "src" / "slurm_agent_tools"
 REASONS = ROOT / "docs" / "decisions" / "rooms.md"
 TOP = "slurm_agent_tools"
 REGISTRIES = (
-    "services", "policy.rules", "slurm.commands", "slurm.fake.commands", "cli.commands", "backends.export",
+    "services", "policy.rules", "slurm.commands", "devcluster.fake.commands", "cli.commands", "backends.export",
     "scripts.programs", "configs.checks", "campaigns.rules", "campaigns.searches",
 )  # fmt: skip
 """Folders of which each module is one more of its kind: that one place lists it is no sign of a wrong cut."""

@@ -16,8 +16,8 @@ from tests.scenarios.table import Scenario
 
 from slurm_agent_tools.devcluster import lifecycle, slurm_daemons, workers
 from slurm_agent_tools.devcluster.definition import Cluster
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.settings import Settings, SlurmSettings
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.transport.base import Completed, LoginEnvironment
 from slurm_agent_tools.transport.local import LocalFiles, LocalRunner, SystemClock
 

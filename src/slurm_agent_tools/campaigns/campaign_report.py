@@ -7,9 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from slurm_agent_tools.campaigns import plots
-from slurm_agent_tools.campaigns.arms import Arm, arms, chosen, full_name, in_words, job_ids, retry_seconds, varied
-from slurm_agent_tools.campaigns.plots import number
+from slurm_agent_tools.campaigns.arms import (
+    Arm,
+    aim_name,
+    arms,
+    chosen,
+    full_name,
+    in_words,
+    job_ids,
+    plots_of_stage,
+    retry_seconds,
+    spending_plot,
+    varied,
+)
 from slurm_agent_tools.campaigns.report_formats import (
     Bullets,
     Paragraph,
@@ -23,6 +33,7 @@ from slurm_agent_tools.campaigns.report_formats import (
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.models.campaign import ArmVerdict
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, SmokeRound
+from slurm_agent_tools.text.svg_plots import number
 from slurm_agent_tools.units import format_duration, format_memory
 
 _MOST_ROWS = 40
@@ -76,7 +87,7 @@ def _scope(file: CampaignFile, state: CampaignState, facts: ReportFacts) -> Iter
     yield Paragraph(f"{words}{target}. Stages: {stages}. Revision {state.revision} of campaigns/{facts.name}.yaml.")
     yield Paragraph(f"State on {facts.at:%Y-%m-%d %H:%M %Z}: {state.status.replace('_', ' ')}.{ending}")
     yield ReportTable(("", "spent", "limit"), tuple(_spending(file, state)))
-    yield Picture(plots.spending(file, state), "Hours by the time at which runs ended")
+    yield Picture(spending_plot(file, state), "Hours by the time at which runs ended")
 
 
 def _spending(file: CampaignFile, state: CampaignState) -> Iterator[tuple[str, ...]]:
@@ -142,9 +153,9 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
     rows = [_arm_row(state, arm, names) for arm in found[:_MOST_ROWS]]
     more = f" The best {_MOST_ROWS} of {len(found)} are shown." if len(found) > _MOST_ROWS else ""
     yield Paragraph(f"{stage.name} ({stage.kind.upper()}): {len(found)} configurations.{more}")
-    header = ("configuration", "runs", plots.aim_name(file), "spread", "queue", "run", "retries", "verdict")
+    header = ("configuration", "runs", aim_name(file), "spread", "queue", "run", "retries", "verdict")
     yield ReportTable(header, tuple(rows))
-    yield from plots.of_stage(file, state, stage.name)
+    yield from plots_of_stage(file, state, stage.name)
 
 
 def _verdict(state: CampaignState, arm: Arm) -> ArmVerdict | None:

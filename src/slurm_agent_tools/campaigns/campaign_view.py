@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from slurm_agent_tools.campaigns.arms import arms, chosen, differing, full_name, in_words, varied
-from slurm_agent_tools.campaigns.plots import number
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.models.campaign import TrialId
 from slurm_agent_tools.models.campaign_answer import BestShown, CampaignCounts, CampaignQuestion, CampaignSpent
 from slurm_agent_tools.models.campaign_file import CampaignFile
+from slurm_agent_tools.text.svg_plots import number
 
 _BRIEF_LINES, _BRIEF_TEXT = 7, 110
 

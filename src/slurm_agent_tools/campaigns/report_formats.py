@@ -45,7 +45,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG of `plots`, and what it shows. Markdown has the words alone: the page has the picture."""
+    """An SVG of `text.svg_plots`, and what it shows. Markdown has the words alone: the page has the picture."""
 
     svg: str
     caption: str

@@ -11,10 +11,10 @@ from slurm_agent_tools.campaigns.batch import Batch, batches
 from slurm_agent_tools.campaigns.design import next_trials
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import read_campaign
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.campaign import RevisionBegun, Stamped, Trial
 from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.services.context import Caller
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 FILE = """campaign: 1
 objective: {metric: val_loss, direction: minimize}

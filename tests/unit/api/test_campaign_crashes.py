@@ -13,8 +13,8 @@ from tests.unit.api.campaigns import CampaignScene
 from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
-from slurm_agent_tools.slurm.fake.endings import Ending
 from slurm_agent_tools.store.campaign_events import CampaignLedger
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.unit.api.campaigns import FILE, CampaignScene
 
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
-from slurm_agent_tools.slurm.fake.endings import Ending
 
 
 @pytest.fixture

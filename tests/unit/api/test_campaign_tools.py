@@ -10,11 +10,11 @@ import pytest
 from tests.unit.api.campaigns import FILE, CampaignScene
 
 from slurm_agent_tools.api import brief
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
 from slurm_agent_tools.services import submit
-from slurm_agent_tools.slurm.fake.endings import Ending
 from slurm_agent_tools.store.ledger_location import submission_lock
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"

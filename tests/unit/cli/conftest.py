@@ -7,8 +7,8 @@ from tests.unit.services.contexts import OneDesk
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.cli.commands import approve_command, launch_command, report_command, simulate_command
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 
 @pytest.fixture

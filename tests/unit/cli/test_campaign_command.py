@@ -12,7 +12,7 @@ from tests.unit.api.campaigns import FILE, CampaignScene
 
 from slurm_agent_tools.cli import main
 from slurm_agent_tools.cli.commands import campaign_command
-from slurm_agent_tools.slurm.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.endings import Ending
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
 

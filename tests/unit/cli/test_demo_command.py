@@ -15,11 +15,11 @@ from slurm_agent_tools.cli.commands.demo_command import DemoOutput
 from slurm_agent_tools.cli.commands.demo_project import DemoProject, make, write_files
 from slurm_agent_tools.devcluster import definition
 from slurm_agent_tools.devcluster.definition import Cluster, DevclusterError
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.server.mcp_server import build_server
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 pytestmark = pytest.mark.proves("demo-checks-itself")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.unit.services.scenes import Scene
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
 from slurm_agent_tools.insights.queue_history import cluster_past
 from slurm_agent_tools.planning.strategies import site_weights
 from slurm_agent_tools.planning.workload import NEVER_STARTED, NOT_OVER, from_accounting
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 JOB = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --cpus-per-task=2\n#SBATCH --time=10\n#SBATCH --mem=1G\nsleep 60\n"
 

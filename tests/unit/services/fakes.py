@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tests.unit.services.contexts import TestedToolbox
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.policy.loading import load, shipped
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.transport.base import LoginEnvironment

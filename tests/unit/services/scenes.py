@@ -10,9 +10,9 @@ from typing import Any
 
 from tests.unit.services.fakes import fake_toolbox
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.arguments import AnalyzeLog, CancelJob, GetStatus, SubmitJob, WaitForJob
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 HEAD = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=1G\n#SBATCH --time=10\n#SBATCH --output=logs/x.out\n"
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.services.test_choose_backend import CLOUD, HOUR, Clusters
 
 from slurm_agent_tools.backends.page_templates import template
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.script_arguments import GenerateScript
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gpus=1\n#SBATCH --time=2:00:00\n#SBATCH --mem=4G\n"
 

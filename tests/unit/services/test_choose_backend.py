@@ -15,6 +15,8 @@ from tests.unit.services.fakes import fake_toolbox
 from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.backends import page_templates
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.backend_answer import ChooseReply
 from slurm_agent_tools.models.script_arguments import GenerateScript
@@ -23,8 +25,6 @@ from slurm_agent_tools.models.toolset_arguments import ChooseBackend
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.settings import ClusterSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
 
 HOUR = 3600
 GPU = {"gpus": 1, "memory": "16G"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.unit.services.fakes import fake_toolbox
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.services import status
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 HEAD = "Filesystem     1024-blocks     Used Available Capacity Mounted on\n"
 

@@ -10,12 +10,12 @@ import pytest
 from tests.unit.services import contexts
 from tests.unit.services.fakes import fake_toolbox
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.scripts.reader import read_script
 from slurm_agent_tools.services import submission_facts
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.transport.local import LocalFiles
 
 HEAD = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --mem=1G\n#SBATCH --time=10\n#SBATCH --output=logs/x.out\n"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.services.scenes import HEAD, Scene, sent
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from tests.unit.services import contexts as registry
 from tests.unit.services.fakes import fake_toolbox
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.settings import ClusterSettings
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.transport.base import Completed, LoginEnvironment
 from slurm_agent_tools.transport.local import LocalFiles, LocalRunner
 

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.services.ladders import SCRIPT, SMOKE, closed, laboratory, large, over, rule, smoke
 from tests.unit.services.scenes import Scene
 
+from slurm_agent_tools.devcluster.fake.endings import StepEnding
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.services.approval import Question
-from slurm_agent_tools.slurm.fake.endings import StepEnding
 from slurm_agent_tools.store.ledger import Store
 
 

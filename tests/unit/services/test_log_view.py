@@ -10,9 +10,9 @@ import pytest
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api import views
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.services.context import ClusterContext
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --time=10\n#SBATCH --output=logs/%A_%a.out\nsleep 60\n"
 

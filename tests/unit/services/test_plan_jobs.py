@@ -7,10 +7,10 @@ from tests.unit.planning import problems
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api import brief, serialize
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning import exact
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
 
 TOOL = serialize.BY_NAME["plan_jobs"]
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=train\n#SBATCH --gres=gpu:1\n#SBATCH --mem=16G\n#SBATCH --time=02:00:00\nsrun python train.py\n"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import pytest
 from tests.unit.insights.parts import GIB, job, step
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.services.completion_report import settled
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 
 DONE = step(cpu=1.0, mem=GIB)
 GOING = replace(DONE, state="RUNNING", cpu_seconds=None)

@@ -20,10 +20,10 @@ from tests.unit.services.fakes import fake_toolbox
 from tests.unit.services.submitting_process import SCRIPT
 from tests.watchdog import SECONDS
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.services import dispatch, submission_facts, submit
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 COMMANDS = 8
 FUNCTIONS = 350
@@ -60,7 +60,7 @@ class Counter:
     def note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         if self.on and event == "call" and code.co_flags & _PLAIN and not code.co_name.startswith("<"):
-            ours = "/slurm_agent_tools/" in code.co_filename and "/slurm/fake/" not in code.co_filename
+            ours = "/slurm_agent_tools/" in code.co_filename and "/devcluster/fake/" not in code.co_filename
             self.seen |= {code} if ours else set()
 
     @contextmanager

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.api.toolbox import Toolbox
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmRefused
 from slurm_agent_tools.models.arguments import GetStatus, SubmitJob
 from slurm_agent_tools.models.submission_answer import SubmitReply
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 SCRIPT = "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --output=logs/%j.out\nsleep 600\n"
 

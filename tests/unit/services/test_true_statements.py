@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.unit.services.scenes import HEAD, Scene, failed, sent
 
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.result import CompareResults, SaveResult
 from slurm_agent_tools.models.script_arguments import GenerateScript
-from slurm_agent_tools.slurm.fake.endings import Ending
 
 # --- whether to submit now ----------------------------------------------------------------------------------------------
 

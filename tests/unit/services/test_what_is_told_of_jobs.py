@@ -7,11 +7,11 @@ from tests.unit.services.scenes import Scene, failed, sent
 
 from slurm_agent_tools.api import search_history
 from slurm_agent_tools.api.search_history import HistoryQuestion
+from slurm_agent_tools.devcluster.fake.endings import StepEnding
 from slurm_agent_tools.errors import InputError, UnknownJob
 from slurm_agent_tools.models.result import CompareResults, SaveResult
 from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.services import completion_report
-from slurm_agent_tools.slurm.fake.endings import StepEnding
 
 ALL = HistoryQuestion()
 

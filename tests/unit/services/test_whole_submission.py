@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.services.scenes import HEAD, Scene
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import InputError, SlurmMissing, SlurmRefused, StorageError
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 
 REQUEUE = f"{HEAD}#SBATCH --requeue\nsleep 60\n"
 REASON = "the model does not fit into less"

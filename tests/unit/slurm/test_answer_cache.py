@@ -4,9 +4,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 
 
 class Asked:

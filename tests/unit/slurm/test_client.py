@@ -7,10 +7,10 @@ from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, accounted, queued
 from tests.unit.slurm.told import DISABLED, NO_DATABASE, NOTHING, SILENT, Told
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.units import parse_job_id
 
 # --- sharing -----------------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import accounted, queued
 from tests.unit.slurm.told import Told
 
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 HOME = "/home/alice"

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 

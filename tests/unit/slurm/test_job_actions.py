@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.transport.base import Completed
 from slurm_agent_tools.units import JobId
 

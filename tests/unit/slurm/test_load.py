@@ -1,12 +1,12 @@
 import pytest
 from tests.unit.slurm.answers import done
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
 from slurm_agent_tools.slurm.commands import sdiag
 from slurm_agent_tools.slurm.commands.sdiag import ControllerStatistics
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.slurm.questions import CALM, ControllerAnswer, judge_load
 from slurm_agent_tools.units import JobId
 

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, US
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import PastWait, comment_for, is_plain_run_id, run_id_in, token_in
 from slurm_agent_tools.models.request import Resources
@@ -17,7 +18,6 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import occasional_questions
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct_waits
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.transport.base import Completed
 
 CONFIG = b"ClusterName = test\nSLURM_VERSION = 22.05.8\nAccountingStorageType = %s\n"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.unit.services.accepting import CONFIG, Accepting
 
+from slurm_agent_tools.devcluster.fake.fake_clock import START, FakeClock
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.answer_cache import BACKDROP_AGE, KeptBackdrop
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_clock import START, FakeClock
 
 ASKED = ["scontrol show partition", "sinfo", "scontrol show config"]
 KEPT = ASKED[:1]

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from tests.unit.slurm.answers import done
 
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
 from slurm_agent_tools.models.job import StepUse
 from slurm_agent_tools.models.node import Reservation
@@ -16,7 +17,6 @@ from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm import node_list
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import scontrol_reservations, sstat
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 TRES = "cpu=00:00:09,energy=0,fs/disk=176472,mem=165830656,pages=0,vmem=165830656"

@@ -6,12 +6,12 @@ import pytest
 from tests.unit.slurm.answers import done
 from tests.unit.slurm.clocks import accounted
 
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmGarbled
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sacct
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 MIB = 2**20

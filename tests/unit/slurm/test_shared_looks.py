@@ -16,6 +16,7 @@ from tests.unit.slurm.test_parsers import SHOWN
 from tests.unit.slurm.test_watcher import Scene, together
 from tests.unit.slurm.told import Told
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.models.node import Node, Partition
 from slurm_agent_tools.settings import SlurmSettings
@@ -29,7 +30,6 @@ from slurm_agent_tools.slurm.answer_cache import (
     backdrop_of,
 )
 from slurm_agent_tools.slurm.client import offset
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.slurm.questions import CommandRunner, ControllerAnswer
 from slurm_agent_tools.units import JobId
 

@@ -7,10 +7,10 @@ from tests.unit.slurm.answers import Prepared, done
 from tests.unit.slurm.clocks import START, accounted, queued
 from tests.unit.virtual_time import VirtualClock, in_no_time, passed
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.errors import SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher, offset, poll_interval
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.units import JobId
 
 UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)

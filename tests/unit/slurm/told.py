@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.unit.slurm.answers import Prepared, done
 
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
 from slurm_agent_tools.units import parse_job_id
 
 UNKNOWN = done(b"", b"slurm_load_jobs error: Invalid job id specified", 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Approval, Owner, Submission
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
 from slurm_agent_tools.transport.base import Files
 from slurm_agent_tools.transport.local import LocalFiles
 from slurm_agent_tools.transport.ssh.remote import SshTransport

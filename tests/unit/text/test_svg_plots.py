@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from slurm_agent_tools.campaigns.plots import (
+from slurm_agent_tools.text.svg_plots import (
     HEIGHT,
     WIDTH,
     PlotPoint,

@@ -10,15 +10,15 @@ from typing import Any
 
 import anyio.lowlevel
 
+from slurm_agent_tools.devcluster.fake.answering import Answer, Fault, Faults, Session, silent
+from slurm_agent_tools.devcluster.fake.commands.command_table import find_command
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_files import LocalDisk, MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition, devcluster, partition_of_all
 from slurm_agent_tools.errors import SlurmUnreachable
-from slurm_agent_tools.slurm.fake.answering import Answer, Fault, Faults, Session, silent
-from slurm_agent_tools.slurm.fake.commands.command_table import find_command
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import LocalDisk, MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition, devcluster, partition_of_all
 from slurm_agent_tools.transport.base import Completed, Files, LoginEnvironment
 from slurm_agent_tools.transport.local import LocalFiles
 

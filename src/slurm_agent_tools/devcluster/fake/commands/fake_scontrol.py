@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Command, Session, UnknownCommand, full_version, megabytes
-from slurm_agent_tools.slurm.fake.commands.fake_scontrol_change import CHANGES, run_change, run_update
-from slurm_agent_tools.slurm.fake.commands.fake_scontrol_job import show_job
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.hardware import FakePartition, host_list
+from slurm_agent_tools.devcluster.fake.answering import (
+    Answer,
+    Command,
+    Session,
+    UnknownCommand,
+    full_version,
+    megabytes,
+)
+from slurm_agent_tools.devcluster.fake.commands.fake_scontrol_change import CHANGES, run_change, run_update
+from slurm_agent_tools.devcluster.fake.commands.fake_scontrol_job import show_job
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.hardware import FakePartition, host_list
 from slurm_agent_tools.units import format_duration
 
 

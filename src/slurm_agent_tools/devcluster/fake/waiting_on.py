@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 
 Verdict = Literal["met", "waits", "never"]
 

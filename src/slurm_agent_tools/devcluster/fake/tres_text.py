@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.slurm.fake.answering import megabytes
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.placement import size_of
+from slurm_agent_tools.devcluster.fake.answering import megabytes
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.placement import size_of
 
 
 def requested(slurm: Controller, job: FakeJob) -> str:

@@ -9,15 +9,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from slurm_agent_tools.devcluster.fake.answering import UnknownCommand
+from slurm_agent_tools.devcluster.fake.endings import Ending, StepEnding
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable, UnknownJob
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient, Watcher
-from slurm_agent_tools.slurm.fake.answering import UnknownCommand
-from slurm_agent_tools.slurm.fake.endings import Ending, StepEnding
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.slurm.fake.hardware import FakeNode
 from slurm_agent_tools.units import JobId
 
 PAGE = Path(__file__).parents[4] / "docs/concepts/fake-slurm.md"

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from slurm_agent_tools.slurm.fake import waiting_on
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob, Share
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
-from slurm_agent_tools.slurm.fake.placement import place, possible
+from slurm_agent_tools.devcluster.fake import waiting_on
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob, Share
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.devcluster.fake.placement import place, possible
 
 if TYPE_CHECKING:
-    from slurm_agent_tools.slurm.fake.controller import Controller
+    from slurm_agent_tools.devcluster.fake.controller import Controller
 
 
 _BASE = 11010

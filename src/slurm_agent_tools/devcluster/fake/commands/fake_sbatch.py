@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from slurm_agent_tools.slurm.fake import scheduling, waiting_on
-from slurm_agent_tools.slurm.fake.answering import Answer, Session
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.hardware import FakePartition, host_list
-from slurm_agent_tools.slurm.fake.job_request import Asked, FakeRequest, SbatchRefused, read_sbatch, shown_options
-from slurm_agent_tools.slurm.fake.placement import place, possible, size_of
+from slurm_agent_tools.devcluster.fake import scheduling, waiting_on
+from slurm_agent_tools.devcluster.fake.answering import Answer, Session
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.hardware import FakePartition, host_list
+from slurm_agent_tools.devcluster.fake.job_request import Asked, FakeRequest, SbatchRefused, read_sbatch, shown_options
+from slurm_agent_tools.devcluster.fake.placement import place, possible, size_of
 
 _ACCOUNTS = frozenset({"lab", "guest"})
 

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
 from slurm_agent_tools.transport.base import Stat
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import anyio
 
-from slurm_agent_tools.slurm.fake.fake_clock import START, FakeClock
+from slurm_agent_tools.devcluster.fake.fake_clock import START, FakeClock
 
 
 def test_what_is_due_happens_in_its_order_and_at_its_moment():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand, elapsed, seconds
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob, FakeStep
-from slurm_agent_tools.slurm.fake.tres_text import allocated, requested, step_tres
+from slurm_agent_tools.devcluster.fake.answering import Answer, Session, UnknownCommand, elapsed, seconds
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob, FakeStep
+from slurm_agent_tools.devcluster.fake.tres_text import allocated, requested, step_tres
 from slurm_agent_tools.units import format_duration
 
 DISABLED = "Slurm accounting storage is disabled\n"

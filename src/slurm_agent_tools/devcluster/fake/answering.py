@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 from slurm_agent_tools.units import indices
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.answering import Answer, Session, UnknownCommand
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 
 
 def run_sstat(session: Session, words: Sequence[str]) -> Answer:

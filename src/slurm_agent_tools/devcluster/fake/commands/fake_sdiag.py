@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session
+from slurm_agent_tools.devcluster.fake.answering import Answer, Session
 
 
 def run_sdiag(session: Session, _: Sequence[str]) -> Answer:

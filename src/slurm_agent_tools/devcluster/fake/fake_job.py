@@ -7,9 +7,9 @@ import re
 from copy import copy
 from dataclasses import dataclass, field, replace
 
-from slurm_agent_tools.slurm.fake.endings import Ending
-from slurm_agent_tools.slurm.fake.hardware import host_list, spans
-from slurm_agent_tools.slurm.fake.job_request import FakeRequest
+from slurm_agent_tools.devcluster.fake.endings import Ending
+from slurm_agent_tools.devcluster.fake.hardware import host_list, spans
+from slurm_agent_tools.devcluster.fake.job_request import FakeRequest
 
 ACTIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.slurm.fake.answering import DENIED, Answer, NamedJobs, Session, UnknownCommand, named_jobs
+from slurm_agent_tools.devcluster.fake.answering import DENIED, Answer, NamedJobs, Session, UnknownCommand, named_jobs
 
 
 def run_scancel(session: Session, words: Sequence[str]) -> Answer:

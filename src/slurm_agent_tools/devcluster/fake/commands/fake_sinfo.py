@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Session, UnknownCommand, full_version
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition, spans
+from slurm_agent_tools.devcluster.fake.answering import Answer, Session, UnknownCommand, full_version
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition, spans
 
 
 def run_sinfo(session: Session, words: Sequence[str]) -> Answer:

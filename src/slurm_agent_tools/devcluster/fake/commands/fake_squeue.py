@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slurm_agent_tools.slurm.fake.answering import (
+from slurm_agent_tools.devcluster.fake.answering import (
     Answer,
     Session,
     UnknownCommand,
@@ -15,9 +15,9 @@ from slurm_agent_tools.slurm.fake.answering import (
     seconds,
     short_span,
 )
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
-from slurm_agent_tools.slurm.fake.placement import size_of
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake.placement import size_of
 
 _SIGN = re.compile(r"%(\.?\d*)([A-Za-z])")
 

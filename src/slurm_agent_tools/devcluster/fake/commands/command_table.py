@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import Answer, Command, Session, UnknownCommand
-from slurm_agent_tools.slurm.fake.commands.fake_sacct import run_sacct
-from slurm_agent_tools.slurm.fake.commands.fake_sbatch import run_sbatch
-from slurm_agent_tools.slurm.fake.commands.fake_scancel import run_scancel
-from slurm_agent_tools.slurm.fake.commands.fake_scontrol import run_scontrol
-from slurm_agent_tools.slurm.fake.commands.fake_sdiag import run_sdiag
-from slurm_agent_tools.slurm.fake.commands.fake_sinfo import run_sinfo
-from slurm_agent_tools.slurm.fake.commands.fake_squeue import run_squeue
-from slurm_agent_tools.slurm.fake.commands.fake_sstat import run_sstat
+from slurm_agent_tools.devcluster.fake.answering import Answer, Command, Session, UnknownCommand
+from slurm_agent_tools.devcluster.fake.commands.fake_sacct import run_sacct
+from slurm_agent_tools.devcluster.fake.commands.fake_sbatch import run_sbatch
+from slurm_agent_tools.devcluster.fake.commands.fake_scancel import run_scancel
+from slurm_agent_tools.devcluster.fake.commands.fake_scontrol import run_scontrol
+from slurm_agent_tools.devcluster.fake.commands.fake_sdiag import run_sdiag
+from slurm_agent_tools.devcluster.fake.commands.fake_sinfo import run_sinfo
+from slurm_agent_tools.devcluster.fake.commands.fake_squeue import run_squeue
+from slurm_agent_tools.devcluster.fake.commands.fake_sstat import run_sstat
 
 
 def find_command(argv: Sequence[str]) -> Command:

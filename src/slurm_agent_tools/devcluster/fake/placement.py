@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob, Share
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
-from slurm_agent_tools.slurm.fake.job_request import FakeRequest
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob, Share
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.devcluster.fake.job_request import FakeRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from slurm_agent_tools.slurm.fake import scheduling
-from slurm_agent_tools.slurm.fake.endings import Ending, read_script
-from slurm_agent_tools.slurm.fake.fake_clock import FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import JobLogs, LogDisk
-from slurm_agent_tools.slurm.fake.fake_job import Accounting, FakeJob, FakeStep, Share
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
-from slurm_agent_tools.slurm.fake.waiting_on import Conditions
+from slurm_agent_tools.devcluster.fake import scheduling
+from slurm_agent_tools.devcluster.fake.endings import Ending, read_script
+from slurm_agent_tools.devcluster.fake.fake_clock import FakeClock
+from slurm_agent_tools.devcluster.fake.fake_files import JobLogs, LogDisk
+from slurm_agent_tools.devcluster.fake.fake_job import Accounting, FakeJob, FakeStep, Share
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.devcluster.fake.waiting_on import Conditions
 
 _REQUEUE_PAUSE = 121  # seconds until a requeued job may start again
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_agent_tools.slurm.fake.fake_clock import START, FakeClock
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.fake_clock import START, FakeClock
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 
 
 async def test_times_are_those_of_the_clock():

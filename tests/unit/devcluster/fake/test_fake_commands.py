@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_agent_tools.slurm.fake.answering import UnknownCommand
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
-from slurm_agent_tools.slurm.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.devcluster.fake.answering import UnknownCommand
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
 
 LONG = "#!/bin/bash\nsleep 600\n"
 DENIED, OVER = "Access/permission denied", "Job has already finished"

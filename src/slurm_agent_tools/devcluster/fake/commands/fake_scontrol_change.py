@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from slurm_agent_tools.slurm.fake import scheduling
-from slurm_agent_tools.slurm.fake.answering import DENIED, Answer, NamedJobs, Session, UnknownCommand, named_jobs
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob
+from slurm_agent_tools.devcluster.fake import scheduling
+from slurm_agent_tools.devcluster.fake.answering import DENIED, Answer, NamedJobs, Session, UnknownCommand, named_jobs
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob
 from slurm_agent_tools.units import parse_memory, parse_time_limit
 
 _UNKNOWN = "Invalid job id specified"

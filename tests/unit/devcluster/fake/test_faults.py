@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_agent_tools.devcluster.fake.fake_files import MemoryFiles
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.errors import SlurmGarbled, SlurmRefused, SlurmUncertain, SlurmUnreachable
 from slurm_agent_tools.settings import SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
-from slurm_agent_tools.slurm.fake.fake_files import MemoryFiles
-from slurm_agent_tools.slurm.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.units import JobId
 
 SCRIPT = b"#!/bin/bash\nsleep 60\n"

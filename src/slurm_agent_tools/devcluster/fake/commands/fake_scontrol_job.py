@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from slurm_agent_tools.slurm.fake.answering import (
+from slurm_agent_tools.devcluster.fake.answering import (
     Answer,
     Session,
     UnknownCommand,
@@ -13,11 +13,11 @@ from slurm_agent_tools.slurm.fake.answering import (
     named_jobs,
     seconds,
 )
-from slurm_agent_tools.slurm.fake.controller import Controller
-from slurm_agent_tools.slurm.fake.fake_job import FakeJob, Share
-from slurm_agent_tools.slurm.fake.hardware import host_list, spans
-from slurm_agent_tools.slurm.fake.placement import size_of
-from slurm_agent_tools.slurm.fake.tres_text import allocated, requested
+from slurm_agent_tools.devcluster.fake.controller import Controller
+from slurm_agent_tools.devcluster.fake.fake_job import FakeJob, Share
+from slurm_agent_tools.devcluster.fake.hardware import host_list, spans
+from slurm_agent_tools.devcluster.fake.placement import size_of
+from slurm_agent_tools.devcluster.fake.tres_text import allocated, requested
 from slurm_agent_tools.units import format_duration
 
 _NEWEST = (26, 5)
