@@ -32,9 +32,7 @@ def look(slurm: Controller) -> None:
     """Start what can start. No backfill: a job that has to wait holds up all behind it in its partition."""
     blocked: set[str] = set()
     for job in sorted(_waiting(slurm), key=lambda job: (-job.priority, job.number)):
-        if job.offset:
-            continue
-        if not _ready(slurm, job):
+        if job.offset or not _ready(slurm, job):
             continue
         if job.array is not None and job.task is None:
             _tasks(slurm, job, blocked)
