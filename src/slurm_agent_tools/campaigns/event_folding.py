@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from slurm_agent_tools.models.campaign import (
     StageStopped,
     Stamped,
     Trial,
+    TrialEnd,
     TrialEnded,
     TrialId,
     TrialsLeftOut,
@@ -57,6 +59,8 @@ class _Folding:
         self.failed, self.notes = dict(before.failed_requests), list(before.notes)
         self.undecided, self.forgiven = dict(before.undecided), dict(before.forgiven)
         self.unsaved, self.unlearned = dict(before.unsaved), dict(before.unlearned)
+        self.ends: dict[str, list[datetime]] = {}
+        """When the tasks of a batch ended, in order: of those of which one ends now."""
         self.spent, self.events, self.last_at = before.spent, before.events, before.last_at
 
     def state(self) -> CampaignState:
@@ -229,7 +233,7 @@ class _Folding:
         state = self.trials.get(event.trial)
         if state is None or state.phase != "sent":
             return f"{event.trial} was not sent, or has ended"
-        self._put(replace(state, phase="ended", end=event.end))
+        self._put(replace(state, phase="ended", end=self._without_throttle(state, event.end)))
         self.spent = self.spent.ended(state.trial.request, event.end)
         self.unsaved[event.trial] = None
         if self.now.over:
@@ -241,6 +245,27 @@ class _Folding:
         else:
             self.failed[state.trial.identity, state.trial.request] = event.trial
         return None
+
+    def _without_throttle(self, state: TrialState, end: TrialEnd) -> TrialEnd:
+        """The end with the wait that the queue made, and not the campaign; Slurm counts from the array's submission.
+
+        A task that its array's throttle held back waits from the moment when enough others had ended.
+        """
+        batch = self.batches.get(state.key or "")
+        width = None if batch is None else batch.intended.at_once
+        if batch is None or width is None or end.ended is None:
+            return end
+        ends = self.ends.get(batch.intended.key)
+        if ends is None:
+            known = (self.trials[trial].end for trial in batch.intended.trials if trial != state.trial.id)
+            ends = sorted(one.ended for one in known if one is not None and one.ended is not None)
+            self.ends[batch.intended.key] = ends
+        at = int((state.job_id or "").rpartition("_")[2] or 1) - 1 - width  # tasks begin in their order
+        freed = ends[at] if 0 <= at < len(ends) else None
+        insort(ends, end.ended)
+        if freed is None or end.started is None or end.queue_seconds is None or end.restarts:
+            return end
+        return replace(end, queue_seconds=max(0.0, min(end.queue_seconds, (end.started - freed).total_seconds())))
 
     def _left_out(self, event: TrialsLeftOut) -> str | None:
         for trial in event.trials:

@@ -242,3 +242,26 @@ async def test_a_thousand_trials_are_sent_and_settle_with_each_event_folded_a_fe
     assert (await Process(cluster).advance(file)).happened == ()
     assert folded[0] <= before
     assert cluster.clock.at - NOW < timedelta(days=1)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_task_that_its_arrays_throttle_held_back_did_not_wait_in_the_queue(together: bool) -> None:
+    """Two at a time, of one, nine and four minutes; Slurm starts one 5 s after another has ended."""
+    times = [(5, 65), (5, 545), (70, 310), (315, 375)]
+    ids = tuple(TrialId(0, number) for number in range(1, 5))
+    sent = [
+        RevisionBegun(1, "f" * 64, "campaign: 1", {}),
+        RoundDesigned(0, 1, "", tuple(trial(number) for number in range(1, 5))),
+        BatchIntended("key", ids, "x.sh", "0" * 64, (1, 2, 3, 4), 2),
+        BatchSent("key", 7),
+    ]
+    ended = [
+        TrialEnded(one, end(queue_seconds=float(begun), started=NOW + timedelta(seconds=begun),
+                            ended=NOW + timedelta(seconds=until)))
+        for one, (begun, until) in zip(ids, times, strict=True)
+    ]  # fmt: skip
+    state = after(*sent)
+    for step in [ended] if together else [[ended[0]], [ended[2]], [ended[3]], [ended[1]]]:
+        state = after(*step, state=state)
+    waited = [found.end.queue_seconds for found in state.trials.values() if found.end is not None]
+    assert waited == [5, 5, 5, 5]
