@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from slurm_agent_tools.campaigns.report_formats import Picture
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.models.campaign import Setting, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile
+from slurm_agent_tools.text.report_formats import Picture
 from slurm_agent_tools.text.svg_plots import PlotPoint, growing, parallel_coordinates, scatter, stacked_bars
 
 _MOST_BARS = 16

@@ -20,7 +20,10 @@ from slurm_agent_tools.campaigns.arms import (
     spending_plot,
     varied,
 )
-from slurm_agent_tools.campaigns.report_formats import (
+from slurm_agent_tools.campaigns.state import CampaignState, TrialState
+from slurm_agent_tools.models.campaign import ArmVerdict
+from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, SmokeRound
+from slurm_agent_tools.text.report_formats import (
     Bullets,
     Paragraph,
     Picture,
@@ -30,9 +33,6 @@ from slurm_agent_tools.campaigns.report_formats import (
     markdown,
     page,
 )
-from slurm_agent_tools.campaigns.state import CampaignState, TrialState
-from slurm_agent_tools.models.campaign import ArmVerdict
-from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, SmokeRound
 from slurm_agent_tools.text.svg_plots import number
 from slurm_agent_tools.units import format_duration, format_memory
 

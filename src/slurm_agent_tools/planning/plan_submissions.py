@@ -1,13 +1,16 @@
 """From a plan to the fewest submissions that start its jobs in its order, under the cap of jobs at once.
 
-Copies of one kind are one array, with as many tasks at once as the plan ever runs. What follows on the end of one other
-is chained to it. What would be one too many for the cap is submitted once those before it have ended.
+Copies of one kind are one array, with as many tasks at once as the plan ever runs. Whatever starts on GPUs that others
+hold before is chained to their ends, so that all can be submitted at once: the order is kept by Slurm, whoever ends
+earlier or later, and one that waits for the end of another takes over its slot. (Orders by the flow of resources:
+Policella et al., "From precedence constraint posting to partial order schedules", 2007.) What would be one too many for
+the cap is submitted once those before it have ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
@@ -17,7 +20,7 @@ from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
 class PlannedSubmission:
     """One call of submit_job. `job`: the kind. `width`: tasks at once.
 
-    `chained`: kinds whose jobs it waits for inside of Slurm; `needs_success`: it starts only if they end well, as the
+    `chained`: kinds whose jobs it waits for inside of Slurm; of them it needs the success of those in `needed`, as the
     caller said. `behind`: kinds that have ended before it is submitted, as no slot is free until then. Times in
     seconds from now; `place` the pool.
     """
@@ -29,7 +32,7 @@ class PlannedSubmission:
     place: str
     tasks: int = 1
     chained: tuple[str, ...] = ()
-    needs_success: bool = False
+    needed: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
 
     @property
@@ -39,13 +42,15 @@ class PlannedSubmission:
             return None
         return f"0-{self.tasks - 1}" + (f"%{self.width}" if self.width < self.tasks else "")
 
-    @property
-    def dependency(self) -> str | None:
-        """As sbatch --dependency, with the names of kinds where the ids of their jobs belong."""
-        if not self.chained:
-            return None
-        what = "afterok" if self.needs_success else "afterany"
-        return f"{what}:" + ":".join(f"<{name}>" for name in self.chained)
+    def dependency(self, told: Callable[[str], str] = str) -> str | None:
+        """As sbatch --dependency, with the names of kinds, as `told`, where the ids of their jobs belong."""
+        freeing = tuple(name for name in self.chained if name not in self.needed)
+        found = [
+            f"{what}:" + ":".join(f"<{told(name)}>" for name in names)
+            for what, names in (("afterok", self.needed), ("afterany", freeing))
+            if names
+        ]
+        return ",".join(found) or None
 
 
 def submissions(schedule: JobSchedule, most_at_once: int | None) -> tuple[PlannedSubmission, ...]:
@@ -53,37 +58,9 @@ def submissions(schedule: JobSchedule, most_at_once: int | None) -> tuple[Planne
     kinds: dict[str, list[PlacedJob]] = {}
     for one in schedule.placed:
         kinds.setdefault(one.job.name, []).append(one)
-    ended: dict[tuple[str, float], list[str]] = {}
-    for name, copies in kinds.items():
-        last = max(copies, key=lambda one: one.end)
-        ended.setdefault((last.pool, last.end), []).append(name)
-    found = [_submission(copies, kinds, ended) for copies in kinds.values()]
-    return tuple(found) if most_at_once is None else _under_cap(found, kinds, most_at_once)
-
-
-def _submission(
-    copies: Sequence[PlacedJob],
-    kinds: dict[str, list[PlacedJob]],
-    ended: dict[tuple[str, float], list[str]],
-) -> PlannedSubmission:
-    """One kind: its first copy says what it follows."""
-    first = copies[0]
-    after = first.job.after
-    chained = after or _followed(first, kinds, ended)
-    how: Literal["array", "single", "chain"] = "array" if len(copies) > 1 else "chain" if chained else "single"
-    return PlannedSubmission(
-        first.job.name, how, at_once(copies), first.start, first.pool, len(copies), chained, bool(after)
-    )
-
-
-def _followed(
-    first: PlacedJob, kinds: dict[str, list[PlacedJob]], ended: dict[tuple[str, float], list[str]]
-) -> tuple[str, ...]:
-    """The kind on whose end it starts: one that has wholly ended by then, on the same GPUs where they have numbers."""
-    for name in ended.get((first.pool, first.start), ()):
-        if not first.gpus or any(set(one.gpus) & set(first.gpus) for one in kinds[name] if one.end == first.start):
-            return (name,)
-    return ()
+    before = _holders(schedule)
+    slots = _Slots({name: max(one.end for one in copies) for name, copies in kinds.items()}, most_at_once)
+    return tuple(slots.submission(copies, before[copies[0].job.name]) for copies in kinds.values())
 
 
 def at_once(copies: Sequence[PlacedJob]) -> int:
@@ -96,28 +73,80 @@ def at_once(copies: Sequence[PlacedJob]) -> int:
     return most
 
 
-def _under_cap(
-    found: Sequence[PlannedSubmission], kinds: dict[str, list[PlacedJob]], most: int
-) -> tuple[PlannedSubmission, ...]:
-    """Those that no slot is free for wait until enough of those before them have ended.
+def _holders(schedule: JobSchedule) -> dict[str, list[str]]:
+    """For every kind the kinds that held the GPUs of those copies that start first, or the CPUs where it has no GPU.
 
-    A slot passes from a job to the one that is chained to it, and through it to the next.
+    Who shares a GPU waits for nobody: others run beside it.
     """
-    ends = {name: max(one.end for one in copies) for name, copies in kinds.items()}
-    slots: dict[str, int] = {}  # of kinds that are submitted and hold slots
-    placed: list[PlannedSubmission] = []
-    for one in found:
-        width = min(one.width, most)
-        heir = next((name for name in one.chained if slots.get(name, 0) >= width), None)
-        if heir is not None:
-            slots[heir] -= width
-        slots = {name: left for name, left in slots.items() if left}
-        over: list[str] = []
-        for name in sorted(slots, key=lambda name: ends[name]):
-            if sum(slots.values()) + width <= most:
+    holds: dict[tuple[str, int], str] = {}
+    ended: dict[tuple[str, float], str] = {}
+    begins: dict[str, float] = {}
+    found: dict[str, list[str]] = {}
+    for one in schedule.placed:
+        name, before = one.job.name, found.setdefault(one.job.name, [])
+        places = [(one.pool, gpu) for gpu in one.gpus]
+        if one.start == begins.setdefault(name, one.start) and one.job.share is None:
+            last = [holds[place] for place in places if place in holds]
+            if not places and (one.pool, one.start) in ended:
+                last = [ended[one.pool, one.start]]
+            before += [other for other in last if other != name]
+        if not places:
+            ended[one.pool, one.end] = name
+        holds |= dict.fromkeys(places, name)
+    return found
+
+
+class _Slots:
+    """The slots of those that are submitted, counted as the policy counts them (models.job.count_slots).
+
+    Each takes over the slot of the oldest that it waits for and nobody else has taken over; a chain counts by its
+    widest link.
+    """
+
+    def __init__(self, ends: dict[str, float], most: int | None) -> None:
+        self._ends, self._most = ends, most
+        self._numbers = {name: number for number, name in enumerate(ends)}
+        self._held: dict[str, int] = {}  # the last of each chain -> the chain's width, the oldest first
+
+    def submission(self, copies: Sequence[PlacedJob], holders: Collection[str]) -> PlannedSubmission:
+        """One kind: its first copy says what it follows."""
+        first = copies[0]
+        width = at_once(copies) if self._most is None else min(at_once(copies), self._most)
+        chained = dict.fromkeys([*first.job.after, *(one for one in holders if self._ends[one] <= first.start)])
+        behind: list[str] = []
+        if self._most is not None:
+            behind = self._room(chained, width, first.start, self._most)
+            self._take(chained, first.job.name, width)
+        names = tuple(sorted(chained, key=self._numbers.__getitem__))
+        how: Literal["array", "single", "chain"] = "array" if len(copies) > 1 else "chain" if names else "single"
+        needed = tuple(name for name in names if name in first.job.after)
+        return PlannedSubmission(
+            first.job.name, how, width, first.start, first.pool, len(copies), names, needed, tuple(behind)
+        )
+
+    def _heir(self, chained: Collection[str]) -> str | None:
+        return next((name for name in self._held if name in chained), None)
+
+    def _count(self, chained: Collection[str], width: int) -> int:
+        heir = self._heir(chained)
+        taken = sum(self._held.values())
+        return taken + width if heir is None else taken - self._held[heir] + max(width, self._held[heir])
+
+    def _take(self, chained: Collection[str], name: str, width: int) -> None:
+        heir = self._heir(chained)
+        self._held[name] = max(width, self._held.pop(heir)) if heir is not None else width
+
+    def _room(self, chained: dict[str, None], width: int, start: float, most: int) -> list[str]:
+        """Kinds that have to end before; `chained` gets one more where a slot is passed on by that alone."""
+        if self._count(chained, width) <= most:
+            return []
+        free = [name for name in self._held if self._ends[name] <= start]
+        if self._heir(chained) is None and free:
+            chained[min(free, key=lambda name: self._ends[name])] = None
+        behind: list[str] = []
+        for name in sorted(self._held, key=lambda name: self._ends[name]):
+            if self._count(chained, width) <= most:
                 break
-            over.append(name)
-            del slots[name]
-        slots[one.job] = width
-        placed.append(replace(one, width=width, behind=tuple(over)))
-    return tuple(placed)
+            behind.append(name)
+            del self._held[name]
+        return behind

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
 from slurm_agent_tools.models.toolset_arguments import PlanJobs
+from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import JobPlan
 from slurm_agent_tools.planning.packing import gpus_of_shares
 from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_once
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
+from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration
 
@@ -23,23 +25,31 @@ GROUPS, SUBMISSIONS = 8, 8
 
 _NAMES, _LONGEST = 4, 32
 
+_PAGE = 200
+"""Rows of a page's tables."""
+
 SCHEME = "slurm://plans/"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPlan:
-    """A plan as it is shown. `slots`: jobs at once by the policy; `steps`: its submissions."""
+    """A plan as it is shown. `slots`: jobs at once by the policy; `steps`: its submissions.
+
+    `verdicts`: what the policy said of each script as it was then.
+    """
 
     plan: JobPlan
     slots: int
     scripts: Mapping[str, str | None]
     steps: tuple[PlannedSubmission, ...]
     assumptions: tuple[str, ...] = ()
+    verdicts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def judged(self) -> list[str]:
-        """Every script once."""
-        return list(dict.fromkeys(script for script in self.scripts.values() if script is not None))
+        """Every script once, in the order of the submissions."""
+        scripts = [self.scripts.get(step.job) for step in self.steps]
+        return list(dict.fromkeys(script for script in scripts if script is not None))
 
 
 class KeptPlans:
@@ -67,12 +77,12 @@ class KeptPlans:
         return found
 
 
-def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime, verdicts: Mapping[str, Any]) -> PlanReply:
-    """The answer. `verdicts`: what the policy says of each script as it is now."""
-    plan, scripts = kept.plan, kept.scripts
+def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime) -> PlanReply:
+    """The answer."""
+    plan = kept.plan
     schedule, naive = plan.schedule, plan.naive
     value = plan.measured(schedule)
-    steps = [_shown(one, scripts, verdicts) for one in kept.steps]
+    steps = [_shown(one, kept, _short, _NAMES) for one in kept.steps[:SUBMISSIONS]]
     priced = any(pool.gpu_hour or pool.cpu_hour for pool in plan.problem.pools)
     missed = list(dict.fromkeys(_short(one.name) for one in schedule.missed))
     more = [f"{len(missed) - _NAMES} more"] if len(missed) > _NAMES else []
@@ -90,8 +100,8 @@ def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime, verdicts: Mapping[
         missed=[*missed[:_NAMES], *more],
         method="exact" if plan.exact else "lists",
         groups=groups(schedule),
-        submissions=steps[:SUBMISSIONS],
-        submissions_not_shown=max(0, len(steps) - SUBMISSIONS),
+        submissions=steps,
+        submissions_not_shown=max(0, len(kept.steps) - SUBMISSIONS),
         assumptions=[*kept.assumptions, *_assumed(kept, schedule)],
         uri=f"{SCHEME}{plan_id}",
         gantt_uri=f"{SCHEME}{plan_id}/gantt",
@@ -118,8 +128,56 @@ def whole(kept: KeptPlan) -> dict[str, Any]:
             }
             for one in schedule.placed
         ],
-        "submissions": [_shown(one, kept.scripts, {}).model_dump(mode="json", exclude_none=True) for one in kept.steps],
+        "submissions": [_shown(one, kept, line).model_dump(mode="json", exclude_none=True) for one in kept.steps],
     }
+
+
+def plan_page(kept: KeptPlan, title: str) -> str:
+    """One page of HTML that needs nothing else: the picture, the order in groups, the calls, what is assumed."""
+    plan = kept.plan
+    schedule = plan.schedule
+    value, bound = plan.measured(schedule), min(plan.bound, plan.measured(schedule))
+    figures = {
+        "Planned": value, "No order is below": bound, "In the order given": plan.measured(plan.naive),
+        "All have ended after": schedule.makespan, "A job ends on average after": schedule.mean_completion,
+    }  # fmt: skip
+    order = [
+        (_time(one.start), "" if one.last_start is None else _time(one.last_start), one.jobs, one.place)
+        for one in groups(schedule, _PAGE)
+    ]
+    calls = [_shown(one, kept, line) for one in kept.steps[:_PAGE]]
+    rows = [
+        (
+            one.job,
+            one.script or "",
+            one.array or "",
+            one.dependency or "",
+            ", ".join(one.after or []),
+            one.verdict or "",
+        )
+        for one in calls
+    ]
+    more = len(kept.steps) - len(rows)
+    sections = [
+        ReportSection(
+            "Schedule",
+            (
+                Paragraph(_summary(plan, schedule, plan.naive)),
+                Picture(gantt(schedule, title), "Which GPU runs what when."),
+                ReportTable(("Figure", "Time"), tuple((name, _time(told)) for name, told in figures.items())),
+            ),
+        ),
+        ReportSection("Order", (ReportTable(("From", "Last start", "Jobs", "Pool"), tuple(order)),)),
+        ReportSection(
+            "Submissions",
+            (
+                ReportTable(("Job", "Script", "Array", "Dependency", "Once ended", "Policy"), tuple(rows)),
+                *([Paragraph(f"{more} more are not shown.")] if more else []),
+            ),
+        ),
+        ReportSection("Assumptions", (Bullets((*kept.assumptions, *_assumed(kept, schedule))),)),
+    ]
+    return page(title, sections)
 
 
 def groups(schedule: JobSchedule, most: int = GROUPS) -> list[PlanGroup]:
@@ -153,16 +211,19 @@ def _group(part: Sequence[PlacedJob]) -> PlanGroup:
     )
 
 
-def _shown(one: PlannedSubmission, scripts: Mapping[str, str | None], verdicts: Mapping[str, Any]) -> SubmissionShown:
-    script = scripts.get(one.job)
+def _shown(
+    one: PlannedSubmission, kept: KeptPlan, told: Callable[[str], str], names: int | None = None
+) -> SubmissionShown:
+    """One call, its names as `told`; of those that end before it so many."""
+    script = kept.scripts.get(one.job)
     return SubmissionShown(
-        job=_short(one.job),
+        job=told(one.job),
         how=one.how,
         script=script,
         array=one.array,
-        dependency=one.dependency,
-        after=[_short(name) for name in one.behind[:_NAMES]] or None,
-        verdict=verdicts.get(script) if script is not None else None,
+        dependency=one.dependency(told),
+        after=[told(name) for name in one.behind[:names]] or None,
+        verdict=kept.verdicts.get(script) if script is not None else None,
     )
 
 

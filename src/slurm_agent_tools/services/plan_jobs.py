@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
 from slurm_agent_tools.transport import process
 
-_JUDGED = 8
+_JUDGED = 100
 
 _NEEDED = ("HOME", "PYTHONHOME", "PYTHONPATH", "SYSTEMROOT")  # by which Python finds its modules
 
@@ -42,9 +43,9 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     plan = await _improved(plan, until - anyio.current_time())
     steps = submissions(plan.schedule, slots)
     kept = KeptPlan(plan, slots, {one.name: one.script for one in ask.jobs}, steps, tuple(assumed))
+    kept = replace(kept, verdicts={script: await _verdict(context, script) for script in kept.judged[:_JUDGED]})
     plan_id = plans.keep(context.owner, ask, kept)
-    verdicts = {script: await _verdict(context, script) for script in kept.judged[:_JUDGED]}
-    return plan_view.plan_reply(kept, plan_id, context.clock.now(), verdicts)
+    return plan_view.plan_reply(kept, plan_id, context.clock.now())
 
 
 async def _job(context: ClusterContext, asked: JobAsked, pools: Sequence[JobPool]) -> PlannedJob:

@@ -46,6 +46,10 @@ def test_every_command_of_the_guide_is_done_in_its_order(tmp_path: Path) -> None
     assert "prepare" in said[1]
     picture = ET.parse(tmp_path / "plan.svg").getroot()  # noqa: S314 - made by this test
     assert picture.tag.endswith("svg")
+    page = (tmp_path / "plan.html").read_text()
+    assert "<svg " in page
+    assert "<script" not in page
+    assert "afterok:&lt;prepare&gt;" in page
     assert "missed" not in json.loads(said[3])
     assert "cost:" in said[4]
     assert "bound:" in said[5]

@@ -105,6 +105,19 @@ async def test_a_script_says_what_it_holds_and_its_limit_counts_where_no_run_is_
     assert step.array.startswith("0-7%")
 
 
+async def test_every_script_is_judged_in_the_order_of_the_submissions(box, tmp_path):
+    for number in range(12):
+        (tmp_path / "project" / f"s{number}.sh").write_text(SCRIPT.replace("02:00:00", f"{number + 1:02}:00:00"))
+    long = "a name of more letters than an answer shows"
+    jobs = [{"name": f"{number} {long}", "script": f"s{number}.sh"} for number in range(12)]
+    reply, _ = await plan(box, jobs)
+    rows = json.loads(await box.view("plan", {"plan_id": reply.uri.removeprefix("slurm://plans/")}))["submissions"]
+    assert {step.verdict for step in reply.submissions} == {step["verdict"] for step in rows} == {"allow"}
+    names = [step["job"] for step in rows]
+    assert sorted(names) == sorted(job["name"] for job in jobs)
+    assert all(f"<{name}>" in "".join(step.get("dependency", "") for step in rows) for name in names[:4])
+
+
 async def test_more_at_once_than_the_policy_lets_through_is_said(box):
     slots = box.context.policy.policy.limits.max_concurrent_jobs
     wide = [{"name": "a", "count": 90, "expected": "1h", "resources": {"gpus": 1}}]

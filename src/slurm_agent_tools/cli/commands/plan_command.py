@@ -19,6 +19,7 @@ from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
+from slurm_agent_tools.planning.plan_view import plan_page
 from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
 from slurm_agent_tools.services import plan_jobs
 from slurm_agent_tools.settings import load
@@ -53,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, metavar="N", help="to look for a better plan (2)")
     parser.add_argument("--pack", action="store_true", help="how few nodes like --pool hold all jobs at once")
     parser.add_argument("--svg", metavar="OUT", help="write the schedule as a picture to this new file")
+    parser.add_argument(
+        "--html", metavar="OUT", help="write schedule, calls and assumptions as a page to this new file"
+    )
     parser.add_argument("--cluster", metavar="NAME", help="the cluster of the settings")
     parser.add_argument("--full", action="store_true", help="with all fields")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -72,10 +76,13 @@ async def run(args: argparse.Namespace) -> int:
     toolbox = Toolbox.open(settings)
     try:
         reply: Any = await toolbox.call("plan_jobs", ask)
+        context = await toolbox.registry.at(args.cluster)
+        kept = plan_jobs.plans.find(context.owner, reply.uri.rpartition("/")[2])
+        title = args.file or f"{args.count} jobs"
         if args.svg is not None:
-            context = await toolbox.registry.at(args.cluster)
-            kept = plan_jobs.plans.find(context.owner, reply.uri.rpartition("/")[2])
-            _write(args.svg, gantt(kept.plan.schedule, args.file or f"{args.count} jobs"))
+            _write("--svg", args.svg, gantt(kept.plan.schedule, title))
+        if args.html is not None:
+            _write("--html", args.html, plan_page(kept, title))
     finally:
         with anyio.CancelScope(shield=True):
             await toolbox.close()
@@ -155,11 +162,11 @@ def _job(asked: JobAsked, pools: Sequence[JobPool]) -> PlannedJob:
     )
 
 
-def _write(name: str, text: str) -> None:
+def _write(option: str, name: str, text: str) -> None:
     try:
         with Path(name).open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise InputError("--svg", name, "is there already", hint="Name a new file.") from error
+        raise InputError(option, name, "is there already", hint="Name a new file.") from error
     except OSError as error:
         raise StorageError(f"cannot write {name}: {error.strerror}", hint="Check the folder.") from error
