@@ -6,6 +6,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from slurm_agent_tools.api import trial_looks
+from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.campaigns import campaign_report, outcomes
 from slurm_agent_tools.campaigns.advice import advice
 from slurm_agent_tools.campaigns.batch import Batch, run_key
@@ -22,13 +24,11 @@ from slurm_agent_tools.campaigns.ports import (
     TrialLook,
 )
 from slurm_agent_tools.campaigns.state import CampaignState
-from slurm_agent_tools.campaigns.trial_identity import stage_code
 from slurm_agent_tools.diagnosis import lessons
-from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, StorageError
+from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import CancelJob
-from slurm_agent_tools.models.campaign import Trial, TrialEnd
+from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
-from slurm_agent_tools.models.request import ScriptReading
 from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.rules.files import inside, protected_by
@@ -40,7 +40,6 @@ from slurm_agent_tools.services import (
     results,
     submission_facts,
     submit,
-    trial_looks,
 )
 from slurm_agent_tools.services.context import Caller, ClusterContext, ProjectFiles
 from slurm_agent_tools.store.submissions import GIVEN_UP
@@ -58,7 +57,7 @@ _LATER = 60.0
 class ServicePorts:
     """The ports of one campaign for one call. `smoke_jobs`: for each stage the job whose smoke run passed.
 
-    `failed`: the run_key of each failed trial.
+    `failed`: the run_key of each failed trial. `hashes`: of what stages run, kept while one call goes on.
     """
 
     context: ClusterContext
@@ -67,18 +66,12 @@ class ServicePorts:
     file: CampaignFile
     smoke_jobs: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    hashes: StageHashes = field(default_factory=StageHashes)
 
     async def code_hash(self, stage: CampaignStage) -> str:
-        """See stage_code."""
+        """See StageHashes."""
         there = self.context.there
-        far = self.context.elsewhere is not None
-        return await stage_code(there.files, there.root, stage, self._read, far=far)
-
-    async def _read(self, data: bytes, path: str) -> ScriptReading:
-        reading, away = await project_paths.read(self.context, data, path)
-        if away is not None:
-            raise away
-        return reading
+        return await self.hashes.of(there.files, there.root, stage, far=self.context.elsewhere is not None)
 
     async def texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         """As they are here now. Raises InputError for one that is not there."""
@@ -195,10 +188,21 @@ class ServicePorts:
                 self.failed.add(run_key(one.trial, one.stage))
         return found
 
-    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> None:
-        """As cancel_job does it."""
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
+        """As cancel_job does it. Raises SlurmUnreachable."""
+        kept: dict[TrialId, str] = {}
         for one in sent:
-            await cancel.cancel_job(self.context, CancelJob(job_id=one.job_id, reason=reason[:500]), self.caller)
+            try:
+                ask = CancelJob(job_id=one.job_id, reason=reason[:500])
+                answer = await cancel.cancel_job(self.context, ask, self.caller)
+            except UnknownJob:  # nothing is left to cancel
+                continue
+            except (SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError) as error:
+                kept[one.trial.id] = error.message
+            else:
+                if answer.status == "blocked":
+                    kept[one.trial.id] = answer.reason or answer.summary
+        return kept
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
         """One file for a trial, whoever asks how often."""

@@ -7,24 +7,30 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
+from slurm_agent_tools.api.campaign_plan import campaign_plan
 from slurm_agent_tools.api.campaign_ports import ServicePorts
+from slurm_agent_tools.api.stage_code import StageHashes
+from slurm_agent_tools.api.trial_looks import running_trials
 from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.batch import needed_texts, run_key
 from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
+from slurm_agent_tools.campaigns.event_record import EventRecord
 from slurm_agent_tools.campaigns.file_reader import FOLDER, LARGEST, checked_name, read_campaign
+from slurm_agent_tools.campaigns.kept_rounds import next_revision
+from slurm_agent_tools.campaigns.next_step import needs_revision
 from slurm_agent_tools.campaigns.state import CampaignState
-from slurm_agent_tools.errors import InputError, SlurmError
-from slurm_agent_tools.models.campaign import CampaignEvent, RevisionBegun, Stamped, TrialId
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.models.campaign import CampaignEvent, Stamped, TrialId
 from slurm_agent_tools.models.campaign_answer import CampaignCounts, CampaignReply
 from slurm_agent_tools.models.campaign_file import CampaignFile
-from slurm_agent_tools.models.job import HELD_UP
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
-from slurm_agent_tools.services import jobs, project_paths
-from slurm_agent_tools.services.campaign_plan import campaign_plan
+from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.store.campaign_events import CampaignLedger
+from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.text import sanitize
 
 _HEARTBEAT = 10.0
@@ -53,8 +59,7 @@ async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
     A file that is gone or cannot be read any more: as it was when the campaign went on last, and a note.
     """
     path = f"{FOLDER}/{checked_name(name)}.yaml"
-    events = await context.db(context.store.campaigns.events, context.owner, name)
-    state = fold(events)
+    state = await _state(context, name)
     data, absent = None, None
     try:
         _, data = await project_paths.read_file(context.here, "name", path, limit=LARGEST)
@@ -66,6 +71,29 @@ async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
         note = f" {path} cannot be read now, so this is revision {state.revision}: {error.message}"
     data = text.encode() if data is None else data
     return OpenedCampaign(name, data, text, read_campaign(text.encode(), path), state, note, absent)
+
+
+_KEPT: WeakKeyDictionary[CampaignLedger, dict[tuple[Owner, str], CampaignState]] = WeakKeyDictionary()
+"""Of each ledger the states that were read last, so that the next call reads only what was added."""
+
+_MOST_KEPT = 4
+
+
+async def _state(context: ClusterContext, name: str) -> CampaignState:
+    """What the ledger has of it. Raises StorageError."""
+    kept = _KEPT.setdefault(context.store.campaigns, {})
+    record = EventRecord(_Log(context, context.store.campaigns, name), context.clock, kept.get((context.owner, name)))
+    await record.refresh()
+    _keep(context, name, record.state)
+    return record.state
+
+
+def _keep(context: ClusterContext, name: str, state: CampaignState) -> None:
+    kept = _KEPT.setdefault(context.store.campaigns, {})
+    kept.pop((context.owner, name), None)
+    kept[context.owner, name] = state
+    while len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]
 
 
 async def get_campaign(context: ClusterContext, ask: GetCampaign, caller: Caller) -> CampaignReply:
@@ -100,15 +128,22 @@ async def _plan(context: ClusterContext, caller: Caller, campaign: OpenedCampaig
     """Each round's trials with hours, price, wait and the guard's verdict."""
     ports = ServicePorts(context, caller, campaign.name, campaign.file)
     code = {stage.name: await ports.code_hash(stage) for stage in campaign.file.stages}
-    state = campaign.state
-    if not state.revision:
-        sha256 = hashlib.sha256(campaign.text.encode()).hexdigest()
-        state = fold([Stamped(1, context.clock.now(), RevisionBegun(1, sha256, campaign.text, code))])
+    state = _begun(context, campaign, code)
     texts = await ports.texts(needed_texts(campaign.file))
-    plan = await campaign_plan(context, campaign.name, campaign.file, replace(state, code=code), texts)
+    plan = await campaign_plan(context, campaign.name, campaign.file, state, texts)
     answer = reply(context, campaign, ())
     summary = f"Campaign {campaign.name}: {plan.summary}{campaign.note}"
     return answer.model_copy(update={"summary": summary, "table": plan.rows})
+
+
+def _begun(context: ClusterContext, campaign: OpenedCampaign, code: dict[str, str]) -> CampaignState:
+    """The state as the next pass begins with it: in a new revision where the file, or what it runs, was changed."""
+    state, data = campaign.state, campaign.text.encode()
+    if state.phases.get("sending") or not needs_revision(state, hashlib.sha256(data).hexdigest(), code):
+        return replace(state, code=code)
+    path = f"{FOLDER}/{campaign.name}.yaml"
+    event = next_revision(campaign.file, data, code, state, path)
+    return fold([Stamped(state.events + 1, context.clock.now(), event)], state)
 
 
 # --- carrying it on ---------------------------------------------------------------------------------------------------
@@ -151,7 +186,7 @@ class _Passes:
     def over(self) -> bool:
         """Whether nothing more can be done now, or only a person can."""
         last = self.last
-        return last is not None and (last.wait_seconds is None or last.state.over)
+        return last is not None and (last.wait_seconds is None or (last.state.over and not last.undone))
 
 
 async def advance_campaign(
@@ -161,11 +196,11 @@ async def advance_campaign(
 
     Raises ConfigError for a file that cannot be read: nothing is sent then, and what runs goes on.
     """
-    begun, done = context.clock.now(), _Passes()
+    begun, done, hashes = context.clock.now(), _Passes(), StageHashes()
     decision, stop = ask.decision, ask.stop
     while True:
         campaign = await opened(context, ask.name)
-        done.add(await _pass(context, caller, campaign, decision, stop))
+        done.add(await _pass(context, caller, campaign, hashes, decision, stop))
         decision = stop = None
         left = ask.timeout_seconds - (context.clock.now() - begun).total_seconds()
         if done.over or left <= 0:
@@ -181,18 +216,25 @@ _LEAST = 0.5
 
 
 async def _pass(
-    context: ClusterContext, caller: Caller, campaign: OpenedCampaign, decision: str | None, stop: str | None
+    context: ClusterContext,
+    caller: Caller,
+    campaign: OpenedCampaign,
+    hashes: StageHashes,
+    decision: str | None,
+    stop: str | None,
 ) -> Advanced:
     """All that can be done now. Raises InputError where the file is gone, but for a campaign that sends no more."""
     if campaign.absent is not None and stop is None and not campaign.state.over:
         raise campaign.absent
     file, state = campaign.file, campaign.state
-    ports = ServicePorts(context, caller, campaign.name, file, smoke_jobs(state), _failed_runs(file, state))
+    ports = ServicePorts(context, caller, campaign.name, file, smoke_jobs(state), _failed_runs(file, state), hashes)
     path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, context.store.campaigns, campaign.name)
     by = sanitize.line(f"{caller.principal or context.owner.user} ({caller.client})")[:_NAME]
-    return await advance(
-        campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by
+    done = await advance(
+        campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by, known=state
     )
+    _keep(context, campaign.name, done.state)
+    return done
 
 
 _NAME = 200
@@ -251,20 +293,6 @@ def _advanced(
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
-
-
-async def running_trials(context: ClusterContext, state: CampaignState) -> frozenset[TrialId]:
-    """Trials that run by the queue; none where it does not answer."""
-    sent = {one.job_id: one.trial.id for one in state.in_phase("sent") if one.job_id is not None}
-    if not sent:
-        return frozenset()
-    ids = {jobs.parse(text): trial for text, trial in sent.items()}
-    try:
-        queue = await context.slurm.queue()
-    except SlurmError:
-        return frozenset()
-    going = [job for job in queue.jobs(sorted({one.base for one in ids})) if job.active and job.state not in HELD_UP]
-    return frozenset(trial for job_id, trial in ids.items() if any(job.job_id == job_id for job in going))
 
 
 async def stage_counts(context: ClusterContext, name: str) -> dict[str, CampaignCounts]:

@@ -14,16 +14,29 @@ from slurm_agent_tools.transport.base import Clock
 
 
 class EventRecord:
-    """The state, as it is after all that is known to be in the ledger. `happened`: what was added, in sentences."""
+    """The state, as it is after all that is known to be in the ledger. `happened`: what was added, in sentences.
 
-    def __init__(self, log: CampaignLog, clock: Clock) -> None:
+    `known`: a state that events of this log made before.
+    """
+
+    def __init__(self, log: CampaignLog, clock: Clock, known: CampaignState | None = None) -> None:
         self._log, self._clock = log, clock
-        self.state = CampaignState()
+        self.state = known or CampaignState()
         self.happened: list[str] = []
 
     async def refresh(self) -> None:
-        """Take in what was added meanwhile. Raises StorageError."""
-        self.state = fold(await self._log.events(after=self.state.events), self.state)
+        """Take in what was added meanwhile. Raises StorageError.
+
+        The last event that is known is read once more: where it is another, the ledger is another, and all is read.
+        """
+        known = self.state
+        behind = await self._log.events(after=max(known.events - 1, 0))
+        if known.events:
+            if not behind or (behind[0].number, behind[0].at) != (known.events, known.last_at):
+                behind, known = await self._log.events(), CampaignState()
+            else:
+                behind = behind[1:]
+        self.state = fold(behind, known) if behind else known
 
     async def add(self, *events: CampaignEvent) -> bool:
         """Write down what follows from the state; False where that has moved meanwhile, and it is to be asked anew.

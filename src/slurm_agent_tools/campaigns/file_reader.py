@@ -7,6 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -61,8 +62,9 @@ def checked_name(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=8)
 def read_campaign(data: bytes, path: str) -> CampaignFile:
-    """The campaign in a file's bytes; `path` says its format and is named in errors.
+    """The campaign in a file's bytes; `path` says its format and is named in errors. The same bytes are read once.
 
     Raises ConfigError with every problem, each with its line, field, value and mend.
     """

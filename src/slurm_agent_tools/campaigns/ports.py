@@ -131,8 +131,8 @@ class CampaignPorts(Protocol):
         """Where trials stand that Slurm has."""
         ...
 
-    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> None:
-        """Cancel trials that have not started."""
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
+        """Cancel trials that have not started. Those that were not cancelled, and why."""
         ...
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:

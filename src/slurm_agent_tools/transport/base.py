@@ -99,7 +99,8 @@ NO_FILE = {
 class Stat:
     """What a file is: size in bytes, `uid` its owner, `mode` with its permissions.
 
-    `kind`: file, dir, other, or linked, a hard link to another user's file.
+    `kind`: file, dir, other, or linked, a hard link to another user's file. `version`: device, inode, and nanoseconds
+    of its last write and last change; the same while nothing wrote to it. None where that is not told.
     """
 
     size: int
@@ -107,6 +108,7 @@ class Stat:
     modified: datetime
     uid: int | None = None
     mode: int | None = None
+    version: tuple[int, int, int, int] | None = None
 
 
 class Files(Protocol):

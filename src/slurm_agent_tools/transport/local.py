@@ -228,7 +228,8 @@ def _stat(path: str) -> Stat | None:
         return None
     kind = "file" if modes.S_ISREG(found.st_mode) else "dir" if modes.S_ISDIR(found.st_mode) else "other"
     kind = "linked" if _anothers(found) else kind
-    return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode)
+    version = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    return Stat(found.st_size, kind, datetime.fromtimestamp(found.st_mtime, UTC), found.st_uid, found.st_mode, version)
 
 
 def _read(path: str, parts: Sequence[tuple[int, int | None]]) -> list[bytes] | None:

@@ -202,6 +202,7 @@ class Process:
 
     def __init__(self, cluster: Cluster, kill: Kill | None = None) -> None:
         self.cluster, self.kill = cluster, kill or Kill()
+        self.known: CampaignState | None = None
 
     # --- the log -------------------------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ class Process:
             return TrialLook(trial, "ended", task.start, task.end)
         return TrialLook(trial, "running" if task.start <= now else "pending", task.start)
 
-    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> None:
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
         with self.kill.around():
             self._reach()
             now = self.cluster.clock.now()
@@ -304,6 +305,7 @@ class Process:
                         task.end, state="CANCELLED", passed=False, problem="cancelled", category="cancelled",
                         cause="cancelled", run_seconds=0.0, cpu_hours=0.0, metrics={},
                     )  # fmt: skip
+        return {}
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
         with self.kill.around():
@@ -323,8 +325,10 @@ class Process:
             return "campaigns/lr.md"
 
     async def advance(self, data: bytes, **said: Any) -> Advanced:
-        """One pass."""
-        return await advance(data, PATH, "lr", self, self, self.cluster.clock, **said)
+        """One pass, which begins with what the last one of this process knew."""
+        done = await advance(data, PATH, "lr", self, self, self.cluster.clock, known=self.known, **said)
+        self.known = done.state
+        return done
 
 
 async def run(

@@ -6,13 +6,11 @@ import asyncio
 import random
 from collections import Counter
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import pytest
 from tests.unit.campaigns.small_cluster import STAGE, Cluster, Kill, Killed, Process, badly, document, run, well
 
-from slurm_agent_tools.campaigns import driver
 from slurm_agent_tools.campaigns.campaign_budget import CampaignSpending, affordable, cpu_seconds, gpu_seconds
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.ports import BatchIsRefused
@@ -21,12 +19,6 @@ from slurm_agent_tools.models.campaign_file import CampaignLimits
 
 SMOKE: dict[str, Any] = {"kind": "smoke"}
 MEMORY = "host-out-of-memory"
-
-
-@pytest.fixture(autouse=True)
-def file_read_once(monkeypatch):
-    """What was read of a file is kept: passes are many."""
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
 
 
 def request(cpus: int | None = 2, gpus: int = 0, nodes: int | None = None, seconds: int = 3600) -> TrialRequest:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from functools import cache
 from typing import Any
 
 import pytest
 from tests.unit.campaigns.small_cluster import Cluster, Kill, badly, document, outline, run, well
 
-from slurm_agent_tools.campaigns import driver
-from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.models.campaign import Trial, TrialEnd
 
 ROUNDS: tuple[dict[str, Any], ...] = (
@@ -23,12 +20,6 @@ ROUNDS: tuple[dict[str, Any], ...] = (
         "length": "epochs", "from": 3, "to": 6,
     },
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def file_read_once(monkeypatch):
-    """Thousands of processes read one file: what they read is kept."""
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
 
 
 FIXES = [{"failure": "host-out-of-memory", "multiply": {"batch": 0.75}, "memory": "8G", "at_most": 1}]

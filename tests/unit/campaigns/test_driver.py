@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from functools import cache
 
 import pytest
 from tests.unit.campaigns.small_cluster import (
@@ -17,9 +16,7 @@ from tests.unit.campaigns.small_cluster import (
     well,
 )
 
-from slurm_agent_tools.campaigns import driver
 from slurm_agent_tools.campaigns.batch import Batch
-from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.ports import BatchIsRefused
 from slurm_agent_tools.errors import ConfigError, InputError, StorageError
 from slurm_agent_tools.models.campaign import Noted, TrialId
@@ -27,12 +24,6 @@ from slurm_agent_tools.models.campaign import Noted, TrialId
 SMOKE = {"kind": "smoke"}
 GRID = {"kind": "grid", "vary": {"lr": [0.01, 0.03, 0.3]}}
 FILE = document(SMOKE, GRID)
-
-
-@pytest.fixture(autouse=True)
-def file_read_once(monkeypatch):
-    """What was read of a file is kept: passes are many."""
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
 
 
 def sent(cluster: Cluster) -> Counter[str]:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
 from tests.unit.campaigns.small_cluster import STAGE, Cluster, Process, document, run
-
-from slurm_agent_tools.campaigns import driver
-from slurm_agent_tools.campaigns.file_reader import read_campaign
 
 SMOKE: dict[str, Any] = {"kind": "smoke"}
 GRID: dict[str, Any] = {"kind": "grid", "vary": {"lr": [0.01, 0.03, 0.3]}}
 BATCHES: dict[str, Any] = {"kind": "grid", "vary": {"batch": [32, 128]}}
 
 pytestmark = pytest.mark.proves("campaign-revisions")
-
-
-@pytest.fixture(autouse=True)
-def file_read_once(monkeypatch):
-    """What was read of a file is kept: passes are many."""
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
 
 
 def purposes(cluster: Cluster, after: int = 0) -> list[str]:

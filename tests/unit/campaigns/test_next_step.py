@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import pytest
 from tests.unit.campaigns.small_cluster import STAGE, Cluster, Process, badly, document, run, well
 
-from slurm_agent_tools.campaigns import driver
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.next_step import next_steps
 from slurm_agent_tools.campaigns.rules.trial_failures import fix_hash
@@ -22,12 +20,6 @@ GRID: dict[str, Any] = {"kind": "grid", "vary": {"lr": [0.01, 0.03, 0.3]}}
 BATCHES: dict[str, Any] = {"kind": "grid", "vary": {"batch": [32, 128]}}
 MEMORY = "host-out-of-memory"
 HALF: dict[str, Any] = {"failure": MEMORY, "multiply": {"batch": 0.5}}
-
-
-@pytest.fixture(autouse=True)
-def file_read_once(monkeypatch):
-    """What was read of a file is kept: passes are many."""
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
 
 
 def stage(name: str, **changes: Any) -> dict[str, Any]:

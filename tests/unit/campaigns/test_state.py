@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 import pytest
@@ -226,7 +225,6 @@ async def test_a_thousand_trials_are_sent_and_settle_with_each_event_folded_a_fe
     steps = driver.next_steps
     monkeypatch.setattr(event_record, "fold", counted_fold)
     monkeypatch.setattr(driver, "next_steps", counted_steps)
-    monkeypatch.setattr(driver, "read_campaign", cache(read_campaign))
     rates = [{"lr": round(0.0001 * number, 4)} for number in range(1, 1001)]
     stages = [{**STAGE, "resources": {"cpus": 1, "memory": "1G", "time_limit": "30min"}}]
     limits = {"cpu_hours": 10000, "at_once": 500, "trials": 1100}

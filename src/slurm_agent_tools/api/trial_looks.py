@@ -10,6 +10,7 @@ from typing import Literal
 from slurm_agent_tools.campaigns import trial_metrics
 from slurm_agent_tools.campaigns.outcomes import TrialFacts, never_seen, trial_end
 from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
+from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.campaign import TrialId
@@ -44,6 +45,20 @@ async def look_at_trials(
         if view is not None:  # the ledger remembers how each job ended, and that it was looked at
             await jobs.remember(context, await jobs.in_full(context, view))
     return looks
+
+
+async def running_trials(context: ClusterContext, state: CampaignState) -> frozenset[TrialId]:
+    """Trials that run by the queue; none where it does not answer."""
+    sent = {one.job_id: one.trial.id for one in state.in_phase("sent") if one.job_id is not None}
+    if not sent:
+        return frozenset()
+    ids = {jobs.parse(text): trial for text, trial in sent.items()}
+    try:
+        queue = await context.slurm.queue()
+    except SlurmError:
+        return frozenset()
+    going = [job for job in queue.jobs(sorted({one.base for one in ids})) if job.active and job.state not in HELD_UP]
+    return frozenset(trial for job_id, trial in ids.items() if any(job.job_id == job_id for job in going))
 
 
 def _with_wholes(ids: Mapping[TrialId, JobId]) -> list[JobId]:

@@ -1,0 +1,1 @@
+"""How each step of a campaign is carried out, through its ports."""

@@ -1,0 +1,50 @@
+"""Looking where trials stand that Slurm has, and cancelling those that are not wanted any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from slurm_agent_tools.campaigns.campaign_pass import AWAY, PASSING, CampaignPass
+from slurm_agent_tools.campaigns.event_sentences import plain, trials_in_words
+from slurm_agent_tools.campaigns.next_step import LookAtTrials
+from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
+from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.models.campaign import TrialEnded
+
+_NOT_DONE: tuple[type[AgentToolsError], ...] = (InputError, *PASSING)
+
+
+async def look(this: CampaignPass, step: LookAtTrials) -> None:
+    """Write down which trials ended, tell of which it is not known, and cancel. Raises SlurmUnreachable."""
+    looks = await this.ports.look([replace(one, stage=this.stage_of(one.trial.id)) for one in step.sent])
+    this.looks = {look.trial: look for look in looks}
+    ended = [TrialEnded(look.trial, look.end) for look in looks if look.phase == "ended" and look.end is not None]
+    await this.record.add_facts(*ended)
+    _tell_unknown(this, looks)
+    waiting = {look.trial for look in looks if look.phase == "pending"} & step.cancel
+    if waiting:
+        await _cancel(this, [one for one in step.sent if one.trial.id in waiting], step.why)
+
+
+def _tell_unknown(this: CampaignPass, looks: Sequence[TrialLook]) -> None:
+    for why in dict.fromkeys(look.why for look in looks if look.phase == "unknown"):
+        unknown = trials_in_words([look.trial for look in looks if look.phase == "unknown" and look.why == why])
+        this.tell(f"How {unknown} stands is not known now: {plain(why or 'nobody can tell')}")
+
+
+async def _cancel(this: CampaignPass, sent: Sequence[SentTrial], why: str) -> None:
+    """Cancel what waits; what is left is told, and cancelled by a later pass."""
+    try:
+        kept = await this.ports.cancel(sent, why)
+    except _NOT_DONE as error:
+        this.left_undone(f"{trials_in_words([one.trial.id for one in sent])} could not be cancelled", error)
+        return
+    gone = sorted(one.trial.id for one in sent if one.trial.id not in kept)
+    if gone:
+        this.tell(f"{trials_in_words(gone)} had not begun and were cancelled.")
+    for reason in dict.fromkeys(kept.values()):
+        left = trials_in_words(sorted(trial for trial, said in kept.items() if said == reason))
+        this.tell(f"{left} could not be cancelled: {plain(reason)} It is tried again with the next call.")
+        this.wait_for(AWAY, f"{left} could not be cancelled")
+        this.undone = True
