@@ -67,6 +67,8 @@ USUAL: Mapping[str, Any] = {
     "tasks_not_shown": 0,
     "not_shown": 0,
     "alternatives_not_shown": 0,
+    "happened_not_shown": 0,
+    "rows_not_shown": 0,
     "basis": 0,
     "default": False,
     "gpus_per_node": 0,

@@ -72,7 +72,9 @@ def test_a_question_ends_run_with_3_and_its_answer_goes_on(scene: CampaignScene,
     scene.slurm.on_start(lambda _: Ending(after=5, exit_code=1, errors=MISSING))
     scene.change(FILE.replace("  - {kind: smoke}\n", ""))
     assert main.main(["campaign", "run", "rates", "--json"]) == 3
-    assert "stop" in json.loads(capsys.readouterr().out)["question"]["choices"]
+    told = capsys.readouterr()
+    assert "stop" in json.loads(told.out)["question"]["choices"]
+    assert "campaign run rates --decide CHOICE, one of leave_out | stop" in told.err
     assert main.main(["campaign", "run", "rates", "--decide", "stop", "--json"]) == 0
 
 

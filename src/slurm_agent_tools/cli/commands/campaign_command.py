@@ -79,6 +79,9 @@ async def _within(toolbox: Toolbox, args: argparse.Namespace) -> int:
             await toolbox.close()
     body = brief.answer(reply, GetCampaign(name=args.name, detail="full" if args.full else "brief"))
     printing.document(body, as_json=args.json)
+    if reply.question is not None:
+        choices = " | ".join(reply.question.choices)
+        printing.note(f"To answer: slurm-agent-tools campaign run {args.name} --decide CHOICE, one of {choices}")
     return _BY_STATUS.get(reply.status, DONE) if args.what in {"run", "stop"} else DONE
 
 
