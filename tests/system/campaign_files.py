@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tests.system.faces import Place
 
 TRAIN = """import argparse, json, math, pathlib, time
@@ -74,10 +79,47 @@ fixes:
 """
 
 
+QUICK = {"SLURM_AGENT_SLURM__POLL_SCALE": "0.1", "SLURM_AGENT_SLURM__CACHE_SECONDS": "1"}
+
+
 def laboratory(place: Place, name: str, file: str, programs: dict[str, str]) -> None:
-    """A project with one campaign."""
+    """A project with one campaign, whose jobs are looked at as often as short ones need it."""
+    place.extra.update(QUICK)
     (place.project / "campaigns").mkdir(exist_ok=True)
     (place.project / f"campaigns/{name}.yaml").write_text(file)
     for path, text in programs.items():
         (place.project / path).write_text(text)
     place.own()
+
+
+@contextmanager
+def squeue_watched(place: Place) -> Iterator[list[int]]:
+    """How many jobs of the user are active, again and again: of an array as many tasks as its throttle lets."""
+    seen, over = [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            listed = place.slurm("squeue", "-h", "-t", "pending,running", "-o", "%F %K %T", f"-u{place.cluster.user}")
+            seen.append(active(listed.splitlines()))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watching.join()
+
+
+def active(lines: list[str]) -> int:
+    """Of lines as `8 3-12%4 PENDING`, `8 2 RUNNING` or `9 N/A RUNNING`."""
+    rows = [line.split() for line in lines]
+    running = Counter(job for job, _, state in rows if state != "PENDING")
+    found = running.total()
+    for job, tasks, state in rows:
+        if state == "PENDING":
+            spans, _, throttle = tasks.partition("%")
+            ends = [span.split("-") for span in spans.split(",")]
+            count = sum(int(span[-1]) - int(span[0]) + 1 if len(span) > 1 else 1 for span in ends)
+            found += max(0, min(count, int(throttle) - running[job])) if throttle else count
+    return found

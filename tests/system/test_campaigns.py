@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import pytest
-from tests.system.campaign_files import HOG, HOG_FILE, RATES, RATES_FILE, TRAIN, laboratory
+from tests.system.campaign_files import HOG, HOG_FILE, RATES, RATES_FILE, TRAIN, laboratory, squeue_watched
 from tests.system.faces import Place
 
 KILLS = 60 if os.environ.get("SOAK") == "1" else 4
@@ -54,7 +54,8 @@ async def test_twelve_rates_and_two_batch_sizes_under_the_cap_of_four(fresh: Pla
         assert plan["status"] == "planned"
         assert {row[-1] for row in plan["table"][1:]} == {"allow"}
         assert not (fresh.project / "scripts").exists()
-        reply = await call.to_the_end("rates")
+        with squeue_watched(fresh) as active:
+            reply = await call.to_the_end("rates")
         table = await call("get_campaign", name="rates", view="table")
         report = await call("get_campaign", name="rates", view="report")
 
@@ -63,6 +64,7 @@ async def test_twelve_rates_and_two_batch_sizes_under_the_cap_of_four(fresh: Pla
     assert best["settings"] == {"lr": 0.03, "batch_size": 32}
     assert reply["counts"] == {"planned": 0, "pending": 0, "running": 0, "done": 2 * len(RATES) + 1, "failed": 0}
     assert table["table"][1][1:3] == [0.03, 32]
+    assert 0 < max(active) <= 4
     assert at_once(fresh) <= 4
     assert (fresh.project / report["report_path"]).read_text().startswith("#")
     assert len([*(fresh.project / "results").glob("*_rates-r1-t*.json")]) >= 2 * len(RATES) - 1
@@ -107,24 +109,55 @@ def campaign(place: Place, *words: str, seconds: float = 200) -> subprocess.Comp
     return place.run([sys.executable, "-m", "slurm_agent_tools", "campaign", *words], seconds=seconds)
 
 
-@pytest.mark.proves("campaign-finds-the-best", "campaign-asks-when-it-fails-alike")
-def test_on_the_command_line_from_the_plan_to_the_report(fresh: Place):
-    short = RATES_FILE.replace(str(list(RATES)), "[0.003, 0.03]")
-    laboratory(fresh, "rates", short, {"train.py": TRAIN, "hog.py": HOG})
-    (fresh.project / "campaigns/broken.yaml").write_text(HOG_FILE.replace("  - {kind: smoke}\n", ""))
-    (fresh.project / "ruin").touch()
-    fresh.own()
+@pytest.mark.proves("campaign-finds-the-best", "campaign-stays-below-the-cap")
+def test_on_the_command_line_twelve_rates_and_two_batch_sizes_from_the_plan_to_the_report(fresh: Place):
+    laboratory(fresh, "rates", RATES_FILE, {"train.py": TRAIN})
     assert campaign(fresh, "plan", "rates", "--json").returncode == 0
-    done = campaign(fresh, "run", "rates", "--json")
+    with squeue_watched(fresh) as active:
+        done = campaign(fresh, "run", "rates", "--json")
     assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), done.stderr
+    assert 0 < max(active) <= 4
+    assert at_once(fresh) <= 4
     status = json.loads(campaign(fresh, "status", "rates", "--json").stdout)
+    assert status["counts"]["done"] == 2 * len(RATES) + 1
     assert status["table"][1][1:3] == [0.03, 32]
     assert campaign(fresh, "report", "rates").returncode == 0
     assert "<svg" in (fresh.project / "campaigns/rates.report.html").read_text()
+
+
+@pytest.mark.proves("campaign-mends-as-its-file-allows")
+def test_on_the_command_line_a_stage_out_of_memory_is_fixed_once_and_the_report_says_so(fresh: Place):
+    laboratory(fresh, "memory", HOG_FILE, {"hog.py": HOG})
+    done = campaign(fresh, "run", "memory", "--json")
+    reply = json.loads(done.stdout)
+    assert (done.returncode, reply["status"]) == (0, "finished"), done.stderr
+    assert (reply["counts"]["failed"], reply["counts"]["planned"]) == (1, 0)
+    assert b"host-out-of-memory" in done.stderr
+    text = (fresh.project / reply["report_path"]).read_text().split("# Failures", 1)[1]
+    assert "host-out-of-memory" in text
+    assert "megabytes" in text
+    told = campaign(fresh, "status", "memory")
+    assert told.returncode == 0
+    assert b"host-out-of-memory" in told.stdout
+
+
+@pytest.mark.proves("campaign-asks-when-it-fails-alike")
+def test_on_the_command_line_a_stage_that_fails_twice_alike_stops_and_asks(fresh: Place):
+    laboratory(fresh, "broken", HOG_FILE.replace("  - {kind: smoke}\n", ""), {"hog.py": HOG})
+    (fresh.project / "ruin").touch()
+    fresh.own()
     asks = campaign(fresh, "run", "broken", "--json")
-    assert (asks.returncode, json.loads(asks.stdout)["status"]) == (3, "needs_decision")
-    stopped = campaign(fresh, "stop", "broken", "--json")
-    assert json.loads(stopped.stdout)["status"] in {"stopped", "finished"}
+    reply = json.loads(asks.stdout)
+    assert (asks.returncode, reply["status"]) == (3, "needs_decision"), asks.stderr
+    sent = fresh.slurm("squeue", "-h", "-t", "all", "-o", "%i").split()
+    again = campaign(fresh, "run", "broken")
+    assert again.returncode == 3
+    assert b"stop: end the campaign" in again.stdout
+    assert b"campaign run broken --decide CHOICE, one of " in again.stderr
+    assert fresh.slurm("squeue", "-h", "-t", "all", "-o", "%i").split() == sent
+    assert campaign(fresh, "run", "broken", "--decide", "nonsense").returncode == 2
+    over = campaign(fresh, "run", "broken", "--decide", "stop", "--json")
+    assert (over.returncode, json.loads(over.stdout)["status"]) == (0, "stopped")
 
 
 @pytest.mark.proves("campaign-survives-crash")

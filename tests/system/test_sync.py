@@ -39,6 +39,10 @@ HOSTILE = [
 
 @pytest.fixture
 def mine(fresh: Place, door: LoginNode) -> Laptop:
+    return repository(fresh, door)
+
+
+def repository(fresh: Place, door: LoginNode) -> Laptop:
     """A laptop with a repository of git, whose cluster has an empty folder for it."""
     made = laptop(fresh, door)
     programs = made.project.parent / "programs"  # all that is on PATH there

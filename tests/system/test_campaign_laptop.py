@@ -1,0 +1,51 @@
+"""A campaign from a laptop: its file lies there, its trials run on a cluster behind a real sshd."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.system.campaign_files import RATES, RATES_FILE, TRAIN
+from tests.system.faces import Place, call
+from tests.system.test_sync import repository, sync, written
+
+from slurm_agent_tools.devcluster.login_node import LoginNode
+
+SHORT = RATES_FILE.replace(str(list(RATES)), "[0.003, 0.03]")
+
+QUICK = {
+    f"SLURM_AGENT_CLUSTERS__LAB__SLURM__{name}": text for name, text in (("POLL_SCALE", "0.1"), ("CACHE_SECONDS", "1"))
+}
+
+
+@pytest.mark.proves("ssh-is-no-different", "campaign-finds-the-best")
+async def test_a_campaign_goes_from_a_laptop_to_the_cluster_and_its_report_lies_on_the_laptop(
+    fresh: Place, door: LoginNode
+) -> None:
+    mine = repository(fresh, door)
+    mine.extra.update(QUICK)
+    files = {"campaigns/rates.yaml": SHORT, "train.py": TRAIN}
+    written(mine, {name: text.encode() for name, text in files.items()})
+    assert sync(mine, "push")[1]["status"] == "done"
+    async with mine.client() as client:
+        plan = await call(client, "get_campaign", name="rates", view="plan")
+        assert {row[-1] for row in plan["table"][1:]} == {"allow"}
+        reply = plan
+        while reply["status"] in {"planned", "running"}:
+            reply = await call(client, "advance_campaign", name="rates", timeout_seconds=50)
+    assert reply["status"] == "finished", reply
+    (best,) = reply["best"]
+    assert (best["settings"]["lr"], best["settings"]["batch_size"]) == (0.03, 32)
+    assert reply["counts"]["done"] == 1 + 5
+    assert len(list((mine.there / "runs").glob("r1-t*.json"))) == 5
+    assert not (mine.project / "runs").exists()
+    assert "0.03" in (mine.project / reply["report_path"]).read_text()
+    assert not (mine.there / reply["report_path"]).exists()
+    for what in ("status", "report"):
+        assert mine.run(["slurm-agent-tools", "campaign", what, "rates", "--json"]).returncode == 0
+    (mine.project / "train.py").write_text(f"{TRAIN}# changed here, and not there yet\n")
+    assert (
+        json.loads(mine.run(["slurm-agent-tools", "campaign", "run", "rates", "--json"]).stdout)["status"] == "finished"
+    )
+    listed = [json.loads(path.read_text()) for path in (mine.project / "results").glob("*.json")]
+    assert len(listed) == reply["counts"]["done"]
