@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
-from slurm_agent_tools.insights.sizing import ENOUGH, MEMORY, TIME, size, whole_cpus
+from slurm_agent_tools.insights.sizing import ENOUGH, MEMORY, TIME, memory_of_runs, size, size_memory, whole_cpus
 from slurm_agent_tools.models.campaign import TrialEnd, TrialRequest
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.models.job_sizing import SizingFigure
@@ -184,7 +184,9 @@ def _memory(stage: _StageRuns) -> Iterator[str]:
     if not known:
         return
     most, asked = max(peak for peak, _ in known), max(allocated for _, allocated in known)
-    figure = size(MEMORY, SizingFigure(runs=len(known), requested=asked, used=float(most)))
+    used = SizingFigure(runs=len(known), requested=asked, used=float(most))
+    need = memory_of_runs([(float(peak), 1) for peak, _ in known])
+    figure = size(MEMORY, used) if need.needed is None or need.left_out else size_memory(used, need)
     if figure.recommended is not None and figure.recommended <= _LITTLE * asked:
         yield (
             f"of {human_memory(asked)} at most {human_memory(most)} was used in {len(known)}"

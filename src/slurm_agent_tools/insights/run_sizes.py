@@ -10,7 +10,18 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.insights.sizing import CPUS, ENOUGH, LEAST_PER_GPU, MEMORY, TIME, per_share, percentile, size
+from slurm_agent_tools.insights.sizing import (
+    CPUS,
+    ENOUGH,
+    LEAST_PER_GPU,
+    TIME,
+    MemoryOfRuns,
+    memory_of_runs,
+    per_share,
+    percentile,
+    size,
+    size_memory,
+)
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.request import Resources
@@ -42,7 +53,9 @@ def size_from_runs(records: Iterable[JobRecord], requested: Resources, pinned: C
     completed = [record for record in measured if record.state == "COMPLETED" and not _short_of_memory(record)]
     basis = sum(record.tasks for record in completed)
     enough = basis >= ENOUGH
-    figures = _figures(measured, completed, requested, enough=enough)
+    short = max((_had(record) or 0 for record in measured if _short_of_memory(record)), default=0)
+    need = memory_of_runs(_peaks(completed) if enough else (), short)
+    figures = _figures(measured, completed, requested, need, short)
     wide = frozenset(pinned) if enough else frozenset(figures)  # one run is no measure of what is too much
     return JobSizing(
         basis=basis,
@@ -52,6 +65,7 @@ def size_from_runs(records: Iterable[JobRecord], requested: Resources, pinned: C
         warnings=(
             *(text for name in figures if name not in wide for text in _too_much(name, figures[name], requested)),
             *(text for name, figure in figures.items() for text in _too_little(name, figure)),
+            *([f"memory: {need.told}."] if need.told else []),
             *_in_a_row(measured, requested),
         ),
         recommended=_request(requested, **{name: figure.recommended for name, figure in figures.items()}),
@@ -59,9 +73,14 @@ def size_from_runs(records: Iterable[JobRecord], requested: Resources, pinned: C
 
 
 def _figures(
-    measured: Sequence[JobRecord], completed: Sequence[JobRecord], requested: Resources, *, enough: bool
+    measured: Sequence[JobRecord],
+    completed: Sequence[JobRecord],
+    requested: Resources,
+    need: MemoryOfRuns,
+    short: int,
 ) -> dict[str, SizingFigure]:
-    """What is known of each quantity, and what the sizer makes of it."""
+    """What is known of each quantity, and what the sizer makes of it. `short`: the most memory that was too little."""
+    enough = sum(record.tasks for record in completed) >= ENOUGH
 
     def known(amount: Callable[[JobRecord], float | None], asked: int | None) -> SizingFigure:
         values = [(value, record.tasks) for record in completed if (value := amount(record)) is not None]
@@ -75,16 +94,20 @@ def _figures(
     limit = requested.time_limit_seconds if (requested.time_limit_seconds or -1) > 0 else None
     memory, time, cpus = known(_peak, requested.memory_bytes), known(_elapsed, limit), known(_busy, requested.cpus)
     least = min((requested.gpus or 0) * LEAST_PER_GPU, requested.memory_bytes or 0) if memory.used else 0
-    short = [_had(record) or 0 for record in measured if _short_of_memory(record)]
     over = [max(0, _limit(record) or 0) for record in measured if record.state == "TIMEOUT"]
     return {
-        "memory": size(MEMORY, replace(memory, failed=max(short, default=None)), enough=enough, least=least),
+        "memory": size_memory(replace(memory, failed=short), need, least=least),
         "time": size(TIME, replace(time, failed=max(over, default=None)), enough=enough),
         "cpus": size(CPUS, cpus, enough=enough, least=max(1, requested.nodes or 1), limit=requested.cpus),
     }
 
 
 # --- what a run used and had -----------------------------------------------------------------------------------------
+
+
+def _peaks(records: Iterable[JobRecord]) -> list[tuple[float, int]]:
+    """What each used at most in bytes, and as how many runs it counts."""
+    return [(peak, record.tasks) for record in records if (peak := _peak(record)) is not None]
 
 
 def _peak(record: JobRecord) -> float | None:

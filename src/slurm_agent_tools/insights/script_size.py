@@ -211,9 +211,9 @@ class _Script:
             self.reasons.append(f"That may be too short: {longer}.")
         return limits[shortest]
 
-    def _rests_on(self, figure: SizingFigure) -> str:
+    def _rests_on(self, figure: SizingFigure, whose: str = "95 %") -> str:
         if self.runs.enough:
-            return f"from {figure.runs} runs of this name: what 95 % of them used, and a margin"
+            return f"from {figure.runs} runs of this name: what {whose} of them used, and a margin"
         return "a run of this name failed with less"
 
     def seconds_within(self, wanted: int, partition: Partition) -> int:
@@ -238,7 +238,7 @@ class _Script:
             share = per_share(size(MEMORY, need, least=1).recommended or 1, shares, GIBIBYTE)
             why = f"{_DATA_TIMES} times {ask.data_size} of data plus 20 %"
         elif recommended is not None:
-            share, why = per_share(recommended, self.gpus, MEBIBYTE), self._rests_on(self.runs.memory)
+            share, why = per_share(recommended, self.gpus, MEBIBYTE), self._rests_on(self.runs.memory, "the largest")
         else:
             bands = limits.memory_per_gpu if self.gpus else limits.memory_without_gpus
             share, why = min(_MEMORY, bands.free), "the default"
