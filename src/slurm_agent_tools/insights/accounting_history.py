@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ParamSpec, Protocol, TypeVar
@@ -14,7 +14,8 @@ import anyio
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.job_search import merged
 from slurm_agent_tools.insights.usage import usage
-from slurm_agent_tools.models.job import Job, JobRecord, run_id_in
+from slurm_agent_tools.models.decision import KnownBefore
+from slurm_agent_tools.models.job import Job, JobRecord, PastWait, run_id_in
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.store.ledger import Store
@@ -129,6 +130,15 @@ async def from_accounting(context: JobSources, since: datetime, name: str | None
         groups[job.job_id.base].append(job)
     found = (_record(context, base, parts) for base, parts in groups.items())
     return [record for record in found if record is not None]
+
+
+async def known_before(
+    context: JobSources, records: Sequence[JobRecord] = (), starts: Sequence[PastWait] = ()
+) -> KnownBefore:
+    """These with what else the ledger knows of earlier jobs: how estimates ended, and which were smoke runs."""
+    ended = await context.db(context.store.ended_estimates, context.owner)
+    staged = await context.db(context.store.staged, context.owner) if records else []
+    return KnownBefore(records, starts, ended, frozenset(str(run.job_id) for run in staged if run.stage == "smoke"))
 
 
 async def is_answered(context: JobSources, name: str) -> list[JobRecord]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
+from slurm_agent_tools.models.job import JobRecord, PastWait
 from slurm_agent_tools.models.request import Evidence, JobRequest, Pin, Resources
 from slurm_agent_tools.models.shapes import ResourcesShown, Shape, WaitMeasured, no_items, unknown
 
@@ -130,6 +131,51 @@ class ExpectedWait(Shape):
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class GivenEstimate:
+    """What was foretold of a submission: seconds that it runs, or waits from then on, and how many jobs that rests on.
+
+    Eight of ten lie from `low` to `high`; None where too few estimates had been compared with what happened. `raw`: the
+    10, 50 and 90 % quantiles of similar jobs before that correction.
+    """
+
+    kind: Literal["run", "wait"]
+    expected: float
+    low: float | None
+    high: float | None
+    basis: int
+    raw: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class EndedEstimate:
+    """What was foretold of a job, and what it ran or waited in seconds."""
+
+    job_id: int
+    said: GivenEstimate
+    happened: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBefore:
+    """What is known of earlier jobs: this user's own, what started here lately, and how estimates ended.
+
+    `short`: ids of own jobs that are shorter by design, as smoke runs are.
+    """
+
+    records: Sequence[JobRecord] = ()
+    starts: Sequence[PastWait] = ()
+    ended: Sequence[EndedEstimate] = ()
+    short: Collection[str] = ()
+
+
+class Foretold(Shape):
+    """How long it will run and wait, by similar jobs that ended, in words; None: not known."""
+
+    run: str | None = Field(default=None, exclude_if=unknown)
+    wait: str | None = Field(default=None, exclude_if=unknown)
+
+
 class SizeFigure(Shape):
     """One quantity of a request beside its use: bytes, seconds or CPUs. `used` is the 95th percentile of `runs`."""
 
@@ -171,6 +217,7 @@ class Advised(Shape):
 
     estimated_start: datetime | None = None
     expected_wait: ExpectedWait | None = None
+    foretold: Foretold | None = None
     sizing: Sizing | None = None
     budget: Budget | None = None
     awaits: str | None = None  # what has to happen before it can start, as a sentence

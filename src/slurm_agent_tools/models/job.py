@@ -181,12 +181,14 @@ class StepUse:
 
 @dataclass(frozen=True, slots=True)
 class PastWait:
-    """One job that started, or one part of it. `seconds`: from when it could run until it did."""
+    """One job that started, or one part of it. `seconds`: from when it could run (`ready`) until it did."""
 
     job: int
     partition: str
     seconds: int
     asked: Resources
+    user: str = ""
+    ready: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Reply, Shape
+from slurm_agent_tools.models.shapes import Reply, Shape, no_items, unknown
 
 
 class PlanGroup(Shape):
@@ -34,7 +34,10 @@ class SubmissionShown(Shape):
 
 
 class PlanReply(Reply):
-    """The plan. `bound_seconds`, `gap` and `naive_seconds` are of the mean completion where that is the objective."""
+    """The plan. `bound_seconds`, `gap` and `naive_seconds` are of the mean completion where that is the objective.
+
+    `run_times`: of jobs of which nothing was said, by similar ones that ended. `first_start`: what the first waits.
+    """
 
     written_by_others: ClassVar[tuple[str, ...]] = ()
 
@@ -51,6 +54,8 @@ class PlanReply(Reply):
     groups: list[PlanGroup] = Field(default_factory=list)
     submissions: list[SubmissionShown] = Field(default_factory=list)
     submissions_not_shown: int = 0
+    run_times: list[str] = Field(default_factory=no_items)
+    first_start: str | None = Field(default=None, exclude_if=unknown)
     assumptions: list[str] = Field(default_factory=list)
     uri: str
     gantt_uri: str

@@ -56,7 +56,7 @@ class QueueSection(Shape):
     """How busy the cluster is. `utilization` is the share of CPUs and GPUs in use, 0..1.
 
     `why` is what decided the recommendation, `grounds` all that was looked at. `full_partitions`: where no job starts
-    now, each with the reason.
+    now, each with the reason. `estimates`: how often what was foretold of this project's jobs held.
     """
 
     depth: int
@@ -68,6 +68,7 @@ class QueueSection(Shape):
     grounds: list[str] = Field(default_factory=no_items)
     waits: QueueWaits | None = None
     full_partitions: dict[str, str] = Field(default_factory=no_values)
+    estimates: str | None = Field(default=None, exclude_if=unknown)
 
 
 class PartitionShown(Shape):

@@ -12,10 +12,11 @@ from slurm_agent_tools.models.decision import (
     Budget,
     DecisionShown,
     ExpectedWait,
+    Foretold,
     Sizing,
 )
 from slurm_agent_tools.models.request import Pin
-from slurm_agent_tools.models.shapes import Alert, JobShown, Reply, ResourcesShown, Shape
+from slurm_agent_tools.models.shapes import Alert, JobShown, Reply, ResourcesShown, Shape, unknown
 
 
 class LogPaths(Shape):
@@ -38,6 +39,7 @@ class SubmitReply(Reply, Blocked):
     log_paths: LogPaths | None = None
     estimated_start: datetime | None = None
     expected_wait: ExpectedWait | None = None
+    foretold: Foretold | None = Field(default=None, exclude_if=unknown)
     sizing: Sizing | None = None
     budget: Budget | None = None
     approval_id: str | None = None

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import median
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.capacity import usable
-from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PoolAsked
 from slurm_agent_tools.planning import exact, lists
 from slurm_agent_tools.planning.bounds import completion_bound, makespan_bound
 from slurm_agent_tools.planning.placing import Placement
+from slurm_agent_tools.planning.predict_run import RunPrediction
 from slurm_agent_tools.planning.schedule import JobPool, JobSchedule, Objective, PlannedJob, PlanProblem, plan_problem
 from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
 
@@ -93,7 +92,7 @@ def improved(plan: JobPlan, output: bytes) -> JobPlan:
 
 
 def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: float | None) -> PlannedJob:
-    """One kind as it is planned. `known`: what its script asks for; `usual`: seconds that its runs took.
+    """One kind as it is planned. `known`: what its script asks for; `usual`: seconds that it is foretold to run.
 
     Raises InputError where nothing says how long it runs, or what was written cannot be read.
     """
@@ -123,6 +122,15 @@ def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class GatheredJob:
+    """One kind with what its script asks for, and what was foretold of its run time where nobody said it."""
+
+    job: PlannedJob
+    asked: Resources | None = None
+    said: RunPrediction | None = None
+
+
 def one_of(pools: Sequence[JobPool]) -> Resources:
     """What a job holds of which nothing is said: one GPU, on pools without GPUs one CPU."""
     return Resources(gpus=1) if any(pool.gpus for pool in pools) else Resources(cpus=1)
@@ -143,18 +151,6 @@ def _pool(asked: PoolAsked, number: int) -> JobPool:
     name = asked.name or ("pool" if number == 0 else f"pool{number + 1}")
     memory = None if asked.memory is None else _memory(f"pool {name!r}: memory", asked.memory)
     return JobPool(name, asked.gpus, asked.cpus, memory, asked.jobs, asked.gpu_hour or 0, asked.cpu_hour or 0)
-
-
-def usual_seconds(records: Iterable[JobRecord], short: Iterable[str] = ()) -> float | None:
-    """The median of completed runs; those in `short` (smoke runs) do not count. None where there are none."""
-    left_out = frozenset(short)
-    took = [
-        record.usage.elapsed_seconds
-        for record in records
-        if record.state == "COMPLETED" and record.usage is not None and record.usage.elapsed_seconds
-        if record.job_id not in left_out
-    ]
-    return float(median(took)) if took else None
 
 
 def _span(field: str, text: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
 from slurm_agent_tools.models.toolset_arguments import PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
-from slurm_agent_tools.planning.job_plan import JobPlan
+from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.packing import gpus_of_shares
 from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_once
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
@@ -35,7 +35,8 @@ SCHEME = "slurm://plans/"
 class KeptPlan:
     """A plan as it is shown. `slots`: jobs at once by the policy; `steps`: its submissions.
 
-    `verdicts`: what the policy said of each script as it was then.
+    `verdicts`: what the policy said of each script as it was then. `gathered`: what was foretold of its jobs.
+    `first_start`: what the one that is submitted first waits.
     """
 
     plan: JobPlan
@@ -44,6 +45,13 @@ class KeptPlan:
     steps: tuple[PlannedSubmission, ...]
     assumptions: tuple[str, ...] = ()
     verdicts: Mapping[str, Any] = field(default_factory=dict)
+    gathered: tuple[GatheredJob, ...] = ()
+    first_start: str | None = None
+
+    def first_of(self, gathered: Iterable[GatheredJob]) -> GatheredJob:
+        """The one of these that starts first."""
+        first = self.plan.schedule.placed[0].job.name
+        return next(one for one in gathered if one.job.name == first)
 
     @property
     def judged(self) -> list[str]:
@@ -85,7 +93,6 @@ def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime) -> PlanReply:
     steps = [_shown(one, kept, _short, _NAMES) for one in kept.steps[:SUBMISSIONS]]
     priced = any(pool.gpu_hour or pool.cpu_hour for pool in plan.problem.pools)
     missed = list(dict.fromkeys(_short(one.name) for one in schedule.missed))
-    more = [f"{len(missed) - _NAMES} more"] if len(missed) > _NAMES else []
     return PlanReply(
         status="infeasible" if plan.impossible else "planned",
         summary=_summary(plan, schedule, naive),
@@ -97,12 +104,14 @@ def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime) -> PlanReply:
         gap=round(value / plan.bound - 1, 4) if plan.bound else 0.0,
         naive_seconds=round(plan.measured(naive)),
         cost=round(schedule.cost, 2) if priced else None,
-        missed=[*missed[:_NAMES], *more],
+        missed=_listed(missed),
         method="exact" if plan.exact else "lists",
         groups=groups(schedule),
         submissions=steps,
         submissions_not_shown=max(0, len(kept.steps) - SUBMISSIONS),
-        assumptions=[*kept.assumptions, *_assumed(kept, schedule)],
+        run_times=_listed(_run_times(kept.gathered)),
+        first_start=kept.first_start,
+        assumptions=[*kept.assumptions, *_by_limits(kept.gathered), *_assumed(kept, schedule)],
         uri=f"{SCHEME}{plan_id}",
         gantt_uri=f"{SCHEME}{plan_id}/gantt",
     )
@@ -225,6 +234,23 @@ def _shown(
         after=[told(name) for name in one.behind[:names]] or None,
         verdict=kept.verdicts.get(script) if script is not None else None,
     )
+
+
+def _run_times(jobs: Iterable[GatheredJob]) -> tuple[str, ...]:
+    """What was foretold by similar jobs, and on how many that rests."""
+    known = [(one.job.name, one.said) for one in jobs if one.said is not None and one.said.basis]
+    return tuple(f"{_short(name)}: {said.text}" for name, said in known)
+
+
+def _by_limits(jobs: Iterable[GatheredJob]) -> list[str]:
+    """Which of them are planned with their time limits, as one sentence."""
+    names = [_short(one.job.name) for one in jobs if one.said is not None and not one.said.basis]
+    return [f"No job like it has ended, so the time limit counts: {', '.join(_listed(names))}."] if names else []
+
+
+def _listed(texts: Sequence[str]) -> list[str]:
+    """The first ones, and how many more."""
+    return [*texts[:_NAMES], *([f"{len(texts) - _NAMES} more"] if len(texts) > _NAMES else [])]
 
 
 def _short(name: str) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
 from slurm_agent_tools.planning.workload import TracedJob
+from slurm_agent_tools.units import format_duration
 
 LATEST = 20
 """Jobs of one likeness that count: those submitted last."""
@@ -67,6 +68,19 @@ class RunPrediction:
     reason: str = ""
     similar: Weighted = field(default=(), repr=False)
     raw: Quantiles | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """For a person: what is expected, the interval, and what both rest on."""
+        if self.expected is None:
+            return f"not known: {self.reason}"
+        jobs = f"{self.basis} {'job' if self.basis == 1 else 'jobs'} of {self.likeness}"
+        rests = f"by {jobs}" if self.basis else f"by {self.likeness}"
+        expected = format_duration(round(self.expected))
+        if self.low is None or self.high is None:
+            return f"{expected} ({rests}; {self.reason})" if self.reason else f"{expected} ({rests})"
+        low, high = format_duration(round(self.low)), format_duration(round(self.high))
+        return f"{expected}, in eight of ten cases {low} to {high} ({rests})"
 
     def compared(self, ran: float) -> ComparedEstimate:
         """Beside what it took, in seconds."""
@@ -232,13 +246,17 @@ def _within_limit(seconds: float, limit: float | None) -> float:
 
 
 def estimates_in_order(
-    jobs: Iterable[TracedJob], predictor: RunPredictor | None = None
+    jobs: Iterable[TracedJob],
+    predictor: RunPredictor | None = None,
+    given: Mapping[int, Quantiles] | None = None,
 ) -> Iterator[tuple[TracedJob, RunPrediction]]:
     """Each job at its submission with what is said of it then, in order: only jobs that had ended by then are known.
 
     `jobs`: by submission; one of which no wait is known counts as started at once. The way to learn from a history,
-    too, with a `predictor` that is kept.
+    too, with a `predictor` that is kept: in the end it knows them all. `given`: by a job's number the quantiles that
+    were really told of it before any correction.
     """
+    really = given or {}
     told = predictor or RunPredictor()
     running: list[tuple[float, int, TracedJob, RunPrediction]] = []
     for place, job in enumerate(jobs):
@@ -247,4 +265,7 @@ def estimates_in_order(
             told.observe(ended, said)
         estimate = told.estimate(job)
         yield job, estimate
-        heapq.heappush(running, (job.submit + (job.wait or 0.0) + job.run, place, job, estimate))
+        said = replace(estimate, raw=really[job.number]) if job.number in really else estimate
+        heapq.heappush(running, (job.submit + (job.wait or 0.0) + job.run, place, job, said))
+    for _, _, ended, said in sorted(running, key=lambda one: one[:2]):
+        told.observe(ended, said)

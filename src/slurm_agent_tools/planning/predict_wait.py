@@ -12,7 +12,7 @@ import heapq
 import math
 from bisect import insort
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from slurm_agent_tools.planning.calibration import ComparedEstimate, Correction, Quantiles, weighted_quantiles
@@ -39,7 +39,7 @@ class WaitQuestion:
     `waited`: seconds since it was submitted. `own_ahead`: jobs of its account that were submitted before it and wait
     too; `alike_ahead`: those of them that ask for the same; `own_waiting`, `alike_waiting`: all that wait of its
     account, itself included, and those that ask for the same. `slurm`: the seconds that Slurm itself says. `queue`:
-    other figures of the queue, by name, for the extra `forecast`.
+    other figures of the queue, by name, for the extra `forecast`. `number`: Slurm's own of the job, where it is known.
     """
 
     asked: float
@@ -55,6 +55,7 @@ class WaitQuestion:
     memory: float | None = None
     slurm: float | None = None
     queue: Mapping[str, float] = field(default_factory=dict)
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +211,16 @@ def _power(value: float) -> int:
 
 
 def waits_in_order(
-    asked: Iterable[tuple[WaitQuestion, float]], predictor: WaitPredictor | None = None
+    asked: Iterable[tuple[WaitQuestion, float]],
+    predictor: WaitPredictor | None = None,
+    given: Mapping[int, Quantiles] | None = None,
 ) -> Iterator[tuple[WaitQuestion, float, WaitPrediction]]:
     """Each question, in order, with what it waited and what is said of it: only waits that had ended are known.
 
-    The way to learn from a history, too, with a `predictor` that is kept.
+    The way to learn from a history, too, with a `predictor` that is kept: in the end it knows them all. `given`: by a
+    job's number the quantiles that were really told of it before any correction.
     """
+    really = given or {}
     told = predictor or WaitPredictor()
     waiting: list[tuple[float, int, WaitQuestion, float, WaitPrediction]] = []
     for place, (job, waited) in enumerate(asked):
@@ -224,4 +229,8 @@ def waits_in_order(
             told.observe(started, took, said)
         estimate = told.estimate(job)
         yield job, waited, estimate
-        heapq.heappush(waiting, (job.asked + waited, place, job, waited, estimate))
+        raw = None if job.number is None else really.get(job.number)
+        said = estimate if raw is None else replace(estimate, raw=raw)
+        heapq.heappush(waiting, (job.asked + waited, place, job, waited, said))
+    for _, _, started, took, said in sorted(waiting, key=lambda one: one[:2]):
+        told.observe(started, took, said)

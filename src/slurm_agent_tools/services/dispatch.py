@@ -64,7 +64,8 @@ async def send(context: ClusterContext, request: SubmissionRequest) -> SubmitRep
         parts=None if request.ladder is None else request.ladder.parts,
     )  # fmt: skip
     await _log_folders(context, request)
-    if not await context.db(context.store.add, context.owner, submission, Decided(request.verdict, request.advised)):
+    decided = Decided(request.verdict, request.advised, request.foretold)
+    if not await context.db(context.store.add, context.owner, submission, decided):
         return None
     try:
         sent = await context.slurm.submit(

@@ -11,14 +11,17 @@ from typing import Any
 
 import anyio.to_thread
 
-from slurm_agent_tools.insights.accounting_history import accounting_history
+from slurm_agent_tools.insights import queue_history
+from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
 from slurm_agent_tools.models.plan_answer import PlanReply
+from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning import exact, job_plan, plan_view
-from slurm_agent_tools.planning.job_plan import JobPlan
+from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory
+from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import JobPool
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
@@ -37,28 +40,57 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     slots = context.policy.policy.limits.max_concurrent_jobs
     nodes = await context.slurm.nodes() if ask.pool is None else ()
     pools, assumed = job_plan.job_pools(ask.pool, nodes, slots)
-    jobs = [await _job(context, one, pools) for one in ask.jobs]
+    history = await _history(context, ask)
+    gathered = [await _job(context, one, pools, history) for one in ask.jobs]
+    jobs = [one.job for one in gathered]
     until = anyio.current_time() + ask.seconds
     plan = await anyio.to_thread.run_sync(partial(job_plan.by_lists, jobs, pools, ask.objective))
     plan = await _improved(plan, until - anyio.current_time())
     steps = submissions(plan.schedule, slots)
     kept = KeptPlan(plan, slots, {one.name: one.script for one in ask.jobs}, steps, tuple(assumed))
     kept = replace(kept, verdicts={script: await _verdict(context, script) for script in kept.judged[:_JUDGED]})
+    start = await _first_start(context, kept.first_of(gathered)) if ask.pool is None else None
+    kept = replace(kept, gathered=tuple(gathered), first_start=start)
     plan_id = plans.keep(context.owner, ask, kept)
     return plan_view.plan_reply(kept, plan_id, context.clock.now())
 
 
-async def _job(context: ClusterContext, asked: JobAsked, pools: Sequence[JobPool]) -> PlannedJob:
-    """One kind, with what its script asks for and its completed runs took; smoke runs are shorter by design."""
+async def _history(context: ClusterContext, ask: PlanJobs) -> RunHistory | None:
+    """All that this user's jobs took; None where nothing is asked of it."""
+    if all(one.expected is not None or one.script is None for one in ask.jobs):
+        return None
+    past = await accounting_history(context)
+    return await anyio.to_thread.run_sync(RunHistory, await known_before(context, past.records))
+
+
+async def _job(
+    context: ClusterContext, asked: JobAsked, pools: Sequence[JobPool], history: RunHistory | None
+) -> GatheredJob:
+    """One kind, with what its script asks for and what similar jobs took."""
+    now = context.clock.now()
     if asked.script is None:
-        return job_plan.planned_job(asked, context.clock.now(), job_plan.one_of(pools), None)
+        return GatheredJob(job_plan.planned_job(asked, now, job_plan.one_of(pools), None))
     script = await project_paths.asked_of(context, f"jobs {asked.name!r}: script", asked.script)
-    usual = None
-    if asked.expected is None:
-        past = await accounting_history(context, name=script.name, script_path=script.path)
-        staged = await context.db(context.store.staged, context.owner)
-        usual = job_plan.usual_seconds(past.records, [str(run.job_id) for run in staged if run.stage == "smoke"])
-    return job_plan.planned_job(asked, context.clock.now(), script.requested, usual)
+    if asked.expected is not None or history is None:
+        return GatheredJob(job_plan.planned_job(asked, now, script.requested, None), script.requested)
+    said = history.estimate(script.name, script.path, script.requested)
+    usual = said.expected if said.basis else None
+    return GatheredJob(job_plan.planned_job(asked, now, script.requested, usual), script.requested, said)
+
+
+async def _first_start(context: ClusterContext, first: GatheredJob) -> str | None:
+    """What the job that is submitted first waits, by the queue as it is and the waits of the last days."""
+    queue = await context.slurm.queue()
+    if not queue.states()["PENDING"]:
+        return "nobody is waiting now"
+    past = await queue_history.recent_waits(context)
+    known = await known_before(context, starts=past.waits)
+    starts = await anyio.to_thread.run_sync(RecentStarts, known)
+    usual = next((name for name, one in (await context.slurm.partitions()).items() if one.default), None)
+    asked = first.asked or Resources(cpus=first.job.cpus or None, gpus=first.job.gpus)
+    wanted = replace(asked, partition=asked.partition or usual)
+    now = context.clock.now().timestamp()
+    return starts.estimate(wanted, context.environment.user, context.slurm.mine(queue), now).text
 
 
 async def _improved(plan: JobPlan, seconds: float) -> JobPlan:

@@ -91,6 +91,7 @@ class Answers:
         self.verdict = CALM
         self.closed = context.policy.policy.submissions == "off"
         self.lately = capacity.RecentWaits()
+        self.estimates: str | None = None
         self.results = ConcurrentQuestion(partial(_results, context))
         self.disk = ConcurrentQuestion(partial(disk_room, context))
 
@@ -111,6 +112,7 @@ class Answers:
         await ask_all(self.jobs)
         if "queue" in wanted and self.queue.error is None:
             self.lately = await _lately(self.context, self.queue.value(), named=self.named, fresh=self.fresh)
+            self.estimates = await _how_estimates_held(self.context)
         self.verdict = await self.context.slurm.diagnose()
 
     async def _mine(self) -> SlurmSection:
@@ -133,6 +135,16 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
     past = await queue_history.recent_waits(context, ask=named or waiting or fresh, fresh=fresh)
     begins = await queue_history.maintenance(context) if named else None
     return capacity.RecentWaits(measured_waits.of_queue(past, context.slurm.lookback.age), begins, context.clock.now())
+
+
+async def _how_estimates_held(context: ClusterContext) -> str | None:
+    """Of the last ones that were compared with what happened; None where they are few."""
+    ended = await context.db(context.store.ended_estimates, context.owner)
+    if not ended:
+        return None
+    from slurm_agent_tools.planning import foretold  # noqa: PLC0415 - of most projects nothing was foretold
+
+    return foretold.how_often_held(ended)
 
 
 async def _results(context: ClusterContext) -> list[ResultBrief]:
@@ -215,7 +227,7 @@ def _makers(context: ClusterContext, answers: Answers) -> dict[str, Callable[[],
             answers.jobs.value(),
             replace(answers.lately, closed=answers.closed),
             answers.partitions.answer,
-        ),
+        ).model_copy(update={"estimates": answers.estimates}),
         "partitions": lambda: capacity.partitions(answers.partitions.value(), answers.nodes.value()),
         "nodes": lambda: [capacity.node(node) for node in answers.nodes.value()],
         "errors": lambda: [present.brief_job(job) for job in answers.recent.value()[0]][:20],

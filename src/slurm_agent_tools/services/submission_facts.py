@@ -236,9 +236,9 @@ _AT_ONCE = 10  # seconds: until then the scheduler has looked
 
 
 async def with_advice(
-    context: ClusterContext, request: SubmissionRequest, trial: TestOnly, *, ask: bool = True
+    context: ClusterContext, request: SubmissionRequest, trial: TestOnly, active: Sequence[Job], *, ask: bool = True
 ) -> SubmissionRequest:
-    """The request with all that is known of its wait, its size and its time.
+    """The request with all that is known of its wait, its size and its time. `active`: this user's other jobs.
 
     `ask` False: the accounting is not asked, and what is known without it has to do.
     """
@@ -247,11 +247,22 @@ async def with_advice(
     start = trial.start if awaits is None else None  # the trial knows of no dependency
     begins = None if start is None else max(0, round((start - context.clock.now()).total_seconds()))
     if known or ask or context.slurm.waits_kept:
-        from slurm_agent_tools.insights import queue_history  # noqa: PLC0415 - loaded where there is something to tell
+        # Loaded where there is something to tell.
+        from slurm_agent_tools.insights import accounting_history, queue_history  # noqa: PLC0415 - as said
+        from slurm_agent_tools.planning import foretold  # noqa: PLC0415 - as above
 
         past = await queue_history.recent_waits(context, ask=ask, otherwise=_ASKS)
         job = queue_history.EstimatedJob(request.resources, request.pinned, request.arguments.time_budget)
         advised = queue_history.estimate(job, past, known, begins, awaits)
+        at, smoke = context.clock.now().timestamp(), request.arguments.stage == "smoke"
+        submitted = foretold.SubmittedJob(
+            request.name, request.reading.path, request.resources, context.environment.user, at, active, begins,
+            runs=not smoke, waits=awaits is None,
+        )  # fmt: skip
+        before = await accounting_history.known_before(context, known, past.waits)
+        given, words = foretold.of_submission(submitted, before)
+        request = replace(request, foretold=given)
+        advised = advised.model_copy(update={"foretold": words})
     else:
         note = f"The accounting was not asked: {_ASKS}."
         advised = Advised(expected_wait=ExpectedWait(from_slurm_seconds=begins, jobs=0, note=note), awaits=awaits)

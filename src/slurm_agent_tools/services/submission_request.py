@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.arguments import SubmitJob
-from slurm_agent_tools.models.decision import Advised, Blocker, Channel, Consent, Decision, decision_shown
+from slurm_agent_tools.models.decision import (
+    Advised,
+    Blocker,
+    Channel,
+    Consent,
+    Decision,
+    GivenEstimate,
+    decision_shown,
+)
 from slurm_agent_tools.models.job import LONGEST_RUN_ID, is_plain_run_id
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest, Pin, Resources, ScriptReading
@@ -49,6 +57,7 @@ class SubmissionRequest:
     resources: Resources = Resources()
     decision: Decision | None = None
     advised: Advised | None = None  # what is known of its wait, size and time
+    foretold: tuple[GivenEstimate, ...] = ()
     away: SlurmUnreachable | None = None  # why the script's files were not read where it runs
     work: str = ""  # hash of the script's bytes and its arguments
     ladder: Ladder | None = None  # its configuration, where the policy asked for what was tried of it

@@ -234,7 +234,8 @@ async def _judged(context: ClusterContext, request: SubmissionRequest, consent: 
     if not trial.accepted:
         hint = _beside(request, snapshot)
         raise SlurmRefused(f"Slurm refuses {request.name}: {trial.message}", hint=hint)
-    request = await submission_facts.with_advice(context, request, trial, ask=request.arguments.time_budget is not None)
+    budget = request.arguments.time_budget is not None
+    request = await submission_facts.with_advice(context, request, trial, snapshot.active, ask=budget)
     return _End(await _send(context, request, grant), snapshot.active)
 
 
@@ -288,7 +289,8 @@ async def _dry_run(context: ClusterContext, request: SubmissionRequest) -> Submi
         hint = _beside(request, snapshot)
         summary = f"Policy allows {request.name}, but Slurm would refuse it: {trial.message} {hint}"
         return reply(context, request, "dry_run", summary)  # how long it would wait and how large it is matters no more
-    return reply(context, await submission_facts.with_advice(context, request, trial), "dry_run", summary)
+    request = await submission_facts.with_advice(context, request, trial, snapshot.active)
+    return reply(context, request, "dry_run", summary)
 
 
 def _beside(request: SubmissionRequest, snapshot: Snapshot) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.text import log_events, safe_open
 
-VERSION = 4
+VERSION = 5
 
-_BEFORE_STAGES, _BEFORE_CAMPAIGNS = 2, 3
+_BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES = 2, 3, 4
 
 _STAGES = (
     ("work", "TEXT"), ("stage", "TEXT"), ("configuration", "TEXT"), ("parts", "TEXT"), ("passed", "INTEGER"),
@@ -33,6 +33,10 @@ _CAMPAIGN_EVENTS = """
         PRIMARY KEY (user, project, cluster, campaign, number)
     ) STRICT, WITHOUT ROWID
     """
+
+# What was foretold of a submission, one row of each kind; what happened is in the submission itself.
+_ESTIMATES = """CREATE TABLE estimates (
+    token TEXT NOT NULL, kind TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY (token, kind)) STRICT, WITHOUT ROWID"""
 
 TABLES = (
     """
@@ -97,6 +101,7 @@ TABLES = (
     ) STRICT
     """,
     _CAMPAIGN_EVENTS,
+    _ESTIMATES,
 )
 
 
@@ -230,7 +235,7 @@ class Database:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
                 )
-            elif version in {_BEFORE_STAGES, _BEFORE_CAMPAIGNS}:
+            elif version in {_BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES}:
                 _migrate(db, version)
             elif version < VERSION:
                 raise StorageError(
@@ -299,7 +304,9 @@ def _migrate(db: sqlite3.Connection, version: int) -> None:
         for name, kind in _STAGES:
             db.execute(f"ALTER TABLE submissions ADD COLUMN {name} {kind}")
         db.execute(_STAGE_INDEX)
-    db.execute(_CAMPAIGN_EVENTS)
+    if version <= _BEFORE_CAMPAIGNS:
+        db.execute(_CAMPAIGN_EVENTS)
+    db.execute(_ESTIMATES)
     db.execute(f"PRAGMA user_version = {VERSION:d}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import Advised, Decision
+from slurm_agent_tools.models.decision import EndedEstimate
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import submissions
 from slurm_agent_tools.store.database import Database
@@ -26,7 +26,6 @@ from slurm_agent_tools.store.submissions import (
     Owner,
     Submission,
     from_row,
-    from_text,
     to_row,
     to_text,
 )
@@ -199,15 +198,17 @@ class Store:
                 advised = None if decided.advised is None else to_text(decided.advised)
                 kept = (submission.token, to_text(decided.decision), advised)
                 db.execute("INSERT INTO decided VALUES (?, ?, ?)", kept)
+                told = [(submission.token, one.kind, to_text(one)) for one in decided.foretold]
+                db.executemany("INSERT INTO estimates VALUES (?, ?, ?)", told)
             return True
 
     def decided(self, token: str) -> Decided | None:
         """What was decided on a submission."""
-        rows = self._db.rows("SELECT decision, advised FROM decided WHERE token = ?", (token,))
-        if not rows:
-            return None
-        decision, advised = rows[0]
-        return Decided(from_text(Decision, decision), None if advised is None else from_text(Advised, advised))
+        return submissions.decided(self._db, token)
+
+    def ended_estimates(self, owner: Owner, limit: int = 1000) -> list[EndedEstimate]:
+        """What was foretold of this caller's jobs, and what happened; the newest last."""
+        return submissions.ended_estimates(self._db, owner, limit)
 
     def update(self, submission: Submission, **changes: object) -> Submission:
         """Write changed fields of a submission and return it as it is now."""

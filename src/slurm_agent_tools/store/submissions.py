@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter
 
 from slurm_agent_tools.models.arguments import Stage
-from slurm_agent_tools.models.decision import Advised, Decision
+from slurm_agent_tools.models.decision import Advised, Decision, EndedEstimate, GivenEstimate
 from slurm_agent_tools.models.job import JobRecord, Usage
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.store.database import Database
@@ -139,6 +139,7 @@ class Decided:
 
     decision: Decision
     advised: Advised | None = None
+    foretold: tuple[GivenEstimate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,37 @@ class Approval:
     used: datetime | None = None
     declined: datetime | None = None
     request: str | None = None
+
+
+# --- What was decided on a submission, and what was foretold of it ----------------------------------------------------
+
+
+def decided(db: Database, token: str) -> Decided | None:
+    """What was decided, as a repeated call is answered with it; without what was foretold."""
+    rows = db.rows("SELECT decision, advised FROM decided WHERE token = ?", (token,))
+    if not rows:
+        return None
+    decision, advised = rows[0]
+    return Decided(from_text(Decision, decision), None if advised is None else from_text(Advised, advised))
+
+
+# A job that failed or was cancelled says nothing of what it would have run; what it waited it did wait.
+_HAPPENED = """
+    CASE WHEN e.kind = 'wait' THEN max(s.started - s.released, 0)
+    WHEN s.outcome IN ('COMPLETED', 'TIMEOUT') THEN s.run_seconds END
+"""
+
+
+def ended_estimates(db: Database, owner: Owner, limit: int) -> list[EndedEstimate]:
+    """The last estimates of this caller's jobs of which it is known what happened, the newest last."""
+    rows = db.rows(
+        f"SELECT s.job_id, e.said, {_HAPPENED} AS happened FROM submissions AS s"  # noqa: S608 - a constant
+        " JOIN estimates AS e ON e.token = s.token"
+        " WHERE s.user = ? AND s.project = ? AND s.cluster = ? AND s.job_id IS NOT NULL AND happened IS NOT NULL"
+        " ORDER BY s.created DESC, s.job_id DESC LIMIT ?",
+        (owner.user, owner.project, owner.cluster, limit),
+    )
+    return [EndedEstimate(row["job_id"], from_text(GivenEstimate, row["said"]), row["happened"]) for row in rows[::-1]]
 
 
 # --- Submissions as records of jobs: what was asked, and how it ended once that was seen ------------------------------

@@ -91,7 +91,7 @@ def past(*seconds: int) -> PastWaits:
 async def advised(context: ClusterContext, given: SubmissionRequest, start: float | None = None) -> Advised:
     moment = None if start is None else context.clock.now() + timedelta(seconds=start)
     found = (
-        await submission_facts.with_advice(context, given, sbatch.TestOnly(accepted=True, message="", start=moment))
+        await submission_facts.with_advice(context, given, sbatch.TestOnly(accepted=True, message="", start=moment), ())
     ).advised
     assert found is not None
     return found
@@ -249,7 +249,7 @@ async def test_a_summary_says_what_a_person_should_hear(context: ClusterContext,
 
     tight = (
         await submission_facts.with_advice(
-            context, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None)
+            context, case(time_budget="60s"), sbatch.TestOnly(accepted=True, message="", start=None), ()
         )
     ).advised
     plain = Advised()

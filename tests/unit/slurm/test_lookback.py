@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import anyio
 import anyio.lowlevel
@@ -70,7 +71,12 @@ async def test_a_wait_counts_from_when_a_job_could_run():
 
     asked = Resources("gpu", 1, 2, 1, 4 * 2**30, time_limit_seconds=3600)
     assert found is not None
-    assert found.waits == (PastWait(5, "gpu", 30, asked), PastWait(6, "gpu", 90, asked))
+    kept = [replace(one, user="", ready=None) for one in found.waits]
+    assert kept == [PastWait(5, "gpu", 30, asked), PastWait(6, "gpu", 90, asked)]
+    assert [(one.user, one.ready and one.ready.timestamp()) for one in found.waits] == [
+        ("alice", START),
+        ("alice", START - 60),
+    ]
     assert (found.hours, found.own, found.note) == (168, True, None)
 
 

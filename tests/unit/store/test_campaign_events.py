@@ -154,6 +154,7 @@ def test_a_row_that_went_missing_or_that_nobody_can_read_is_an_error(store):
 def test_a_ledger_from_before_campaigns_is_brought_up_to_date(store):
     with sqlite3.connect(store.path) as db:
         db.execute("DROP TABLE campaign_events")
+        db.execute("DROP TABLE estimates")
         db.execute("PRAGMA user_version = 3")
     db.close()
     now = Store(store.folder)

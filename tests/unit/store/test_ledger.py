@@ -140,6 +140,7 @@ def test_a_ledger_from_before_the_stages_is_brought_up_to_date_with_its_records(
     with sqlite3.connect(store.path) as db:
         db.execute("DROP INDEX submissions_stage")
         db.execute("DROP TABLE campaign_events")
+        db.execute("DROP TABLE estimates")
         for column in ("work", "stage", "configuration", "parts", "passed", "stage_note"):
             db.execute(f"ALTER TABLE submissions DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 2")

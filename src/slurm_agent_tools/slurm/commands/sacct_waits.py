@@ -59,4 +59,5 @@ def _row(cell: dict[str, str]) -> tuple[str, PastWait | None]:
         time_limit_seconds=columns.time_limit(cell["Timelimit"]),
     )
     seconds = max(0, round((started - ready).total_seconds()))
-    return cell["User"], PastWait(parse_job_id(cell["JobID"]).base, cell["Partition"], seconds, asked)
+    user, base = cell["User"], parse_job_id(cell["JobID"]).base
+    return user, PastWait(base, cell["Partition"], seconds, asked, user, ready)
