@@ -156,6 +156,8 @@ BEHAVIOURS = {
     "queue-state-helps": "With the extra forecast the state of the queue makes waits better, with intervals that hold.",
     "prediction-knows-no-future": "A job that ends later changes no earlier prediction, and none looks at the job's own end.",
     "expired-predictions-are-corrected": "A job that ran longer than was expected is expected to end later, never earlier.",
+    "predictions-are-used": "Plans take run times and the first start from similar jobs that ended, and say on how many they rest.",
+    "estimates-are-compared": "What was foretold of a submitted job is kept, and get_status says how often that held.",
     "memory-has-room": "Memory is foretold with a floor and a share of the spread; one run far above is told apart.",
     "calibration-is-told": "How often estimates held is told in one sentence, and raw intervals are never shown.",
     "plans-are-short": "A plan is answered in 3 KB with its order in groups; the whole and a picture are resources.",

@@ -218,8 +218,9 @@ class RunPredictor:
         return values, len(numbers), likeness
 
 
-_NAMED, _SIZED, _LIMITED, _USERS = _OWN = (
-    "the same user, name, limit and size", "the same user, limit and size", "the same user and limit", "the same user",
+_NAMED, _CALLED, _SIZED, _LIMITED, _USERS = _OWN = (
+    "the same user, name, limit and size", "the same user and name", "the same user, limit and size",
+    "the same user and limit", "the same user",
 )  # fmt: skip
 
 
@@ -231,6 +232,7 @@ def _own(job: RunAsked) -> list[tuple[Hashable, float, str]]:
         ((_USERS, job.user), 1.0, _USERS),
     ]
     if job.name:
+        levels.insert(0, ((_CALLED, job.user, job.name), 4.0, _CALLED))
         levels.insert(0, ((_NAMED, job.user, job.name, job.limit, job.processors), 8.0, _NAMED))
     return levels
 

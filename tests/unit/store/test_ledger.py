@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from slurm_agent_tools.errors import StorageError
-from slurm_agent_tools.models.decision import Advised, Consent, Decision, ExpectedWait, PolicyUsed, RuleDecision
+from slurm_agent_tools.models.decision import (
+    Advised,
+    Consent,
+    Decision,
+    ExpectedWait,
+    GivenEstimate,
+    PolicyUsed,
+    RuleDecision,
+)
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Pin, Resources
 from slurm_agent_tools.store.ledger import Store
@@ -154,6 +162,45 @@ def test_a_ledger_from_before_the_stages_is_brought_up_to_date_with_its_records(
     assert (staged.token, staged.stage, staged.passed, staged.parts) == ("t2", "smoke", False, {"a": "b"})
     assert Store(store.folder).staged(ALICE, configuration="other") == []
     assert now.campaigns.listed(ALICE) == []
+
+
+@pytest.mark.proves("estimates-are-compared")
+def test_a_ledger_from_before_the_estimates_keeps_its_records_and_takes_them(store):
+    store.add(ALICE, submission("t1", job_id=7))
+    with sqlite3.connect(store.path) as db:
+        db.execute("DROP TABLE estimates")
+        db.execute("PRAGMA user_version = 4")
+    db.close()
+
+    now = Store(store.folder)
+    now.add(ALICE, submission("t2", job_id=8, outcome="COMPLETED", run_seconds=90), foretold(RUN))
+
+    assert [run.job_id for run in now.accepted(ALICE)] == [8, 7]
+    assert [(one.job_id, one.happened) for one in now.ended_estimates(ALICE)] == [(8, 90)]
+
+
+RUN = GivenEstimate("run", 100.0, 80.0, 120.0, 5, (90.0, 100.0, 110.0))
+WAIT = replace(RUN, kind="wait", low=None, high=None)
+
+
+def foretold(*said):
+    return Decided(Decision("d", "allow", PolicyUsed("1", "0" * 64)), foretold=said)
+
+
+@pytest.mark.proves("estimates-are-compared")
+def test_estimates_are_compared_once_it_is_known_what_happened(store):
+    released, started = NOW, NOW + timedelta(seconds=30)
+    store.add(ALICE, submission("t1", job_id=1, released=released), foretold(RUN, WAIT))
+    store.add(ALICE, submission("t2", job_id=2, released=released, started=started), foretold(RUN, WAIT))
+    failed = {"outcome": "FAILED", "run_seconds": 3, "released": released, "started": started}
+    store.add(ALICE, submission("t3", job_id=3, **failed), foretold(RUN, WAIT))
+    store.add(ALICE, submission("t4", job_id=4, outcome="TIMEOUT", run_seconds=60, created=started), foretold(RUN))
+    store.add(OTHER_PROJECT, submission("t5", job_id=5, outcome="COMPLETED", run_seconds=60), foretold(RUN))
+
+    found = store.ended_estimates(ALICE)
+
+    assert [(one.job_id, one.said, one.happened) for one in found] == [(2, WAIT, 30), (3, WAIT, 30), (4, RUN, 60)]
+    assert [one.job_id for one in store.ended_estimates(ALICE, 1)] == [4]
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
