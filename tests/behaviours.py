@@ -147,6 +147,7 @@ BEHAVIOURS = {
     "longest-wait-is-said": "A strategy whose longest wait grows by more than half is never recommended without saying so.",
     "simulate-accounting": "simulate replays the accounting of all users whom the site shows, and says whose jobs it had.",
     "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
+    "findings-name-defects": "findings names what a cluster does badly with its cost and the change; of a healthy week nothing.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",
     "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",

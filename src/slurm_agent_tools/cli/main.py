@@ -36,6 +36,7 @@ Around them:
   campaign          plan, run, status, report, stop: many runs to an answer, by campaigns/NAME.yaml
   history           jobs of this project: by tag, text or likeness, what they used, what to ask for
   simulate          what other strategies would have made of a trace or of the accounting
+  findings          what the cluster does badly, by its accounting, and what would mend it
   plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
@@ -63,6 +64,7 @@ _MODULES = {
     "report": "slurm_agent_tools.cli.commands.report_command",
     "sync": "slurm_agent_tools.cli.commands.sync_command",
     "simulate": "slurm_agent_tools.cli.commands.simulate_command",
+    "findings": "slurm_agent_tools.cli.commands.findings_command",
     "history": "slurm_agent_tools.cli.commands.history_command",
     "campaign": "slurm_agent_tools.cli.commands.campaign_command",
 }

@@ -6,7 +6,7 @@ For the waits nobody is kept waiting long; all that ran is asked for by whoever 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,12 +19,15 @@ from slurm_agent_tools.insights.measured_waits import MeasuredWaits, period, sho
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
+from slurm_agent_tools.insights.usage import GPUS, amount, measured, memory
+from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord, NodeSpan
 from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import Job, JobRecord, PastWaits
 from slurm_agent_tools.models.job_sizing import JobSizing, SizingFigure
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.request import Pin, Resources
 from slurm_agent_tools.models.shapes import ResourcesShown
+from slurm_agent_tools.slurm import node_list
 
 _PATIENCE = 3.0  # seconds
 
@@ -208,12 +211,7 @@ async def cluster_past(context: JobSources, *, days: int, partition: str | None 
 
     Raises InputError, SlurmError, and AccountingUnreachable on a cluster without accounting.
     """
-    if not 1 <= days <= MOST_DAYS:
-        raise InputError("days", days, "is out of range", hint=f"Give a number from 1 to {MOST_DAYS}.")
-    info = await context.slurm.info()
-    if not info.accounting:
-        hint = "Give a trace in the Standard Workload Format instead."
-        raise AccountingUnreachable("This cluster keeps no accounting (slurmdbd), so its past is not known.", hint=hint)
+    name = await _accounted(context, days, hint="Give a trace in the Standard Workload Format instead.")
     known = await context.slurm.partitions()
     if partition is not None and partition not in known:
         raise InputError("partition", partition, "is not known here", hint=f"Known: {', '.join(sorted(known))}.")
@@ -222,7 +220,7 @@ async def cluster_past(context: JobSources, *, days: int, partition: str | None 
     jobs = await context.slurm.accounting.everyone(context.clock.now() - timedelta(days=days))
     wanted = [job for job in jobs if partition is None or job.partition == partition]
     return ClusterPast(
-        cluster=info.name,
+        cluster=name,
         days=days,
         jobs=tuple(_each_task(wanted)),
         own={job.user for job in jobs} <= {context.slurm.user},
@@ -231,6 +229,79 @@ async def cluster_past(context: JobSources, *, days: int, partition: str | None 
     )
 
 
+async def _accounted(context: JobSources, days: int, *, hint: str) -> str:
+    """The cluster's name, where it keeps accounts. Raises InputError, AccountingUnreachable and SlurmError."""
+    if not 1 <= days <= MOST_DAYS:
+        raise InputError("days", days, "is out of range", hint=f"Give a number from 1 to {MOST_DAYS}.")
+    info = await context.slurm.info()
+    if not info.accounting:
+        raise AccountingUnreachable("This cluster keeps no accounting (slurmdbd), so its past is not known.", hint=hint)
+    return info.name
+
+
 def _each_task(records: Sequence[Job]) -> Sequence[Job]:
     """Without the row that stands for the tasks of an array that have not started: each that has is a row by itself."""
     return [job for job in records if job.job_id.tasks is None]
+
+
+# --- The same with what was used, what waits, and which nodes were not there for everybody ----------------------------
+
+
+async def cluster_record(context: JobSources, *, days: int) -> ClusterRecord:
+    """What the accounting tells of the last days. Raises InputError, AccountingUnreachable and SlurmError."""
+    name = await _accounted(context, days, hint="Ask an administrator for slurmdbd.")
+    now = context.clock.now()
+    since, asked = now - timedelta(days=days), context.slurm.accounting
+    jobs = _each_task(await asked.weeks(since))
+    accounted = [_accounted_job(job) for job in jobs]
+    return ClusterRecord(
+        cluster=name,
+        begin=since.timestamp(),
+        end=now.timestamp(),
+        jobs=tuple(sorted(accounted, key=lambda job: (job.ready or 0.0, job.start or 0.0))),
+        nodes={node.name: node for node in await context.slurm.nodes()},
+        partitions=await context.slurm.partitions(),
+        own={job.user for job in jobs} <= {context.slurm.user},
+        kept=await _told(asked.kept(since)),
+        outages=await _told(asked.outages(since)),
+    )
+
+
+async def _told(question: Awaitable[tuple[NodeSpan, ...]]) -> tuple[NodeSpan, ...] | None:
+    """None where the accounting does not tell it to this user."""
+    with contextlib.suppress(SlurmError):
+        return await question
+    return None
+
+
+def _accounted_job(job: Job) -> AccountedJob:
+    ready = job.eligible if job.submitted is None or job.eligible is None else max(job.eligible, job.submitted)
+    had = (job.allocated if job.started is not None else None) or job.requested or {}
+    wanted = job.requested or {}
+    peaks = [peak for step in job.steps if (peak := memory(step)) is not None]
+    return AccountedJob(
+        user=job.user or "",
+        name=job.name,
+        partitions=tuple((job.partition or "").split(",")) if job.partition else (),
+        state=job.state,
+        ready=_seconds(ready),
+        start=_seconds(job.started),
+        end=_seconds(job.ended),
+        cpus=had.get("cpu"),
+        memory=had.get("mem"),
+        gpus=had.get(GPUS, 0),
+        node_count=max(1, had.get("node", 1)),
+        nodes=node_list.named(job.nodes),
+        gpu_types=frozenset(kind.rpartition(":")[2] for kind in wanted if kind.startswith(f"{GPUS}:")),
+        limit=job.resources.time_limit_seconds,
+        memory_used=max(peaks, default=None),
+        gpu_busy=measured([job]).utilization if amount(job, GPUS) else None,
+        account=job.account,
+        qos=job.qos,
+        reservation=job.reservation,
+        reason=job.waited_for,
+    )
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

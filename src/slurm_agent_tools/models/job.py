@@ -137,6 +137,9 @@ class Job:
     admin_comment: str | None = None
     requested: Mapping[str, int] | None = None  # TRES by name as the accounting tells; memory in bytes
     allocated: Mapping[str, int] | None = None
+    account: str | None = None
+    reservation: str | None = None
+    waited_for: str | None = None  # what kept it waiting last beside resources, of one that started as well
     steps: tuple[Step, ...] = ()
 
     @property

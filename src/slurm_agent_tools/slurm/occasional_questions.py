@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
+from slurm_agent_tools.models.accounted import NodeSpan
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.slurm import merge
@@ -161,8 +162,37 @@ class AccountingQuestions:
         """
         from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as below
 
-        hours = max(1, math.ceil((self._clock.now() - since).total_seconds() / 3600))
+        hours = self._hours(since)
         argv = sacct.argv(since=f"now-{hours}hours", everyone=True, mark=self._mark())
+        return await self._weeks(argv, hours)
+
+    async def weeks(self, since: datetime) -> tuple[Job, ...]:
+        """The same with their steps, and what they used. Raises as `everyone` does."""
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as below
+
+        hours = self._hours(since)
+        return await self._weeks(sacct.weeks_argv(hours, self._mark()), hours)
+
+    async def kept(self, since: datetime) -> tuple[NodeSpan, ...]:
+        """Reservations since a time, those that are over included. Raises AccountingUnreachable, SlurmError."""
+        from slurm_agent_tools.slurm.commands import sacctmgr  # noqa: PLC0415 - as below
+
+        done = await self._asker.run(sacctmgr.reservations_argv(self._hours(since)))
+        return sacctmgr.parse_reservations(done, self._clock.now().timestamp())
+
+    async def outages(self, since: datetime) -> tuple[NodeSpan, ...]:
+        """When nodes were down or drained since a time. Raises AccountingUnreachable, SlurmError."""
+        from slurm_agent_tools.slurm.commands import sacctmgr  # noqa: PLC0415 - as below
+
+        done = await self._asker.run(sacctmgr.events_argv(self._hours(since)))
+        return sacctmgr.parse_events(done, self._clock.now().timestamp())
+
+    def _hours(self, since: datetime) -> int:
+        return max(1, math.ceil((self._clock.now() - since).total_seconds() / 3600))
+
+    async def _weeks(self, argv: list[str], hours: int) -> tuple[Job, ...]:
+        from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as below
+
         done = await self._asker.run(argv, patience=_PATIENT)
         if done.truncated:
             days = max(1, round(hours / 24))

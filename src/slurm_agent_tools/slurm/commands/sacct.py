@@ -21,6 +21,15 @@ COLUMNS = (
     "WorkDir", "JobName", "JobIDRaw",
 )  # fmt: skip
 
+OF_WEEKS = (
+    "JobID", "User", "Account", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw", "Timelimit",
+    "NodeList", "ReqTRES", "AllocTRES", "NTasks", "MaxRSS", "TRESUsageInTot", "TRESUsageInMin", "QOS", "Reason",
+    "Reservation", "JobName", "JobIDRaw",
+)  # fmt: skip
+"""Fewer columns, for a question about all users' jobs of weeks with what their steps used."""
+
+_NONE = dict.fromkeys(COLUMNS, "")
+
 LATER = ("StdOut", "StdErr")  # from 24.05 on
 
 _DATABASE = "Problem talking to the database"
@@ -71,6 +80,13 @@ def argv(
     return words
 
 
+def weeks_argv(hours: int, mark: str = "") -> list[str]:
+    """All users' jobs of the last hours that this user may see, with their steps; `mark` as above."""
+    delimiter = f"{columns.SEPARATOR}{mark}"
+    words = ["sacct", "--noheader", "--parsable2", f"--delimiter={delimiter}", f"--format={','.join(OF_WEEKS)}"]
+    return [*words, f"--starttime=now-{hours}hours", "--endtime=now", "--allusers"]
+
+
 def columns_argv() -> list[str]:
     """The names of the columns that this version has. It needs slurmdbd as well (22.05, measured)."""
     return ["sacct", "--helpformat"]
@@ -101,7 +117,7 @@ def check(done: Completed) -> None:
 def parse(done: Completed) -> tuple[Job, ...]:
     """Jobs with their steps, in sacct's order. Raises AccountingUnreachable and SlurmGarbled."""
     check(done)
-    rows = columns.table(done, _asked(done), _row)
+    rows = columns.table(done, _asked(done), lambda cell: _row(_NONE | cell))
     jobs: list[Job] = []
     steps: dict[JobId, list[Step]] = {}
     for row in rows:
@@ -124,7 +140,15 @@ def _row(cell: dict[str, str]) -> Row:
     code, signal = columns.exit_status(cell["ExitCode"])
     if step:
         return Row(Job(job_id, "", "UNKNOWN", ("sacct",)), _step(step, cell, code, signal))
-    return Row(_written(_job(job_id, cell, code, signal), cell), None)
+    return Row(_written(_of_weeks(_job(job_id, cell, code, signal), cell), cell), None)
+
+
+def _of_weeks(job: Job, cell: dict[str, str]) -> Job:
+    """With what only a question about weeks asks for."""
+    if "Reservation" not in cell:
+        return job
+    waited_for = None if cell["Reason"] in {"", "None"} else cell["Reason"]
+    return replace(job, account=cell["Account"] or None, reservation=cell["Reservation"] or None, waited_for=waited_for)
 
 
 def _written(job: Job, cell: dict[str, str]) -> Job:

@@ -34,7 +34,15 @@ def _df(session: Session, words: Sequence[str]) -> Answer:  # noqa: ARG001 - the
     return Answer(f"{head}/dev/fake        104857600  41943040  62914560      40% /\n")
 
 
+def _sacctmgr(session: Session, words: Sequence[str]) -> Answer:
+    """Reservations and events that were; those that a test set up."""
+    if len(words) < 5 or words[3] != "show" or words[4] not in {"reservations", "events"}:
+        raise UnknownCommand(words)
+    return Answer(session.extra.get(f"past {words[4]}", ""))
+
+
 _COMMANDS: Mapping[str, Command] = {
     "sbatch": run_sbatch, "scancel": run_scancel, "scontrol": run_scontrol, "squeue": run_squeue, "sacct": run_sacct,
-    "sinfo": run_sinfo, "sdiag": run_sdiag, "sstat": run_sstat, "date": _date, "df": _df,
+    "sinfo": run_sinfo, "sdiag": run_sdiag, "sstat": run_sstat, "sacctmgr": _sacctmgr,
+    "date": _date, "df": _df,
 }  # fmt: skip

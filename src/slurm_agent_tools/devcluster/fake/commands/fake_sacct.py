@@ -148,6 +148,8 @@ _JOB: Mapping[str, Callable[[Controller, FakeJob], str]] = {
     "JobID": lambda _, job: _id(job),
     "JobIDRaw": lambda _, job: str(job.number),
     "User": lambda _, job: job.user,
+    "Account": lambda *_: "lab",
+    "Reservation": lambda *_: "",
     "Partition": lambda _, job: job.partition,
     "State": lambda _, job: _state(job),
     "ExitCode": _code,

@@ -1,0 +1,74 @@
+"""sacctmgr: reservations that were, and nodes that were down or drained, as the accounting keeps them."""
+
+from __future__ import annotations
+
+from slurm_agent_tools.models.accounted import NodeSpan
+from slurm_agent_tools.slurm import node_list
+from slurm_agent_tools.slurm.commands import columns, sacct
+from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.units import parse_time
+
+_RESERVATIONS = "Start,End,Flags,NodeNames,Name"  # the name last: an administrator may write any sign in it
+
+_EVENTS = "TimeStart,TimeEnd,State,NodeName"
+
+_GONE = ("DOWN", "DRAIN", "FAIL", "MAINT", "POWERED_DOWN", "REBOOT", "UNKNOWN")
+
+
+def reservations_argv(hours: int) -> list[str]:
+    """Reservations of the last hours, those that are over included."""
+    return _argv("reservations", hours, _RESERVATIONS)
+
+
+def events_argv(hours: int) -> list[str]:
+    """What happened to nodes in the last hours."""
+    return _argv("events", hours, _EVENTS)
+
+
+def _argv(what: str, hours: int, wanted: str) -> list[str]:
+    return ["sacctmgr", "--noheader", "--parsable2", "show", what, f"start=now-{hours}hours", f"format={wanted}"]
+
+
+def parse_reservations(done: Completed, now: float) -> tuple[NodeSpan, ...]:
+    """One record each; those without nodes are left out. Raises AccountingUnreachable and SlurmGarbled."""
+    found = []
+    for start, end, flags, nodes, name in _rows(done, 5):
+        span = _span(done, name, nodes, (start, end), now)
+        if span is not None:
+            maintenance = "MAINT" in flags.upper().split(",")
+            found.append(NodeSpan(span.name, span.nodes, span.start, span.end, maintenance))
+    return tuple(found)
+
+
+def parse_events(done: Completed, now: float) -> tuple[NodeSpan, ...]:
+    """Times in which a node ran nothing new. Raises AccountingUnreachable and SlurmGarbled."""
+    found = []
+    for start, end, state, node in _rows(done, 4):
+        gone = any(word in state.upper() for word in _GONE)
+        span = _span(done, state, node, (start, end), now) if gone else None
+        if span is not None:
+            found.append(span)
+    return tuple(found)
+
+
+def _rows(done: Completed, width: int) -> list[list[str]]:
+    """Cells of each row; whatever the last one holds is one cell."""
+    sacct.check(done)
+    if done.truncated:
+        raise columns.garbled(done, "the answer is longer than can be read")
+    rows = [line.split("|", width - 1) for line in columns.text(done.stdout).splitlines() if line]
+    for row in rows:
+        if len(row) != width:
+            raise columns.garbled(done, "|".join(row))
+    return rows
+
+
+def _span(done: Completed, name: str, nodes: str, times: tuple[str, str], now: float) -> NodeSpan | None:
+    """None for one without nodes or a beginning: a change of the cluster as a whole."""
+    try:
+        start, end, names = *map(parse_time, times), node_list.expand(nodes) if nodes else frozenset[str]()
+    except ValueError as error:
+        raise columns.garbled(done, f"{nodes}|{times} ({error})") from error
+    if start is None or not names:
+        return None
+    return NodeSpan(name, names, start.timestamp(), now if end is None else end.timestamp())
