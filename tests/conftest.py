@@ -5,10 +5,11 @@ SLURM_AGENT_TEST_SLURM=24.11 or 26.05 takes that version in place of the distrib
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,21 @@ from slurm_agent_tools.devcluster.definition import Cluster
 from slurm_agent_tools.devcluster.login_node import LoginNode
 
 SLURM = os.environ.get("SLURM_AGENT_TEST_SLURM") or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is made while tests are collected stays to the end: the collector of garbage need not look at it again.
+
+    It looked at all of some hundred thousand objects every few seconds, which took an eighth of the processor time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

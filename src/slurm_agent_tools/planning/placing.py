@@ -188,9 +188,11 @@ def serial(problem: PlanProblem, rank: Rank) -> Placement:
     times, free = [0.0], [list(problem.capacities[0])]
     starts = [0.0] * problem.size
     ready = [0.0] * len(problem.jobs)
+    asked = {demand: [held for held in enumerate(demand) if held[1]] for demand in {*problem.demands}}
     for index in _eligible(problem, rank):
-        kind, seconds, demand = problem.owner[index], problem.seconds[index], problem.demands[index]
-        earliest = max((ready[one] for one in problem.needs[kind]), default=0.0)
+        kind, seconds, demand = problem.owner[index], problem.seconds[index], asked[problem.demands[index]]
+        needs = problem.needs[kind]
+        earliest = max(ready[one] for one in needs) if needs else 0.0
         first, last = _room(times, free, bisect_left(times, earliest), seconds, demand)
         start = times[first]
         end = start + seconds
@@ -198,22 +200,23 @@ def serial(problem: PlanProblem, rank: Rank) -> Placement:
             times.insert(last, end)
             free.insert(last, free[last - 1].copy())
         for row in free[first:last]:
-            for what, asked in enumerate(demand):
-                row[what] -= asked
+            for what, amount in demand:
+                row[what] -= amount
         starts[index] = start
         ready[kind] = max(ready[kind], end)
     return Placement(tuple(starts), (0,) * problem.size)
 
 
 def _room(
-    times: list[float], free: list[list[int]], first: int, seconds: float, demand: Sequence[int]
+    times: list[float], free: list[list[int]], first: int, seconds: float, demand: Sequence[tuple[int, int]]
 ) -> tuple[int, int]:
-    """The row at which it can start, and the first row at or after its end."""
+    """The row at which it can start, and the first row at or after its end. `demand`: what, and how much of it."""
     row, rows = first, len(times)
     end = times[first] + seconds
     while row < rows and times[row] < end:
-        for asked, left in zip(demand, free[row], strict=True):
-            if asked > left:
+        left = free[row]
+        for what, amount in demand:
+            if amount > left[what]:
                 first = row + 1
                 end = times[first] + seconds
                 break

@@ -33,13 +33,9 @@ from slurm_agent_tools.transport import process
 if TYPE_CHECKING:
     from slurm_agent_tools.transport.base import Files
 
-
-MAX_FILE = 2**20
-MAX_SHELL = 2**19
-_SECONDS = 0.5  # of the processor
-_SECONDS_PER_BYTE = 1 / 100_000
-_PATIENCE = 4
-"""How many times as long it may take on a machine that has others to serve."""
+MAX_FILE, MAX_SHELL = 2**20, 2**19
+_SECONDS, _SECONDS_PER_BYTE = 0.5, 1 / 100_000  # of the processor
+_PATIENCE = 4  # how many times as long it may take on a machine that has others to serve
 _MAX_TREE = 48 * 2**20
 _MEMORY = 512 * 2**20
 """Bytes that shfmt may have: 10,000 lines need 350 MB, half a megabyte of one-letter commands takes 1.3 GB."""
@@ -47,10 +43,10 @@ _MAX_OPEN = 500  # brackets; for 50,000 shfmt takes 130 MB before it says that i
 
 # shfmt is written in Go, which collects its garbage less often when it may; the limit keeps its memory bounded.
 _GO = {"GOGC": "400", "GOMEMLIMIT": "256MiB"}
-
-
-_KILLED = -9
-"""The exit code of a process that SIGKILL ended: where there is no such signal, `signal` does not name it."""
+_SMALL, _KEPT = 2**18, 32  # bytes printed, and texts
+_PRINTED: dict[tuple[str, str, bytes], bytes] = {}
+"""Of the last small texts: a refusal reads its text once more, and so does the submission behind a check."""
+_KILLED = -9  # the exit code of a process that SIGKILL ended: elsewhere `signal` does not name it
 
 
 async def read_script(
@@ -110,35 +106,44 @@ async def _parse(need: NeedShell) -> dict[str, Any] | str:
         return f"it is larger than {MAX_SHELL // 2**10} KB"
     if need.text.count(b"(") + need.text.count(b"{") > _MAX_OPEN and _opens(need.text) > _MAX_OPEN:
         return "it is nested too deeply"
-    argv = [_shfmt(), "--to-json", f"-ln={need.dialect}"]
-    seconds = _SECONDS + len(need.text) * _SECONDS_PER_BYTE
+    key = (_shfmt(), need.dialect, need.text)
+    answer = _PRINTED.pop(key, None) or await _printed(*key)
+    if isinstance(answer, str):
+        return answer
+    if len(answer) <= _SMALL:
+        _PRINTED[key] = answer
+        if len(_PRINTED) > _KEPT:
+            del _PRINTED[next(iter(_PRINTED))]
+    printed = [answer]
+    del answer  # what is printed is large, and `load` lets go of it before the tree is made
+    try:
+        return load(printed.pop(), offsets=need.offsets)
+    except (ValueError, RecursionError):
+        return "it is nested too deeply"
+
+
+async def _printed(shfmt: str, dialect: str, text: bytes) -> bytes | str:
+    """What shfmt prints, or why it prints nothing."""
+    seconds = _SECONDS + len(text) * _SECONDS_PER_BYTE
     try:
         done = await process.run(
-            argv,
-            stdin=need.text,
+            [shfmt, "--to-json", f"-ln={dialect}"],
+            stdin=text,
             env={"PATH": os.environ.get("PATH", ""), **_GO},
             timeout=_PATIENCE * seconds,
             max_output=_MAX_TREE,
             limits={"RLIMIT_DATA": _MEMORY, "RLIMIT_CPU": math.ceil(seconds)},
         )
     except OSError as error:
-        raise ConfigError(
-            "shfmt", argv[0], f"cannot be run: {error.strerror}", hint="Install slurm-agent-tools again."
-        ) from error
+        why = f"cannot be run: {error.strerror}"
+        raise ConfigError("shfmt", shfmt, why, hint="Install slurm-agent-tools again.") from error
     if done.exit_code is None or done.exit_code == _KILLED:
-        why = "it takes too long to parse"
-    elif done.truncated or b"fatal error:" in done.stderr:
-        why = "it has too many commands to be read at once"
-    elif done.exit_code != 0:
-        why = done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
-    else:
-        printed = [done.stdout]
-        del done  # what is printed is large, and `load` lets go of it before the tree is made
-        try:
-            return load(printed.pop(), offsets=need.offsets)
-        except (ValueError, RecursionError):
-            why = "it is nested too deeply"
-    return why
+        return "it takes too long to parse"
+    if done.truncated or b"fatal error:" in done.stderr:
+        return "it has too many commands to be read at once"
+    if done.exit_code != 0:
+        return done.stderr.decode("utf-8", "replace").replace("<standard input>:", "line ").strip()[:200]
+    return done.stdout
 
 
 def _opens(text: bytes) -> int:
@@ -185,9 +190,7 @@ _KINDS: Mapping[str, CommandKind] = {
     "TestClause": "test", "IfClause": "if", "ForClause": "for", "CaseClause": "case", "Block": "group",
     "Subshell": "subshell", "FuncDecl": "function", "TimeClause": "timed", "CoprocClause": "timed",
 }  # fmt: skip
-
 _JOINED: Mapping[str, CommandKind] = {"&&": "and", "||": "or", "|": "pipe", "|&": "pipe"}
-
 Lists = Iterator[tuple[CommandRole, Sequence[Node]]]
 
 
@@ -204,7 +207,7 @@ async def _laid_out(reading: ScriptReading, path: str) -> ScriptReading:
 def layout(tree: Node, data: bytes) -> ScriptLayout:
     """The layout of a text of which shfmt made `tree`, whose positions are offsets in `data`. Raises TooLarge."""
     lines = [0, *(at + 1 for at, sign in enumerate(data) if sign == 0x0A)]
-    made = _Layout(data, lines)
+    made = _Layout(data, lines, data.isascii())
     made.add(tree.get("Stmts", ()), "body", -1, 0)
     return ScriptLayout(tuple(made.commands))
 
@@ -213,6 +216,7 @@ def layout(tree: Node, data: bytes) -> ScriptLayout:
 class _Layout:
     data: bytes
     lines: list[int]
+    ascii: bool
     commands: list[ShellCommand] = field(default_factory=list)
     branches: int = 0
     known: tuple[int, int] = (0, 0)  # an offset in bytes, and the same in characters
@@ -236,7 +240,7 @@ class _Layout:
         semicolon = statement.get("Semicolon")
         stop = max(end, semicolon + 1) if semicolon is not None else end
         named = command.get("Name") or (command.get("Loop") or {}).get("Name") or {}
-        declared = command.get("Type") == "DeclClause"
+        declared, heredocs = command.get("Type") == "DeclClause", (item.get("Hdoc") for item in redirects)
         return ShellCommand(
             index=index,
             parent=parent,
@@ -253,7 +257,7 @@ class _Layout:
             redirected=bool(redirects),
             negated=bool(statement.get("Negated")),
             background=bool(statement.get("Background")),
-            heredocs=tuple((self._at(h["Pos"]), self._at(h["End"])) for h in _heredocs(statement)),
+            heredocs=tuple((self._at(h["Pos"]), self._at(h["End"])) for h in heredocs if h),
         )
 
     def _word(self, word: Node) -> ShellWord:
@@ -273,7 +277,7 @@ class _Layout:
 
     def _at(self, offset: int) -> int:
         """The same place counted in characters; places mostly come in order."""
-        if self.data.isascii():
+        if self.ascii:
             return offset
         before, count = self.known if self.known[0] <= offset else (0, 0)
         count += len(self.data[before:offset].decode("utf-8", "surrogateescape"))
@@ -344,7 +348,3 @@ def _substituted(node: object) -> Lists:
                 yield "inside", item.get("Stmts", ())
             else:
                 stack += [value for value in reversed(item.values()) if isinstance(value, list | dict)]
-
-
-def _heredocs(statement: Node) -> Iterator[Node]:
-    return (item["Hdoc"] for item in statement.get("Redirs", ()) if item.get("Hdoc"))

@@ -27,7 +27,7 @@ KINDS = ("certain", "causes", "patterns", "weak", "last", "unless")
 # These are only asked at a line's beginning.
 ANCHORED = {
     "_EXCEPTION", "_FRAME", "_FRAME_ALONE", "_RAISED", "_LOOKING", "_SMALL", "_OUTER", "_OF_SLURM", "_BEGINS", "_RUN_ENDED",
-    "_NO_HEAD",
+    "_NO_HEAD", "_OTHER", "_CONDA_HELP",
 }  # fmt: skip
 CLASSES = {"CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "w", "CATEGORY_NOT_WORD": " "}
 MODULES = (
@@ -95,7 +95,7 @@ def hostile(pattern: re.Pattern[str], samples: Iterable[str] = ()) -> Iterator[s
     apart = list(found)[:: max(1, len(found) // 60)]
     for text in (*apart, *(sample[: -len(sample) // 4] for sample in islice(samples, 4))):
         for unit in (text, text + " ", text + "x", text + ": "):
-            yield unit * LENGTH
+            yield unit * (LENGTH // len(unit) + 1)
             yield unit * (1000 // len(unit)) + longest[:-1] * LENGTH
         for sign in " x1.:/":
             yield text + sign * LENGTH

@@ -13,6 +13,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from tests.unit.policy.applying import Request, apply, steps, ways
 from tests.unit.scripts.project import ROOT, MemoryFiles
@@ -184,6 +185,7 @@ def _complaint(text: str) -> str:
     return _bash(text).stderr.decode("utf-8", "replace").strip()[:200]
 
 
+@cache  # what one round makes of a script is where the next one begins
 def _bash(text: str) -> subprocess.CompletedProcess[bytes]:
     data = text.encode("utf-8", "surrogateescape")
     return subprocess.run(["/bin/bash", "-n"], input=data, capture_output=True, check=False)

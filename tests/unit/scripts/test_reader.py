@@ -248,17 +248,21 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
 
 
 @pytest.mark.parametrize(
-    ("body", "times"),
+    ("body", "times", "again"),
     [
-        (SET + "echo one\n", 2),  # the second time with the places of what was found
-        ("echo one\n", 1),
-        (SET + "if true; then\n", 1),
-        (SET + "(" * 600 + "true" + ")" * 600, 0),
-        (SET + 'srun python train.py --lr "$lr" > "$out/$lr" 2>&1\n' * 10_000, 0),
+        (SET + "echo one\n", 1, 0),  # and the places of what was found are those of the same answer
+        (SET + "echo one\n" * 200, 2, 2),  # what it prints is too large to be kept
+        ("echo one\n", 1, 0),
+        (SET + "if true; then\n", 1, 1),
+        (SET + "(" * 600 + "true" + ")" * 600, 0, 0),
+        (SET + 'srun python train.py --lr "$lr" > "$out/$lr" 2>&1\n' * 10_000, 0, 0),
     ],
-    ids=["something was found", "nothing was found", "it has no end", "it is nested too deeply", "it is too long"],
-)
-async def test_the_parser_is_started_again_for_no_script_that_it_could_not_read(monkeypatch, body: str, times: int):
+    ids=["something was found", "something was found in a long one", "nothing was found", "it has no end",
+         "it is nested too deeply", "it is too long"],
+)  # fmt: skip
+async def test_the_parser_is_started_once_for_a_small_script_and_again_for_none_that_it_could_not_read(
+    monkeypatch, body: str, times: int, again: int
+):
     started = []
 
     async def run(argv: list[str], **more: object):
@@ -268,10 +272,24 @@ async def test_the_parser_is_started_again_for_no_script_that_it_could_not_read(
     actual = reader.process.run
     monkeypatch.setattr(reader.process, "run", run)
 
+    monkeypatch.setattr(reader, "_PRINTED", {})
     reading = await read(body)
 
     assert len(started) == times
-    assert (reading.layout is not None) == (times == 2)
+    assert (reading.layout is not None) == (body.startswith(SET + "echo"))
+    assert await read(body) == reading
+    assert len(started) == times + again
+
+
+async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_they_were_asked_for(monkeypatch):
+    kept: dict[tuple[str, str, bytes], bytes] = {}
+    monkeypatch.setattr(reader, "_PRINTED", kept)
+    monkeypatch.setattr(reader, "_KEPT", 2)
+
+    for number in (1, 2, 1, 3):
+        await read(f"echo {number}\n")
+
+    assert [text.split()[-1] for _, _, text in kept] == [b"1", b"3"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
