@@ -148,6 +148,8 @@ BEHAVIOURS = {
     "simulate-accounting": "simulate replays the accounting of all users whom the site shows, and says whose jobs it had.",
     "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
     "findings-name-defects": "findings names what a cluster does badly with its cost and the change; of a healthy week nothing.",
+    "the-fleet-is-one-look": "All sections of get_fleet rest on one look at nodes, queue and partitions, kept for the next.",
+    "the-fleet-is-short": "get_fleet answers in 2 KB on a cluster of 2,000 nodes.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",
     "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",

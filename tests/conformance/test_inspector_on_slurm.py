@@ -65,6 +65,7 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
     said["choose_backend"] = call(era, "choose_backend", script=f"{era}.sh", expected="2h")["status"]
     asked = [{"name": "a", "script": f"{era}.sh", "expected": "2h"}]
     said["plan_jobs"] = call(era, "plan_jobs", jobs=asked)["status"]
+    said["get_fleet"] = call(era, "get_fleet", match={"gpus": 1})["status"]
     (place.project / "campaigns").mkdir(exist_ok=True)
     (place.project / f"campaigns/{era}.yaml").write_text(CAMPAIGN)
     place.own()
@@ -96,6 +97,7 @@ def test_every_tool_is_called_on_the_way_of_one_job(call, place, era):
         "cancel_job": "cancelled",
         "choose_backend": "chosen",
         "plan_jobs": "planned",
+        "get_fleet": "ok",
         "get_campaign": "planned",
         "advance_campaign": "stopped",
     }

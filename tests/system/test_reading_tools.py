@@ -42,6 +42,7 @@ def test_what_only_reads_changes_no_job_no_file_and_no_decision(fresh: Place):
         "choose_backend": ["train.sh", "--expected=2h"],
         "get_campaign": ["rates", "--view=plan"],
         "plan_jobs": ['--jobs=[{"name": "a", "script": "train.sh", "expected": "2h", "count": 4}]'],
+        "get_fleet": ['--match={"gpus": 1}'],
     }
     before = left(fresh, job)
     said = {tool: fresh.cli(tool, *more) for tool, more in words.items()}

@@ -195,6 +195,7 @@ async def test_a_session_of_all_tools_starts_programs_of_the_system_and_of_the_p
         assert (await call("choose_backend", script="train.sh", expected="2h"))["status"] == "chosen"
         asked = [{"name": "a", "script": "train.sh", "expected": "2h"}]
         assert (await call("plan_jobs", jobs=asked))["status"] == "planned"
+        assert (await call("get_fleet", match={"gpus": 1}))["status"] == "ok"
         assert (await call("get_campaign", name="naps", view="plan"))["status"] == "planned"
         assert (await call("advance_campaign", name="naps", timeout_seconds=0))["submitted"]
         cancelled = await call("cancel_job", job_id=running["job_id"], reason="enough")
@@ -233,12 +234,12 @@ CLI = (
     ("analyze_log", "--recent-errors=3"), ("save_result", "a", "--status=success"), ("wait_for_job", "1", "--timeout-seconds=0"),
     ("cancel_job", "999999", "--reason=x"), ("compare_results", "a", "a"), ("choose_backend", "train.sh", "--expected=2h"),
     ("sync_files", "status"), ("get_campaign", "naps", "--view=plan"), ("advance_campaign", "naps", "--timeout-seconds=0"),
-    ("plan_jobs", '--jobs=[{"name": "a", "script": "train.sh", "expected": "2h"}]'),
+    ("plan_jobs", '--jobs=[{"name": "a", "script": "train.sh", "expected": "2h"}]'), ("get_fleet",),
 )  # fmt: skip
 COMMANDS = (
     ("policy", "check", "--json", "train.sh"), ("policy", "show"), ("policy", "log", "--json"), ("doctor",), ("history",),
     ("report", "1"), ("approve", "none"), ("init",), ("backends", "list"), ("backends", "check"),
-    ("campaign", "status", "naps"), ("campaign", "report", "naps"), ("campaign", "stop", "naps"),
+    ("fleet",), ("campaign", "status", "naps"), ("campaign", "report", "naps"), ("campaign", "stop", "naps"),
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ GUARDED = {
     "http.proxy": '["evil.example"]', "http.origins": '["https://evil.example"]', "http.tls_cert": '"/site/x.pem"',
     "http.tls_key": '"/site/x.pem"', "gpu_metrics.url": '"http://a"', "gpu_metrics.query": '"up"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
-    "dry_run": '["sh"]',
+    "dry_run": '["sh"]', "fleet.quotas": '"all"',
 }  # fmt: skip
 
 

@@ -49,6 +49,10 @@ ONLY_FULL: Mapping[str, frozenset[str]] = {
         "WaitMeasured": "p95",
         "PartitionShown": "default_time",
         "AlternativeShown": "expected",
+        "InventorySection": "memory_bytes partitions reservations cpus gpus nodes",
+        "TierShown": "gpu_memory",
+        "FreeSection": "gpus_used cpus_used memory_bytes memory_used_bytes note tiers",
+        "LargestStart": "memory_bytes cpus_one_node memory_one_node",
     }.items()
 }
 """By the name of a shape: the fields that a brief answer leaves out."""
@@ -72,6 +76,10 @@ USUAL: Mapping[str, Any] = {
     "basis": 0,
     "default": False,
     "gpus_per_node": 0,
+    "cloud_nodes": 0,
+    "gpus_blocked": 0,
+    "troubled_not_shown": 0,
+    "not_measured_not_shown": 0,
 }
 """What a field holds nearly always; in brief it is told where it holds something else."""
 
@@ -93,6 +101,9 @@ _MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
     "SyncReply": (("differs", 20, "differs_not_shown"), ("kept", 10, "kept_not_shown")),
     "ChooseReply": (("alternatives", 5, "alternatives_not_shown"),),
+    "InventorySection": (("troubled", 2, "troubled_not_shown"),),
+    "FreeSection": (("largest_start_now", 4, "largest_not_shown"),),
+    "FleetReply": (("not_measured", 2, "not_measured_not_shown"),),
 }
 """By the name of a shape: lists of it, how many brief answers show, and where the others are counted."""
 

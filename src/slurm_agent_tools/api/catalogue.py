@@ -79,6 +79,12 @@ def _choose_backend() -> type[ToolArguments]:
     return ChooseBackend
 
 
+def _get_fleet() -> type[ToolArguments]:
+    from slurm_agent_tools.models.toolset_arguments import GetFleet  # noqa: PLC0415 - as above
+
+    return GetFleet
+
+
 def _get_campaign() -> type[ToolArguments]:
     from slurm_agent_tools.models.toolset_arguments import GetCampaign  # noqa: PLC0415 - as above
 
@@ -171,6 +177,11 @@ TOOLS: tuple[Tool, ...] = (
         "plan_jobs", "Plan which job starts when",
         "Order jobs on limited GPUs, with bound, gap, the order given for comparison, and the calls that realise it.",
         _plan_jobs, read_only=True, toolset="planning",
+    ),
+    Tool(
+        "get_fleet", "Cluster at a glance",
+        "GPUs by tier: what there is, is free or idle, costs, who waits, alerts; or with match which tier a job fits.",
+        _get_fleet, read_only=True, toolset="fleet",
     ),
 )  # fmt: skip
 

@@ -29,9 +29,14 @@ _STYLES = {
 _INDENT = 4
 
 
-def draw(pieces: Iterable[render.Piece], file: TextIO) -> None:
-    """Write the pieces to a terminal. Its width, colours and wishes (NO_COLOR, TERM) are rich's to find out."""
+def draw(pieces: Iterable[render.Piece], file: TextIO, *, anew: bool = False) -> None:
+    """Write the pieces to a terminal. Its width, colours and wishes (NO_COLOR, TERM) are rich's to find out.
+
+    `anew`: in place of what it shows.
+    """
     console = Console(file=file, markup=False, emoji=False, highlight=False)
+    if anew:
+        console.clear()
     encoding = file.encoding or "utf-8"
     for piece in pieces:
         if isinstance(piece, render.Line):

@@ -21,12 +21,12 @@ def document(body: Document, *, as_json: bool) -> None:
         show(render.pieces(body))
 
 
-def show(pieces: Sequence[render.Piece]) -> None:
-    """Pieces for a person: drawn on a terminal, plain lines everywhere else."""
+def show(pieces: Sequence[render.Piece], *, anew: bool = False) -> None:
+    """Pieces for a person: drawn on a terminal, plain lines everywhere else. `anew`: in place of what it shows."""
     if sys.stdout.isatty():
         from slurm_agent_tools.api import drawing  # noqa: PLC0415 - rich takes 35 ms, and draws for terminals alone
 
-        drawing.draw(pieces, sys.stdout)
+        drawing.draw(pieces, sys.stdout, anew=anew)
     else:
         lines(render.lines(pieces))
 

@@ -9,6 +9,7 @@ from slurm_agent_tools.models import (
     backend_answer,
     campaign_answer,
     diagnosis_answer,
+    fleet_answer,
     plan_answer,
     report,
     result,
@@ -37,6 +38,7 @@ REPLIES: Mapping[str, type[shapes.Reply]] = {
     "get_campaign": campaign_answer.CampaignReply,
     "advance_campaign": campaign_answer.CampaignReply,
     "plan_jobs": plan_answer.PlanReply,
+    "get_fleet": fleet_answer.FleetReply,
 }
 
 _DEFS = "#/$defs/"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         backend_answer,
         campaign_answer,
         diagnosis_answer,
+        fleet_answer,
         plan_answer,
         report,
         result,
@@ -277,3 +278,9 @@ class Toolbox:
         from slurm_agent_tools.services import plan_jobs
 
         return await plan_jobs.plan_jobs(call.context, ask)
+
+    async def get_fleet(self, ask: toolset_arguments.GetFleet, call: ToolCall) -> fleet_answer.FleetReply:
+        """See services.fleet_look."""
+        from slurm_agent_tools.services import fleet_look
+
+        return await fleet_look.get_fleet(call.context, ask)

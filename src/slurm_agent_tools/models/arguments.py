@@ -22,8 +22,8 @@ class StrictModel(BaseModel):
 class ToolArguments(StrictModel):
     """Arguments of one tool."""
 
-    cluster: str | None = Field(None, description="A name of the settings' clusters")
-    detail: Literal["brief", "full"] = Field("brief", description="full: all figures, rules and what was told before")
+    cluster: str | None = Field(None, description="A name in the settings")
+    detail: Literal["brief", "full"] = Field("brief", description="full: all there is")
 
 
 class GetStatus(ToolArguments):

@@ -11,8 +11,20 @@ _DRAINS = ("drain", "drng")
 
 
 @dataclass(frozen=True, slots=True)
+class GpuGroup:
+    """GPUs of one type on a node; `kind` is Slurm's word for it, empty where it has none. `used` None: not told."""
+
+    kind: str
+    total: int
+    used: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """One node from sinfo; memory in bytes. `cpus_idle` and `gpus_used` are None where Slurm does not tell."""
+    """One node; memory in bytes. `cpus_idle` and `gpus_used` are None where Slurm does not tell.
+
+    What stands behind `threads_per_core` only `scontrol show nodes` tells, with `since` for the reason: sinfo has none.
+    """
 
     name: str
     state: str
@@ -26,6 +38,10 @@ class Node:
     gpu_types: tuple[str, ...] = ()
     reason: str | None = None
     threads_per_core: int = 1
+    memory_used_bytes: int | None = None  # what jobs were given, used or not
+    gpu_groups: tuple[GpuGroup, ...] = ()
+    since: datetime | None = None
+    flags: frozenset[str] = frozenset()  # Slurm's words beside the state: CLOUD, DRAIN, MAINTENANCE, RESERVED
 
     @property
     def troubled(self) -> bool:
@@ -67,6 +83,8 @@ class Partition:
     memory_per_node_max: int = 0  # largest over its nodes; 0: the same as the smallest
     gpus_per_node_min: int = 0  # smallest over those of its nodes that have any; 0: the same as the largest
     threads_per_core: int = 1  # largest over its nodes
+    tier: int = 1  # PriorityTier
+    preempt_mode: str = "OFF"  # what happens to its jobs where others go before them
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,3 +98,23 @@ class AdvanceCampaign(ToolArguments):
     timeout_seconds: float = Field(45, ge=0, le=3600, description="Wait so long for what runs")
     decision: str | None = Field(None, max_length=60, description="A choice of question, made by a person")
     stop: str | None = Field(None, min_length=1, max_length=500, description="Why to send no more")
+
+
+FleetSection = Literal["inventory", "free", "idle", "shares", "cost", "waits", "alerts"]
+
+
+class FleetNeed(StrictModel):
+    """What one job needs."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema.pop("description"))
+
+    gpu_memory: str | None = Field(None, description="Each, e.g. 40G")
+    gpus: int = 1
+    memory: str | None = None
+
+
+class GetFleet(ToolArguments):
+    """Arguments of get_fleet."""
+
+    sections: list[FleetSection] | None = Field(None, description="Default all; with match none")
+    match: FleetNeed | None = None

@@ -16,6 +16,7 @@ from slurm_agent_tools.models import (
     campaign_answer,
     decision,
     diagnosis_answer,
+    fleet_answer,
     history_answer,
     plan_answer,
     report,
@@ -34,7 +35,7 @@ from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
 _MODELS = (
     backend_answer, campaign_answer, diagnosis_answer, decision, report, request, result, history_answer, shapes,
-    status_answer, submission_answer, sync_answer, plan_answer,
+    status_answer, submission_answer, sync_answer, plan_answer, fleet_answer,
 )  # fmt: skip
 _DEFS = "#/$defs/"
 
@@ -44,6 +45,9 @@ _COMPUTED = {
     "project_root": f"the nearest folder upward with `{FILE_NAME}` or `.git`, else the working folder",
     "state_dir": "`slurm-agent-tools` in `$XDG_STATE_HOME`, else in `~/.local/state`",
     "rates.gpu_hour": "no price",
+    "fleet.tiers": "80G and more, 32G to 79G, 8G to 31G",
+    "fleet.gpu_memory": "what the name of the type says",
+    "fleet.quotas": "none",
 }
 
 _TOOLS_HEAD = """# The tools

@@ -25,7 +25,9 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
-_TABLES = ("slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "memory", "toolsets", "dry_run")
+_TABLES = (
+    "slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "fleet", "memory", "toolsets", "dry_run",
+)  # fmt: skip
 """May be given whole, as JSON."""
 
 Toolset = Literal["core", "campaigns", "planning", "fleet", "files"]
@@ -234,6 +236,37 @@ class GpuMetricsSettings(BaseModel):
     timeout: float = Field(3.0, gt=0, le=20, description="Seconds that its answer may take")
 
 
+class FleetSettings(BaseModel):
+    """How get_fleet sorts GPUs, and what counts as idle. A quota is a share, 0..1, of the GPU hours of one day."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    tiers: dict[str, float] = Field(
+        default_factory=lambda: {"80G and more": 80.0, "32G to 79G": 32.0, "8G to 31G": 8.0},
+        description="Name of a tier -> least memory of its GPUs in GB",
+    )
+    gpu_memory: dict[str, float] = Field(
+        default_factory=_made(dict),
+        description="Memory of one GPU in GB by its type in Slurm, where the name is no sign",
+    )
+    may_vanish: tuple[str, ...] = Field((), description="Partitions whose nodes may go away, beside what Slurm tells")
+    idle_minutes: float = Field(10.0, ge=1, le=1440, description="Unused for so long, a GPU is idle")
+    quotas: dict[str, float] = Field(
+        default_factory=_made(dict),
+        description="campaign:NAME, user:NAME or tag:NAME (with * in it) -> share of a day's GPU hours",
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> FleetSettings:
+        if not self.tiers or any(not 0 <= size < 10_000 for size in (*self.tiers.values(), *self.gpu_memory.values())):
+            raise ValueError("the memory of a GPU is a number of GB, and there is at least one tier")
+        if any(not 0 <= share <= 1 for share in self.quotas.values()):
+            raise ValueError("a quota is a share from 0 to 1")
+        if wrong := [name for name in self.quotas if name.partition(":")[0] not in {"campaign", "user", "tag"}]:
+            raise ValueError(f"quota {wrong[0][:80]!a} begins with none of campaign:, user: and tag:")
+        return self
+
+
 class Settings(BaseModel):
     """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
 
@@ -263,6 +296,7 @@ class Settings(BaseModel):
     rates: RateSettings = Field(default_factory=_made(RateSettings))
     efficiency: EfficiencySettings = Field(default_factory=_made(EfficiencySettings))
     gpu_metrics: GpuMetricsSettings = Field(default_factory=_made(GpuMetricsSettings))
+    fleet: FleetSettings = Field(default_factory=_made(FleetSettings))
     memory: MemorySettings = Field(default_factory=_made(MemorySettings))
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
     clusters: dict[str, ClusterSettings] = Field(default_factory=_made(dict), description="Clusters by name")

@@ -46,6 +46,7 @@ _HARMLESS = frozenset(
         ("rates.", ("currency", "cpu_hour", "gpu_hour")),
         ("efficiency.", ("memory", "cpu", "target")),
         ("gpu_metrics.", ("timeout",)),
+        ("fleet.", ("tiers", "gpu_memory", "may_vanish", "idle_minutes")),
         ("memory.", ("timeout", "pause")),
     )
     for name in listed

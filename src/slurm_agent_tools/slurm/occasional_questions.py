@@ -12,7 +12,7 @@ import anyio
 from slurm_agent_tools.errors import AccountingUnreachable, InputError
 from slurm_agent_tools.models.accounted import NodeSpan
 from slurm_agent_tools.models.job import Job, PastWaits, StepUse, by_number
-from slurm_agent_tools.models.node import Reservation
+from slurm_agent_tools.models.node import Node, Reservation
 from slurm_agent_tools.slurm import merge
 from slurm_agent_tools.slurm.answer_cache import SharedAnswer, SharedAnswers
 from slurm_agent_tools.transport.base import Clock, Completed
@@ -35,6 +35,7 @@ class RunningJobs:
         self._asker = asker
         self._use = SharedAnswers(clock, self._ask_use)
         self._reservations = SharedAnswer(clock, self._ask_reservations)
+        self._nodes = SharedAnswer(clock, self._ask_nodes)
 
     async def use(self, bases: Iterable[int]) -> Use:
         """Running steps by Slurm's own number of their job, those of these jobs among them. Raises SlurmError."""
@@ -46,6 +47,15 @@ class RunningJobs:
     async def reservations(self) -> tuple[Reservation, ...]:
         """All of them, at most a minute old. Raises SlurmError."""
         return await self._reservations.get(RESERVATIONS_AGE)
+
+    async def nodes(self, max_age: float) -> tuple[Node, ...]:
+        """Every node with what jobs were given of it, and since when a reason stands. Raises SlurmError."""
+        return await self._nodes.get(max_age)
+
+    async def _ask_nodes(self) -> tuple[Node, ...]:
+        from slurm_agent_tools.slurm.commands import scontrol_nodes  # noqa: PLC0415 - sinfo tells most callers enough
+
+        return scontrol_nodes.parse(await self._asker.run(scontrol_nodes.argv()))
 
     async def _ask_use(self, bases: frozenset[int], _: float) -> dict[int, Use]:
         """Everything that one command tells, for each: which task has which number only the queue knows."""

@@ -11,6 +11,7 @@ from slurm_agent_tools.models import (
     backend_answer,
     campaign_answer,
     diagnosis_answer,
+    fleet_answer,
     report,
     result,
     shapes,
@@ -49,6 +50,10 @@ ANSWERS: dict[str, shapes.Reply] = {
         best=[campaign_answer.BestShown(stage="training", settings={"lr": 0.1}, value=0.5)],
     ),
     "plan_jobs": problems.ANSWER,
+    "get_fleet": fleet_answer.FleetReply(
+        status="ok", summary="4 GPUs are free.", as_of=NOW,
+        not_measured=[fleet_answer.NotMeasured(what="use of GPUs", why="nobody measures it")],
+    ),
 }  # fmt: skip
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_status": {"sections": ["jobs"]},
@@ -65,4 +70,5 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "get_campaign": {"name": "rates", "view": "table"},
     "advance_campaign": {"name": "rates", "timeout_seconds": 0},
     "plan_jobs": {"jobs": [{"name": "sweep", "count": 4, "expected": "2h"}], "pool": [{"gpus": 4}]},
+    "get_fleet": {"sections": ["inventory", "free"], "match": {"gpus": 2, "gpu_memory": "40G"}},
 }

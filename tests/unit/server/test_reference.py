@@ -8,6 +8,7 @@ from slurm_agent_tools.server import reference_pages
 from slurm_agent_tools.settings import (
     ClusterSettings,
     EfficiencySettings,
+    FleetSettings,
     GpuMetricsSettings,
     HttpSettings,
     MemorySettings,
@@ -73,6 +74,7 @@ def test_every_setting_is_on_the_page_under_both_its_names():
         "rates": RateSettings,
         "efficiency": EfficiencySettings,
         "gpu_metrics": GpuMetricsSettings,
+        "fleet": FleetSettings,
         "memory": MemorySettings,
         "clusters.NAME": ClusterSettings,
         "clusters.NAME.slurm": SlurmSettings,

@@ -20,6 +20,7 @@ class FakeNode:
     features: tuple[str, ...] = ()
     down: str | None = None
     drained: str | None = None
+    since: float = 0.0  # when that was said
     cpus_used: int = 0
     memory_used: int = 0
     gpus_used: list[int] = field(default_factory=list)

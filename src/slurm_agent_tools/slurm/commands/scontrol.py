@@ -268,6 +268,8 @@ def _partition(line: str) -> Partition:
         exclusive=cell.get("OverSubscribe") == "EXCLUSIVE" or cell.get("Exclusive") == "NODE",  # until, and since 26.05
         total_cpus=int(cell["TotalCPUs"]),
         total_gpus=int(tres.get("gres/gpu", "0")),
+        tier=int(cell.get("PriorityTier", "1")),
+        preempt_mode=cell.get("PreemptMode", "OFF"),
     )
 
 

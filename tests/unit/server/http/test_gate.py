@@ -127,7 +127,7 @@ async def test_a_reading_token_reaches_no_writing_tool_and_the_try_is_logged(nam
 
 def test_the_reading_tools_are_these():
     core = {"get_status", "wait_for_job", "analyze_log", "validate_config", "compare_results"}
-    assert core | {"choose_backend", "get_campaign", "plan_jobs"} == READING
+    assert core | {"choose_backend", "get_campaign", "plan_jobs", "get_fleet"} == READING
 
 
 async def test_a_wait_ends_with_the_present_state_when_the_server_stops():

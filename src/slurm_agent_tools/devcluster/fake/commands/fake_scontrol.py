@@ -16,7 +16,7 @@ from slurm_agent_tools.devcluster.fake.answering import (
 from slurm_agent_tools.devcluster.fake.commands.fake_scontrol_change import CHANGES, run_change, run_update
 from slurm_agent_tools.devcluster.fake.commands.fake_scontrol_job import show_job
 from slurm_agent_tools.devcluster.fake.controller import Controller
-from slurm_agent_tools.devcluster.fake.hardware import FakePartition, host_list
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition, host_list, spans
 from slurm_agent_tools.units import format_duration
 
 
@@ -59,6 +59,34 @@ def _time(value: int | None, none: str) -> str:
     return none if value is None else format_duration(value)
 
 
+_WORDS = {"mix": "MIXED", "alloc": "ALLOCATED", "drng": "MIXED+DRAIN", "drain": "IDLE+DRAIN"}
+
+
+def show_nodes(session: Session, words: Sequence[str]) -> Answer:
+    """scontrol show nodes --details --oneliner."""
+    if list(words[3:]) != ["--details", "--oneliner"]:
+        raise UnknownCommand(words)
+    return Answer(
+        "".join(f"{_node(session.slurm, session.slurm.nodes[name])}\n" for name in sorted(session.slurm.nodes))
+    )
+
+
+def _node(slurm: Controller, node: FakeNode) -> str:
+    gpus, index = f"gpu:{node.gpu_type}:".replace("::", ":"), spans(node.gpus_used) or "N/A"
+    used = f"{gpus}{len(node.gpus_used)}(IDX:{index})" if node.gpus else "gpu:0"
+    partitions = ",".join(part.name for part in slurm.partitions.values() if node.name in part.nodes)
+    why = node.down or node.drained
+    reason = f" Reason={why} [root@{int(node.since)}]" if why else ""
+    return (
+        f"NodeName={node.name} Arch=x86_64 CoresPerSocket={node.cpus}  CPUAlloc={node.cpus_used} "
+        f"CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=0.10 AvailableFeatures={','.join(node.features) or '(null)'} "
+        f"Gres={gpus + str(node.gpus) if node.gpus else '(null)'} GresDrain=N/A GresUsed={used} NodeAddr={node.name} "
+        f"OS=Linux 6.1.0 #1 SMP  RealMemory={node.memory} AllocMem={node.memory_used} "
+        f"FreeMem={node.memory - node.memory_used} State={_WORDS.get(node.state, node.state.upper())} ThreadsPerCore=1 "
+        f"Partitions={partitions}  CfgTRES=cpu={node.cpus} AllocTRES={reason}"
+    )
+
+
 def show_config(session: Session, _: Sequence[str]) -> Answer:
     """scontrol show config: the lines that the tools read."""
     slurm, named = session.slurm, session.extra
@@ -66,7 +94,8 @@ def show_config(session: Session, _: Sequence[str]) -> Answer:
     pairs = {
         "AccountingStorageType": kind, "ClusterName": named.get("cluster", "fake"), "DefMemPerNode": "UNLIMITED",
         "JobDefaults": "(null)", "MaxArraySize": "20001", "MaxMemPerNode": "UNLIMITED",
-        "MinJobAge": f"{slurm.min_job_age:.0f} sec", "SLURM_VERSION": full_version(slurm),
+        "MinJobAge": f"{slurm.min_job_age:.0f} sec", "PreemptType": "preempt/none",
+        "SLURM_VERSION": full_version(slurm),
     }  # fmt: skip
     head = f"Configuration data as of {int(slurm.now)}\n"
     return Answer(head + "".join(f"{key:<23} = {value}\n" for key, value in pairs.items()) + "\n")
@@ -110,7 +139,7 @@ def run_scontrol(session: Session, words: Sequence[str]) -> Answer:
 
 
 _SHOWS: Mapping[str, Command] = {
-    "partition": show_partitions, "config": show_config, "reservation": show_reservations,
+    "partition": show_partitions, "nodes": show_nodes, "config": show_config, "reservation": show_reservations,
 }  # fmt: skip
 
 _VERBS: Mapping[str, Command] = {"update": run_update, "write": write_script, "ping": run_ping}

@@ -1,0 +1,44 @@
+"""What the sections of get_fleet rest on, as it was read at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_agent_tools.models.node import Node, Partition, Reservation
+from slurm_agent_tools.models.toolset_arguments import FleetNeed
+from slurm_agent_tools.settings import FleetSettings
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFacts:
+    """One look at the cluster. None: not asked, or no answer.
+
+    `preemption`: how the cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`.
+    """
+
+    now: datetime
+    settings: FleetSettings
+    nodes: tuple[Node, ...] = ()
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    reservations: Sequence[Reservation] | None = None
+    preemption: str | None = None
+    need: FleetNeed | None = None
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Nodes that are kept for somebody at this moment."""
+        held = [one.nodes for one in self.reservations or () if one.start <= self.now < one.end]
+        return frozenset[str]().union(*held)
+
+    def may_vanish(self, partition: Partition) -> str | None:
+        """Why a job of this partition can lose its nodes; None where nothing says so."""
+        if partition.name in self.settings.may_vanish:
+            return "the settings say so"
+        mine = {node.name for node in self.nodes if partition.name in node.partitions}
+        above = {name for name, other in self.partitions.items() if other.tier > partition.tier}
+        shared = any(node.name in mine and above.intersection(node.partitions) for node in self.nodes)
+        if self.preemption == "partition_prio" and shared and partition.preempt_mode not in {"OFF", ""}:
+            return f"jobs of a higher partition end its own (PreemptMode {partition.preempt_mode})"
+        return None

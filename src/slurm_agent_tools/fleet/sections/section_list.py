@@ -1,0 +1,40 @@
+"""The sections of get_fleet in their order: what each needs to be read, how it is made and said in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.fleet.sections import free_now, inventory, matching
+from slurm_agent_tools.models.fleet_answer import NotMeasured
+
+Source = Literal["nodes", "partitions", "reservations"]
+"""What is read of the cluster, by a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSectionMaker:
+    """One section. `needs`: without these it is an error; `helps`: read for it as well, and told where it is missing.
+
+    `unknown` tells what in it is not measured.
+    """
+
+    needs: tuple[Source, ...]
+    make: Callable[[FleetFacts], Any]
+    sentence: Callable[[Any], str]
+    unknown: Callable[[FleetFacts], Sequence[NotMeasured]] = lambda _: ()
+    helps: tuple[Source, ...] = ()
+
+
+SECTIONS: dict[str, FleetSectionMaker] = {
+    "inventory": FleetSectionMaker(
+        ("nodes", "partitions"), inventory.section, inventory.sentence, inventory.unknown, ("reservations",)
+    ),
+    "free": FleetSectionMaker(
+        ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
+    ),
+    "match": FleetSectionMaker(("nodes", "partitions"), matching.section, matching.sentence, helps=("reservations",)),
+}
+"""By the name of the answer's field, in its order."""

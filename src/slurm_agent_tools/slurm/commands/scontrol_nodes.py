@@ -1,0 +1,109 @@
+"""scontrol show nodes: every node with what jobs were given of it, its GPUs by type, and since when a reason stands."""
+
+from __future__ import annotations
+
+import re
+
+from slurm_agent_tools.models.node import GpuGroup, Node
+from slurm_agent_tools.slurm.commands import columns
+from slurm_agent_tools.transport.base import Completed
+from slurm_agent_tools.units import parse_time
+
+_NAME = "NodeName="
+
+_NONE = "(null)"
+
+# People write a reason, a comment and what is extra; Slurm prints them behind everything else.
+_OF_PEOPLE = re.compile(r" +(?:Reason|Comment|Extra)=")
+
+_REASON = re.compile(r" +Reason=(.*?) \[[^\[\]@\s]*@(\d+)\]", re.DOTALL)
+
+_GPUS = re.compile(r"gpu:(?:([^:,()=]+):)?(\d+)")
+
+_SHORT = {"MIXED": "mix", "ALLOCATED": "alloc", "COMPLETING": "comp", "UNKNOWN": "unk", "ERROR": "err"}
+
+_BUSY = frozenset({"mix", "alloc", "comp"})
+
+_INSTEAD = {"MAINTENANCE": "maint", "MAINT": "maint", "RESERVED": "resv", "PLANNED": "plnd", "COMPLETING": "comp"}
+"""Flags that sinfo shows in place of an idle state, those that count first at the front."""
+
+_SIGNS = {"POWERING_UP": "#", "POWERING_DOWN": "%", "POWERED_DOWN": "~", "POWER_DOWN": "!"}
+
+
+def argv() -> list[str]:
+    """Every node, one a line, with the GPUs that are in use."""
+    return ["scontrol", "show", "nodes", "--details", "--oneliner"]
+
+
+def parse(done: Completed) -> tuple[Node, ...]:
+    """One record per node. Raises SlurmUnreachable and SlurmGarbled."""
+    columns.check(done)
+    if done.truncated:
+        raise columns.garbled(done, "the answer is longer than can be read")
+    records: list[str] = []
+    for line in columns.text(done.stdout).splitlines():
+        if line.startswith(_NAME):
+            records.append(line)
+        elif records:
+            records[-1] += f"\n{line}"  # a reason may hold a newline
+    try:
+        return tuple(_node(record) for record in records)
+    except (ValueError, KeyError) as error:
+        raise columns.garbled(done, str(error)) from error
+
+
+def _node(record: str) -> Node:
+    people = _OF_PEOPLE.search(record)
+    facts = record if people is None else record[: people.start()]
+    cell = dict(reversed(re.findall(r"(?:^| )(\w+)=(\S*)", facts)))  # first ones count
+    said = _REASON.search(record)
+    groups = _groups(cell.get("Gres", _NONE), cell.get("GresUsed", _NONE))
+    state, flags = _state(cell["State"])
+    used = None if any(one.used is None for one in groups) else sum(one.used or 0 for one in groups)
+    allocated = cell.get("AllocMem", "")
+    return Node(
+        name=cell["NodeName"],
+        state=state,
+        partitions=tuple(name for name in cell.get("Partitions", "").split(",") if name),
+        cpus=int(cell["CPUEfctv"] if "CPUEfctv" in cell else cell["CPUTot"]),
+        cpus_used=int(cell["CPUAlloc"]),
+        memory_bytes=int(cell["RealMemory"]) * 2**20,
+        memory_free_bytes=int(cell["FreeMem"]) * 2**20 if cell.get("FreeMem", "").isdigit() else None,
+        gpus=sum(one.total for one in groups),
+        gpus_used=used,
+        gpu_types=tuple(one.kind for one in groups if one.kind),
+        reason=None if said is None else said[1].strip() or None,
+        threads_per_core=int(cell.get("ThreadsPerCore", "1")),
+        memory_used_bytes=int(allocated) * 2**20 if allocated.isdigit() else None,
+        gpu_groups=groups,
+        since=None if said is None else parse_time(said[2]),
+        flags=flags,
+    )
+
+
+def _groups(there: str, in_use: str) -> tuple[GpuGroup, ...]:
+    """GPUs by type. Where Slurm tells nothing of what is in use (`GresUsed` is missing), that is not known."""
+    total: dict[str, int] = {}
+    for kind, number in _GPUS.findall(there):
+        total[kind] = total.get(kind, 0) + int(number)
+    used: dict[str, int] = {}
+    for kind, number in _GPUS.findall(in_use):
+        used[kind] = used.get(kind, 0) + int(number)
+    known = in_use not in {_NONE, ""}
+    return tuple(GpuGroup(kind, number, used.get(kind, 0) if known else None) for kind, number in total.items())
+
+
+def _state(text: str) -> tuple[str, frozenset[str]]:
+    """`IDLE*+DRAIN` as sinfo's compact word, `drain*`, and the flags."""
+    first, *rest = text.split("+")
+    base = first.rstrip("*~#%!$@^-")
+    flags = frozenset(part.rstrip("*~#%!$@^-") for part in rest)
+    word = _SHORT.get(base, base.lower())
+    if "DRAIN" in flags:
+        word = "drng" if word in _BUSY or "COMPLETING" in flags else "drain"
+    elif "FAIL" in flags:
+        word = "failg" if word in _BUSY else "fail"
+    elif word == "idle":
+        word = next((short for flag, short in _INSTEAD.items() if flag in flags), word)
+    sign = next((sign for flag, sign in _SIGNS.items() if flag in flags), "")
+    return f"{word}{'*' if '*' in text or 'NOT_RESPONDING' in flags else sign}", flags

@@ -1,0 +1,109 @@
+"""get_fleet over a Slurm in memory: what it costs Slurm, how short it is, and what a silent Slurm leaves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from tests.unit.services.fakes import fake_toolbox
+
+from slurm_agent_tools.api import brief, serialize
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.errors import InputError
+
+TOOL = serialize.BY_NAME["get_fleet"]
+COMMANDS = {"scontrol show nodes": 1, "scontrol show partition": 1, "scontrol show reservation": 1}
+
+
+async def look(box, **asked):
+    ask = serialize.parse(TOOL, asked)
+    reply = await box.call("get_fleet", ask)
+    return reply, brief.answer(reply, ask)
+
+
+@pytest.fixture
+def slurm():
+    return FakeSlurm()
+
+
+@pytest.fixture
+def box(tmp_path, slurm):
+    return fake_toolbox(tmp_path, slurm)
+
+
+def large() -> FakeSlurm:
+    """2,000 nodes of eight kinds in six partitions, some down."""
+    kinds = [("h100", 8), ("a100", 4), ("a100_80gb", 8), ("v100", 4), ("t4", 2), ("rtx_4090", 4), ("", 0), ("", 0)]
+    nodes = [
+        FakeNode(
+            f"node{number:04d}",
+            gpus=gpus,
+            gpu_type=kind,
+            down="no answer since the power cut" if number % 97 == 0 else None,
+        )
+        for number in range(2000)
+        for kind, gpus in [kinds[number % len(kinds)]]
+    ]
+    names = [node.name for node in nodes]
+    partitions = [FakePartition(f"part{index}", tuple(names[index::6]), default=index == 0) for index in range(6)]
+    return FakeSlurm(nodes=nodes, partitions=partitions)
+
+
+@pytest.mark.proves("the-fleet-is-one-look")
+async def test_one_look_at_the_nodes_serves_all_sections(box, slurm):
+    reply, _ = await look(box)
+    assert reply.status == "ok"
+    calls = Counter(box.context.slurm.calls)
+    assert {name: calls[name] for name in COMMANDS} == COMMANDS
+    assert calls["squeue"] <= 1
+    again = Counter(box.context.slurm.calls)
+    await look(box)
+    assert Counter(box.context.slurm.calls) == again
+
+
+@pytest.mark.proves("the-fleet-is-short")
+async def test_two_thousand_nodes_are_told_in_two_kilobytes(tmp_path):
+    _, body = await look(fake_toolbox(tmp_path, large()))
+    assert body["status"] == "ok"
+    assert len(json.dumps(body).encode()) < 2000, body
+    assert sum(tier["nodes"] for tier in body["inventory"]["tiers"]) == 2000
+
+
+async def test_figures_are_those_of_the_jobs_that_run(box, slurm):
+    slurm.submit("#!/bin/bash\nsleep 600\n", "--partition=gpu", "--gres=gpu:3", "--cpus-per-task=8", "--mem=32G")
+    await slurm.clock.advance(5)
+    reply, _ = await look(box, sections=["free", "inventory"], detail="full")
+    assert (reply.inventory.gpus, reply.free.gpus, reply.free.gpus_used) == (16, 13, 3)
+    assert reply.free.cpus_used == 8
+    assert reply.free.memory_used_bytes == 32 * 2**30
+    assert reply.match is None
+
+
+async def test_with_a_match_alone_no_other_section_is_made(box):
+    reply, body = await look(box, match={"gpus": 6, "gpu_memory": "60G"})
+    assert (reply.inventory, reply.free) == (None, None)
+    assert body["match"]["best"] == "80G and more"
+    assert "6 GPUs of 60G fits 80G and more" in body["summary"]
+
+
+@pytest.mark.proves("bad-input-names-the-field")
+async def test_a_match_that_cannot_be_read_is_an_error_with_its_field(box):
+    with pytest.raises(InputError, match=r"match\.memory"):
+        await look(box, match={"memory": "lots"})
+
+
+async def test_a_section_that_cannot_be_read_is_an_error_and_never_an_empty_cluster(box, slurm):
+    slurm.lose_next_reply("scontrol show nodes")
+    reply, body = await look(box, sections=["inventory", "free"])
+    assert reply.status == "partial"
+    assert body["inventory"]["error"]["code"] == "cluster_unreachable"
+    assert "Not readable: inventory, free." in body["summary"]
+
+
+async def test_reservations_that_cannot_be_read_are_told_and_stop_nothing(box, slurm):
+    slurm.lose_next_reply("scontrol show reservation")
+    reply, _ = await look(box, sections=["free"])
+    assert reply.status == "ok"
+    assert "reserved nodes" in {one.what for one in reply.not_measured}

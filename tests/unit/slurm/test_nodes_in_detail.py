@@ -1,0 +1,119 @@
+"""Every node as `scontrol show nodes` tells it: states as sinfo words them, GPUs by type, reasons with their time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.devcluster.fake.hardware import FakeNode
+from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
+from slurm_agent_tools.slurm.commands import scontrol_nodes, sinfo
+from slurm_agent_tools.transport.base import Completed
+
+HEAD = (
+    "NodeName={name} Arch=x86_64 CoresPerSocket=16  CPUAlloc=8 CPUEfctv=32 CPUTot=32 CPULoad=5.23 Gres={gres}"
+    " GresDrain=N/A GresUsed={used} NodeAddr=10.0.0.1 OS=Linux 6.1.0 #1 SMP PREEMPT_DYNAMIC @0  RealMemory=256000"
+    " AllocMem=64000 FreeMem=14515 Sockets=2 Boards=1 State={state} ThreadsPerCore=2 Partitions=gpu,all "
+    " CfgTRES=cpu=32,mem=250G,gres/gpu=4 AllocTRES=cpu=8"
+)
+
+
+def told(state: str = "MIXED", gres: str = "gpu:a100:4", used: str = "gpu:a100:3(IDX:0-2)", more: str = "") -> bytes:
+    return (HEAD.format(name="g1", gres=gres, used=used, state=state) + more + "\n").encode()
+
+
+def completed(stdout: bytes, *, truncated: bool = False) -> Completed:
+    return Completed(("scontrol",), 0, stdout, b"", 0.1, truncated)
+
+
+def node(**more: str):
+    return scontrol_nodes.parse(completed(told(**more)))[0]
+
+
+def test_what_jobs_were_given_is_told_beside_what_there_is():
+    found = node()
+    assert (found.cpus, found.cpus_used, found.threads_per_core) == (32, 8, 2)
+    assert (found.memory_bytes, found.memory_used_bytes) == (256000 * 2**20, 64000 * 2**20)
+    assert [(one.kind, one.total, one.used) for one in found.gpu_groups] == [("a100", 4, 3)]
+    assert (found.gpus, found.gpus_used, found.partitions) == (4, 3, ("gpu", "all"))
+
+
+def test_gpus_of_several_types_are_told_apart():
+    found = node(gres="gpu:a100:2(S:0),gpu:a30:4(S:1),shard:8", used="gpu:a100:1(IDX:0),gpu:a30:0(IDX:N/A)")
+    assert [(one.kind, one.total, one.used) for one in found.gpu_groups] == [("a100", 2, 1), ("a30", 4, 0)]
+
+
+def test_what_is_in_use_is_not_known_where_slurm_does_not_tell_it():
+    assert node(used="(null)").gpus_used is None
+    assert node(gres="(null)", used="(null)").gpus_used == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        ("IDLE", "idle"), ("MIXED", "mix"), ("ALLOCATED", "alloc"), ("IDLE+DRAIN", "drain"), ("MIXED+DRAIN", "drng"),
+        ("DOWN*", "down*"), ("DOWN*+DRAIN", "drain*"), ("IDLE+CLOUD+POWERED_DOWN", "idle~"), ("MIXED+CLOUD", "mix"),
+        ("IDLE+MAINTENANCE", "maint"), ("IDLE+RESERVED", "resv"), ("IDLE+PLANNED", "plnd"), ("IDLE+COMPLETING", "comp"),
+        ("IDLE+NOT_RESPONDING", "idle*"), ("ALLOCATED+FAIL", "failg"),
+    ],
+)  # fmt: skip
+def test_states_are_the_words_of_sinfo(state: str, word: str):
+    assert node(state=state).state == word
+
+
+def test_a_reason_has_its_time_and_cannot_write_the_other_fields():
+    found = node(more=" Reason=State=IDLE bad fan CPUTot=9 [root@1700000000] Comment=RealMemory=1", state="DOWN")
+    assert found.reason == "State=IDLE bad fan CPUTot=9"
+    assert found.since == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert (found.state, found.cpus, found.memory_bytes) == ("down", 32, 256000 * 2**20)
+
+
+def test_a_reason_may_hold_a_newline():
+    text = told(more=" Reason=one\ntwo [root@1700000000]") + told()
+    first, second = scontrol_nodes.parse(completed(text))
+    assert (first.reason, second.reason) == ("one\ntwo", None)
+
+
+@pytest.mark.proves("garbage-is-an-error")
+@pytest.mark.parametrize("text", [b"NodeName=g1 what is this\n", told().replace(b"CPUAlloc=8", b"CPUAlloc=many")])
+def test_what_cannot_be_read_is_an_error(text: bytes):
+    with pytest.raises(SlurmGarbled):
+        scontrol_nodes.parse(completed(text))
+
+
+def test_a_cut_answer_is_an_error_and_silence_is_no_empty_cluster():
+    with pytest.raises(SlurmGarbled):
+        scontrol_nodes.parse(completed(told(), truncated=True))
+    with pytest.raises(SlurmUnreachable):
+        scontrol_nodes.parse(
+            Completed(("scontrol",), 1, b"", b"slurm_load_node error: Unable to contact slurm controller\n", 0.1)
+        )
+
+
+async def test_both_commands_tell_the_same_of_a_node():
+    nodes = [FakeNode("a1", gpus=4, gpu_type="a100"), FakeNode("b1", down="fan"), FakeNode("c1", drained="disk")]
+    slurm = FakeSlurm(nodes=nodes)
+    slurm.submit("#!/bin/bash\nsleep 60\n", "--gres=gpu:2", "--mem=8G")
+    await slurm.clock.advance(5)
+    there = {one.name: one for one in scontrol_nodes.parse(answered(slurm, scontrol_nodes.argv()))}
+    for one in sinfo.parse(answered(slurm, sinfo.argv())):
+        detailed = there[one.name]
+        assert (one.state, one.cpus, one.gpus, one.gpus_used) == (
+            detailed.state,
+            detailed.cpus,
+            detailed.gpus,
+            detailed.gpus_used,
+        )
+        assert (one.reason, one.partitions, one.memory_bytes) == (
+            detailed.reason,
+            detailed.partitions,
+            detailed.memory_bytes,
+        )
+    assert there["a1"].memory_used_bytes == 8 * 2**30
+
+
+def answered(slurm: FakeSlurm, argv: list[str]) -> Completed:
+    said = slurm.command(*argv)
+    return Completed(tuple(argv), said.code, said.out.encode(), said.err.encode(), 0.1)
