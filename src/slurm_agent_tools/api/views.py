@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
@@ -24,6 +24,9 @@ from slurm_agent_tools.services.context import ClusterContext, ContextRegistry
 from slurm_agent_tools.services.log_files import OutputFile
 from slurm_agent_tools.text import log_events, sanitize
 from slurm_agent_tools.units import JobId
+
+if TYPE_CHECKING:
+    from slurm_agent_tools.planning.plan_view import KeptPlan
 
 LINES, CHARACTERS = 200, 32_000
 """Of each log file, and of all that are shown together: agents pay for what they read."""
@@ -146,20 +149,29 @@ async def failure_modes(context: ClusterContext) -> str:
 
 
 async def plan(context: ClusterContext, plan_id: str) -> str:
-    """A plan of this process, job by job, as JSON. Raises InputError."""
+    """One of the caller's last plans, job by job, as JSON. Raises InputError."""
     from slurm_agent_tools.api import serialize  # noqa: PLC0415 - the other views do without it
-    from slurm_agent_tools.planning import plan_view  # noqa: PLC0415 - the other views do without it
-    from slurm_agent_tools.services import plan_jobs  # noqa: PLC0415 - as above
+    from slurm_agent_tools.planning import plan_view  # noqa: PLC0415 - as above
 
-    return serialize.text(sanitize.document(plan_view.whole(plan_jobs.plans.find(context.owner, plan_id))))
+    return serialize.text(sanitize.document(plan_view.whole(await kept_plan(context, plan_id))))
 
 
 async def plan_gantt(context: ClusterContext, plan_id: str) -> str:
     """The same as an SVG picture. Raises InputError."""
     from slurm_agent_tools.planning.gantt import gantt  # noqa: PLC0415 - as above
-    from slurm_agent_tools.services import plan_jobs  # noqa: PLC0415 - as above
 
-    return gantt(plan_jobs.plans.find(context.owner, plan_id).plan.schedule, f"Plan {plan_id}")
+    return gantt((await kept_plan(context, plan_id)).plan.schedule, f"Plan {plan_id}")
+
+
+async def kept_plan(context: ClusterContext, plan_id: str) -> KeptPlan:
+    """One of the caller's last plans. Raises InputError for any other, and StorageError."""
+    from slurm_agent_tools.planning.plan_view import KeptPlan  # noqa: PLC0415 - as above
+    from slurm_agent_tools.store.plan_files import PlanFiles  # noqa: PLC0415 - as above
+
+    found = await context.db(PlanFiles(context.store.folder, context.owner).find, plan_id, KeptPlan)
+    if found is None:
+        raise InputError("plan_id", plan_id, "is none of the last plans", hint="Call plan_jobs.")
+    return found
 
 
 VIEWS: Mapping[str, Callable[..., Awaitable[Body]]] = {

@@ -19,7 +19,9 @@ class PlanGroup(Shape):
 
 
 class SubmissionShown(Shape):
-    """One call of submit_job. `<name>` in a dependency stands for the id of that job; `after`: submit once they ended.
+    """One call of submit_job. `<name>` in a dependency stands for the id of that job.
+
+    `after`: submit once these have ended, names or ids.
 
     `verdict`: what the policy says of the script as it is now; None where there is no script yet.
     """
@@ -34,8 +36,9 @@ class SubmissionShown(Shape):
 
 
 class PlanReply(Reply):
-    """The plan. `bound_seconds`, `gap` and `naive_seconds` are of the mean completion where that is the objective.
+    """The plan. `changes`: what became of the plan before, of the same jobs.
 
+    `bound_seconds`, `gap` and `naive_seconds` are of the mean completion where that is the objective.
     `run_times`: of jobs of which nothing was said, by similar ones that ended. `first_start`: what the first waits.
     """
 
@@ -56,6 +59,7 @@ class PlanReply(Reply):
     submissions_not_shown: int = 0
     run_times: list[str] = Field(default_factory=no_items)
     first_start: str | None = Field(default=None, exclude_if=unknown)
+    changes: list[str] = Field(default_factory=no_items)
     assumptions: list[str] = Field(default_factory=list)
     uri: str
     gantt_uri: str

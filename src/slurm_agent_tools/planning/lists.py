@@ -66,7 +66,14 @@ def naive(problem: PlanProblem) -> Placement:
 
 
 def worth(problem: PlanProblem, placement: Placement, objective: Objective) -> Worth:
-    """What the objective compares; what is equal is told apart by the makespan or the mean completion."""
+    """What the objective compares; what is equal is told apart by the makespan or the mean completion.
+
+    A placement that would stop what runs already is the worst.
+    """
+    if any(job.running for job in problem.jobs) and any(
+        start > 0 and problem.job(index).running for index, start in enumerate(placement.starts)
+    ):
+        return (math.inf,)
     ends = [start + seconds for start, seconds in zip(placement.starts, problem.seconds, strict=True)]
     kinds = [problem.job(index) for index in range(problem.size)]
     makespan = max(ends)
@@ -117,7 +124,7 @@ def ranks(problem: PlanProblem) -> dict[str, list[tuple[float, ...]]]:
     sizes = _sizes(problem)
     return {
         name: [
-            rule(kind, seconds, sizes[kind], problem.jobs[kind].priority)
+            (not problem.jobs[kind].running, *rule(kind, seconds, sizes[kind], problem.jobs[kind].priority))
             for kind, seconds in zip(problem.owner, problem.seconds, strict=True)
         ]
         for name, rule in rules.items()

@@ -42,11 +42,11 @@ class PlannedSubmission:
             return None
         return f"0-{self.tasks - 1}" + (f"%{self.width}" if self.width < self.tasks else "")
 
-    def dependency(self, told: Callable[[str], str] = str) -> str | None:
+    def dependency(self, told: Callable[[str], str] = "<{}>".format) -> str | None:
         """As sbatch --dependency, with the names of kinds, as `told`, where the ids of their jobs belong."""
         freeing = tuple(name for name in self.chained if name not in self.needed)
         found = [
-            f"{what}:" + ":".join(f"<{told(name)}>" for name in names)
+            f"{what}:" + ":".join(told(name) for name in names)
             for what, names in (("afterok", self.needed), ("afterany", freeing))
             if names
         ]

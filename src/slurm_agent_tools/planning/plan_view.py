@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
 from slurm_agent_tools.models.toolset_arguments import PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.packing import gpus_of_shares
 from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_once
-from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
+from slurm_agent_tools.planning.replanning import RUNNING, JobProgress, told_progress
+from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob, PlannedJob
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration
@@ -35,68 +35,78 @@ SCHEME = "slurm://plans/"
 class KeptPlan:
     """A plan as it is shown. `slots`: jobs at once by the policy; `steps`: its submissions.
 
-    `verdicts`: what the policy said of each script as it was then. `gathered`: what was foretold of its jobs.
-    `first_start`: what the one that is submitted first waits.
+    `verdicts`: what the policy said of each submission as its script was then. `gathered`: what was foretold of its
+    jobs. `first_start`: what the one that is submitted first waits. `made`: when; `begun`: when the first plan of the
+    same work was. `job_ids`: of kinds that run or wait in the queue. `changes`: what became of the plan before.
     """
 
     plan: JobPlan
     slots: int
     scripts: Mapping[str, str | None]
     steps: tuple[PlannedSubmission, ...]
+    made: datetime
+    begun: datetime
     assumptions: tuple[str, ...] = ()
     verdicts: Mapping[str, Any] = field(default_factory=dict)
     gathered: tuple[GatheredJob, ...] = ()
     first_start: str | None = None
+    job_ids: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
 
-    def first_of(self, gathered: Iterable[GatheredJob]) -> GatheredJob:
-        """The one of these that starts first."""
-        first = self.plan.schedule.placed[0].job.name
-        return next(one for one in gathered if one.job.name == first)
+    def first_of(self, gathered: Iterable[GatheredJob]) -> GatheredJob | None:
+        """The one of these that is submitted first; None where all are."""
+        return next((one for one in gathered if self.left and one.job.name == self.left[0].job), None)
 
     @property
-    def judged(self) -> list[str]:
-        """Every script once, in the order of the submissions."""
-        scripts = [self.scripts.get(step.job) for step in self.steps]
-        return list(dict.fromkeys(script for script in scripts if script is not None))
+    def left(self) -> tuple[PlannedSubmission, ...]:
+        """What is still to be submitted."""
+        return tuple(step for step in self.steps if step.job not in self.job_ids)
+
+    @property
+    def ends(self) -> datetime:
+        """When all will have ended."""
+        return self.made + timedelta(seconds=self.plan.schedule.makespan)
+
+    @property
+    def judged(self) -> list[tuple[str, str, str | None]]:
+        """Name, script and array of every submission that has a script, in their order."""
+        found = [(step.job, self.scripts.get(step.job), step.array) for step in self.left]
+        return [(name, script, array) for name, script, array in found if script is not None]
 
 
-class KeptPlans:
-    """The last plans by whose they are and what was asked, the newest last."""
-
-    def __init__(self, most: int = 32) -> None:
-        self._most = most
-        self._plans: dict[tuple[object, str], KeptPlan] = {}
-
-    def keep(self, owner: object, ask: PlanJobs, plan: KeptPlan) -> str:
-        """Its id: the same question of the same moment has the same."""
-        told = ask.model_dump_json(exclude={"detail"}) + repr(plan.plan.problem.seconds)
-        plan_id = hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:12]
-        self._plans.pop((owner, plan_id), None)
-        self._plans[owner, plan_id] = plan
-        while len(self._plans) > self._most:
-            del self._plans[next(iter(self._plans))]
-        return plan_id
-
-    def find(self, owner: object, plan_id: str) -> KeptPlan:
-        """Raises InputError for one that is not among the last ones."""
-        found = self._plans.get((owner, plan_id))
-        if found is None:
-            raise InputError("plan_id", plan_id, "is none of the last plans of this process", hint="Call plan_jobs.")
-        return found
+def plan_id(ask: PlanJobs, plan: JobPlan) -> str:
+    """The same question of the same moment has the same."""
+    told = ask.model_dump_json(exclude={"detail"}) + repr(plan.problem.seconds)
+    return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
-def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime) -> PlanReply:
+def remade(
+    kept: KeptPlan, jobs: Sequence[PlannedJob], progress: Mapping[str, JobProgress], earlier: KeptPlan
+) -> KeptPlan:
+    """The plan of what is left of `jobs`, with what became of the one before."""
+    ids: dict[str, str] = {}
+    for job in kept.plan.problem.jobs:
+        state = progress.get(job.name if job.name in progress else job.name.rpartition(RUNNING)[0])
+        if state is not None and (job.running or state.waiting >= job.count):
+            ids[job.name] = ":".join(state.job_ids)
+    kept = replace(kept, begun=earlier.begun, job_ids=ids)
+    expected = {job.name: job.seconds for job in jobs}
+    delay = (kept.ends - earlier.ends).total_seconds()
+    return replace(kept, changes=told_progress(progress, expected, earlier.begun, delay))
+
+
+def plan_reply(kept: KeptPlan, number: str) -> PlanReply:
     """The answer."""
     plan = kept.plan
     schedule, naive = plan.schedule, plan.naive
     value = plan.measured(schedule)
-    steps = [_shown(one, kept, _short, _NAMES) for one in kept.steps[:SUBMISSIONS]]
+    steps = [_shown(one, kept, _short, _NAMES) for one in kept.left[:SUBMISSIONS]]
     priced = any(pool.gpu_hour or pool.cpu_hour for pool in plan.problem.pools)
     missed = list(dict.fromkeys(_short(one.name) for one in schedule.missed))
     return PlanReply(
         status="infeasible" if plan.impossible else "planned",
         summary=_summary(plan, schedule, naive),
-        as_of=as_of,
+        as_of=kept.made,
         objective=plan.objective,
         makespan_seconds=round(schedule.makespan),
         mean_completion_seconds=round(schedule.mean_completion),
@@ -108,12 +118,13 @@ def plan_reply(kept: KeptPlan, plan_id: str, as_of: datetime) -> PlanReply:
         method="exact" if plan.exact else "lists",
         groups=groups(schedule),
         submissions=steps,
-        submissions_not_shown=max(0, len(kept.steps) - SUBMISSIONS),
+        submissions_not_shown=max(0, len(kept.left) - SUBMISSIONS),
         run_times=_listed(_run_times(kept.gathered)),
         first_start=kept.first_start,
+        changes=list(kept.changes),
         assumptions=[*kept.assumptions, *_by_limits(kept.gathered), *_assumed(kept, schedule)],
-        uri=f"{SCHEME}{plan_id}",
-        gantt_uri=f"{SCHEME}{plan_id}/gantt",
+        uri=f"{SCHEME}{number}",
+        gantt_uri=f"{SCHEME}{number}/gantt",
     )
 
 
@@ -134,10 +145,11 @@ def whole(kept: KeptPlan) -> dict[str, Any]:
                 "pool": one.pool,
                 "gpus": list(one.gpus),
                 **({"late_seconds": round(one.late)} if one.late else {}),
+                **({"job_id": kept.job_ids[one.job.name]} if one.job.name in kept.job_ids else {}),
             }
             for one in schedule.placed
         ],
-        "submissions": [_shown(one, kept, line).model_dump(mode="json", exclude_none=True) for one in kept.steps],
+        "submissions": [_shown(one, kept, line).model_dump(mode="json", exclude_none=True) for one in kept.left],
     }
 
 
@@ -154,7 +166,7 @@ def plan_page(kept: KeptPlan, title: str) -> str:
         (_time(one.start), "" if one.last_start is None else _time(one.last_start), one.jobs, one.place)
         for one in groups(schedule, _PAGE)
     ]
-    calls = [_shown(one, kept, line) for one in kept.steps[:_PAGE]]
+    calls = [_shown(one, kept, line) for one in kept.left[:_PAGE]]
     rows = [
         (
             one.job,
@@ -166,7 +178,7 @@ def plan_page(kept: KeptPlan, title: str) -> str:
         )
         for one in calls
     ]
-    more = len(kept.steps) - len(rows)
+    more = len(kept.left) - len(rows)
     sections = [
         ReportSection(
             "Schedule",
@@ -184,7 +196,7 @@ def plan_page(kept: KeptPlan, title: str) -> str:
                 *([Paragraph(f"{more} more are not shown.")] if more else []),
             ),
         ),
-        ReportSection("Assumptions", (Bullets((*kept.assumptions, *_assumed(kept, schedule))),)),
+        ReportSection("Assumptions", (Bullets((*kept.changes, *kept.assumptions, *_assumed(kept, schedule))),)),
     ]
     return page(title, sections)
 
@@ -223,16 +235,16 @@ def _group(part: Sequence[PlacedJob]) -> PlanGroup:
 def _shown(
     one: PlannedSubmission, kept: KeptPlan, told: Callable[[str], str], names: int | None = None
 ) -> SubmissionShown:
-    """One call, its names as `told`; of those that end before it so many."""
-    script = kept.scripts.get(one.job)
+    """One call, its names as `told`, or their jobs' ids where there are some; of those that end before it so many."""
+    script, ids = kept.scripts.get(one.job), kept.job_ids
     return SubmissionShown(
         job=told(one.job),
         how=one.how,
         script=script,
         array=one.array,
-        dependency=one.dependency(told),
-        after=[told(name) for name in one.behind[:names]] or None,
-        verdict=kept.verdicts.get(script) if script is not None else None,
+        dependency=one.dependency(lambda name: ids.get(name) or f"<{told(name)}>"),
+        after=[ids.get(name) or told(name) for name in one.behind[:names]] or None,
+        verdict=kept.verdicts.get(one.job),
     )
 
 

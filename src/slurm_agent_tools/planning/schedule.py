@@ -27,7 +27,7 @@ class PlannedJob:
     """One kind of job, `count` times. Times in seconds from now; all that it asks for is held while it runs (a gang).
 
     `after`: names of jobs of which every copy has ended before. `share`: the part of one GPU that it takes, instead of
-    `gpus`. `priority`: its weight in means, 1 for most.
+    `gpus`. `priority`: its weight in means, 1 for most. `running`: it runs already, so that it starts at 0.
     """
 
     name: str
@@ -40,6 +40,7 @@ class PlannedJob:
     deadline: float | None = None
     priority: float = 1.0
     share: float | None = None
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -197,10 +197,16 @@ def refused(decision: DecisionShown) -> list[RuleDecision]:
 
 
 async def judge_script(
-    context: ClusterContext, data: bytes, path: str, file: Judged | None = None, *, justification: str | None = None
+    context: ClusterContext,
+    data: bytes,
+    path: str,
+    file: Judged | None = None,
+    *,
+    arguments: Mapping[str, str] | None = None,
+    justification: str | None = None,
 ) -> Decision:
     """The rules that need no more of the cluster than its partitions, over a script's text, and over `file`."""
-    reading, _ = await read(context, data, path)
+    reading, _ = await read(context, data, path, arguments=arguments)
     real = await project_paths.resolve(context.here, "path", file.path) if file else None
     evaluation = EvaluationContext(
         context.policy,

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio.to_thread
 
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
 from slurm_agent_tools.models.plan_answer import PlanReply
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
-from slurm_agent_tools.planning import exact, job_plan, plan_view
+from slurm_agent_tools.planning import exact, job_plan, plan_view, replanning
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
-from slurm_agent_tools.planning.schedule import JobPool
+from slurm_agent_tools.planning.replanning import JobProgress
+from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
+from slurm_agent_tools.store.plan_files import PlanFiles
 from slurm_agent_tools.transport import process
 
 _JUDGED = 100
 
 _NEEDED = ("HOME", "PYTHONHOME", "PYTHONPATH", "SYSTEMROOT")  # by which Python finds its modules
-
-plans = plan_view.KeptPlans()
-"""The last plans of this process, for their resources; a plan is no record, and made again from the same arguments."""
 
 
 async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
@@ -43,16 +43,48 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     history = await _history(context, ask)
     gathered = [await _job(context, one, pools, history) for one in ask.jobs]
     jobs = [one.job for one in gathered]
+    files, scripts = PlanFiles(context.store.folder, context.owner), {one.name: one.script for one in ask.jobs}
+    earlier, progress = await _so_far(context, files, scripts, jobs)
     until = anyio.current_time() + ask.seconds
-    plan = await anyio.to_thread.run_sync(partial(job_plan.by_lists, jobs, pools, ask.objective))
+    plan = await anyio.to_thread.run_sync(
+        partial(job_plan.by_lists, replanning.jobs_left(jobs, progress), pools, ask.objective)
+    )
     plan = await _improved(plan, until - anyio.current_time())
     steps = submissions(plan.schedule, slots)
-    kept = KeptPlan(plan, slots, {one.name: one.script for one in ask.jobs}, steps, tuple(assumed))
-    kept = replace(kept, verdicts={script: await _verdict(context, script) for script in kept.judged[:_JUDGED]})
-    start = await _first_start(context, kept.first_of(gathered)) if ask.pool is None else None
-    kept = replace(kept, gathered=tuple(gathered), first_start=start)
-    plan_id = plans.keep(context.owner, ask, kept)
-    return plan_view.plan_reply(kept, plan_id, context.clock.now())
+    now = context.clock.now()
+    kept = KeptPlan(plan, slots, scripts, steps, now, now, tuple(assumed))
+    if earlier is not None:
+        kept = plan_view.remade(kept, jobs, progress, earlier)
+    calls = kept.judged[:_JUDGED]
+    kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
+    plan_id = plan_view.plan_id(ask, plan)
+    try:
+        await context.db(files.keep, plan_id, kept)
+    except StorageError as error:
+        kept = replace(kept, assumptions=(*kept.assumptions, f"Its resources are missing: {error.message}."))
+    first = kept.first_of(gathered) if ask.pool is None else None
+    start = None if first is None else await _first_start(context, first)
+    return plan_view.plan_reply(replace(kept, gathered=tuple(gathered), first_start=start), plan_id)
+
+
+async def _so_far(
+    context: ClusterContext, files: PlanFiles, scripts: Mapping[str, str | None], jobs: Sequence[PlannedJob]
+) -> tuple[KeptPlan | None, Mapping[str, JobProgress]]:
+    """The plan before of the same work, and what became of it; nothing where all has ended: it is to be done anew.
+
+    Slurm is asked only where a job of it was submitted. Raises SlurmError.
+    """
+    earlier = await context.db(files.last, KeptPlan, lambda kept: replanning.same_work(kept.scripts, scripts))
+    if earlier is None:
+        return None, {}
+    kinds = {job.name: (scripts[job.name], job.count) for job in jobs}
+    sent = await context.db(context.store.history, context.owner, since=earlier.begun)
+    if not replanning.job_progress(kinds, sent, (), earlier.begun):
+        return None, {}
+    records = [one for one in (await accounting_history(context)).records if one.submitted >= earlier.begun]
+    queue = context.slurm.mine(await context.slurm.queue())
+    progress = replanning.job_progress(kinds, records, queue, context.clock.now())
+    return (earlier, progress) if progress and replanning.jobs_left(jobs, progress) else (None, {})
 
 
 async def _history(context: ClusterContext, ask: PlanJobs) -> RunHistory | None:
@@ -105,8 +137,9 @@ async def _improved(plan: JobPlan, seconds: float) -> JobPlan:
     return await anyio.to_thread.run_sync(job_plan.improved, plan, done.stdout)
 
 
-async def _verdict(context: ClusterContext, script: str) -> Any:
+async def _verdict(context: ClusterContext, script: str, array: str | None) -> Any:
     project_files = await project_paths.either(context, "script", script)
     limit = context.policy.policy.sizes.script_bytes
     real, data = await project_paths.read_script(project_files, "script", script, limit=limit)
-    return (await judge_script(context, data, project_paths.relative(project_files, real))).verdict
+    arguments = None if array is None else {"array": array}
+    return (await judge_script(context, data, project_paths.relative(project_files, real), arguments=arguments)).verdict

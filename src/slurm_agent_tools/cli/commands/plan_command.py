@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from slurm_agent_tools.api import brief, printing, serialize
+from slurm_agent_tools.api import brief, printing, serialize, views
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError, StorageError
@@ -21,7 +21,6 @@ from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
 from slurm_agent_tools.planning.plan_view import plan_page
 from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
-from slurm_agent_tools.services import plan_jobs
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 
@@ -77,7 +76,7 @@ async def run(args: argparse.Namespace) -> int:
     try:
         reply: Any = await toolbox.call("plan_jobs", ask)
         context = await toolbox.registry.at(args.cluster)
-        kept = plan_jobs.plans.find(context.owner, reply.uri.rpartition("/")[2])
+        kept = await views.kept_plan(context, reply.uri.rpartition("/")[2])
         title = args.file or f"{args.count} jobs"
         if args.svg is not None:
             _write("--svg", args.svg, gantt(kept.plan.schedule, title))
