@@ -75,8 +75,12 @@ def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -
 
 
 def chosen(state: CampaignState, stage: str, found: Sequence[Arm]) -> Arm | None:
-    """The configuration that the last judged round goes on with, else the best that has a value."""
-    for place in sorted(state.judged, reverse=True):
+    """The configuration that the last judged round goes on with, else the best that has a value.
+
+    A smoke round compares nothing.
+    """
+    compared = (place for place in state.judged if not all(map(state.is_smoke, state.rounds.get(place, ()))))
+    for place in sorted(compared, reverse=True):
         best = state.judged[place].best.get(stage)
         match = next((arm for arm in found if arm.arm == best and arm.value is not None), None)
         if match is not None:

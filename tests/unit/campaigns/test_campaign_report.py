@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.campaigns.happened import START, campaign_file, ended, events, sent, state_after, trial
 
+from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
 from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_files
 from slurm_agent_tools.models.campaign import ArmVerdict, Noted, RevisionBegun, RoundDesigned, RoundJudged
@@ -132,3 +133,12 @@ def test_a_longer_run_has_a_verdict_of_its_own_and_a_length_is_no_advice() -> No
     assert "edge" not in part(made, "Risks and the next trial")
     assert "0 results" in part(made, "What was written down")
     assert "rates/r1/t1: not saved: the disk is full" in part(made, "What was written down")
+
+
+def test_while_the_first_round_runs_its_best_is_shown_and_not_what_the_smoke_run_was_of() -> None:
+    happened = events()
+    smoke = next(at for at, one in enumerate(happened) if isinstance(one, RoundJudged))
+    happened[smoke] = RoundJudged(0, (), {"training": trial(1, 1).arm}, "every stage ran")
+    until = next(at for at, one in enumerate(happened) if isinstance(one, RoundJudged) and one.round == 1)
+    (found,) = campaign_view.best(campaign_file(), state_after(happened[:until]), "rates")
+    assert (found.value, found.trial) == (0.95, "rates/r1/t5")
