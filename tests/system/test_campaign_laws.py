@@ -122,11 +122,12 @@ async def test_over_mcp_the_chosen_configuration_is_within_a_tenth_of_the_best(f
 
 
 @pytest.mark.proves("campaign-finds-the-best")
+@pytest.mark.parametrize("seed", LAWS)
 @pytest.mark.skipif(not SOAK, reason="SOAK=1")
-async def test_by_what_slurm_measured_of_queue_and_run_as_well(fresh: Place):
-    name, begun = begin(fresh, 2, WALL_CLOCK, rows=8), time.monotonic()
+async def test_by_what_slurm_measured_of_queue_and_run_as_well(fresh: Place, seed: int):
+    name, begun = begin(fresh, seed, WALL_CLOCK, rows=8), time.monotonic()
     reply = await advanced(fresh, name)
-    judge(2, reply, "by the wall clock", time.monotonic() - begun)
+    judge(seed, reply, "by the wall clock", time.monotonic() - begun)
 
 
 @pytest.mark.proves("campaign-finds-the-best")
