@@ -149,6 +149,8 @@ BEHAVIOURS = {
     "replay-holds": "No replay uses more processors than there are, or starts a job before its submission.",
     "findings-name-defects": "findings names what a cluster does badly with its cost and the change; of a healthy week nothing.",
     "the-fleet-is-one-look": "All sections of get_fleet rest on one look at nodes, queue and partitions, kept for the next.",
+    "idle-windows-are-found": "Of labelled series of use every window without use is found, and none that is not there.",
+    "idle-is-measured": "A GPU is called idle by a measurement alone; without one it is not measured, never 0.",
     "the-fleet-is-short": "get_fleet answers in 2 KB on a cluster of 2,000 nodes.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",

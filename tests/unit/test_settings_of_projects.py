@@ -26,6 +26,7 @@ GUARDED = {
     "clusters.lab.slurm.conf": '"/tmp/slurm.conf"', "http.listen": '"0.0.0.0:80"', "http.hosts": '["evil.example"]',
     "http.proxy": '["evil.example"]', "http.origins": '["https://evil.example"]', "http.tls_cert": '"/site/x.pem"',
     "http.tls_key": '"/site/x.pem"', "gpu_metrics.url": '"http://a"', "gpu_metrics.query": '"up"',
+    "gpu_metrics.series": '"up"', "gpu_metrics.job_label": '"job"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
     "dry_run": '["sh"]', "fleet.quotas": '"all"',
 }  # fmt: skip

@@ -49,6 +49,9 @@ ONLY_FULL: Mapping[str, frozenset[str]] = {
         "WaitMeasured": "p95",
         "PartitionShown": "default_time",
         "AlternativeShown": "expected",
+        "WaitingShown": "waited_seconds partition basis",
+        "UseBeside": "cpus memory_bytes",
+        "EndingShown": "left_seconds",
         "InventorySection": "memory_bytes partitions reservations cpus gpus nodes",
         "TierShown": "gpu_memory",
         "FreeSection": "gpus_used cpus_used memory_bytes memory_used_bytes note tiers",
@@ -77,6 +80,13 @@ USUAL: Mapping[str, Any] = {
     "default": False,
     "gpus_per_node": 0,
     "cloud_nodes": 0,
+    "jobs_not_shown": 0,
+    "idle_not_shown": 0,
+    "use_not_shown": 0,
+    "ends_soon_not_shown": 0,
+    "largest_not_shown": 0,
+    "queue_not_shown": 0,
+    "never": False,
     "gpus_blocked": 0,
     "troubled_not_shown": 0,
     "not_measured_not_shown": 0,
@@ -101,9 +111,15 @@ _MOST: Mapping[str, tuple[tuple[str, int, str], ...]] = {
     "AnalyzeReply": (("errors", 5, "errors_not_shown"),),
     "SyncReply": (("differs", 20, "differs_not_shown"), ("kept", 10, "kept_not_shown")),
     "ChooseReply": (("alternatives", 5, "alternatives_not_shown"),),
+    "WaitsSection": (("jobs", 3, "jobs_not_shown"), ("queue", 3, "queue_not_shown")),
     "InventorySection": (("troubled", 2, "troubled_not_shown"),),
     "FreeSection": (("largest_start_now", 4, "largest_not_shown"),),
-    "FleetReply": (("not_measured", 2, "not_measured_not_shown"),),
+    "FleetReply": (
+        ("not_measured", 2, "not_measured_not_shown"),
+        ("idle", 3, "idle_not_shown"),
+        ("use", 2, "use_not_shown"),
+        ("ends_soon", 2, "ends_soon_not_shown"),
+    ),
 }
 """By the name of a shape: lists of it, how many brief answers show, and where the others are counted."""
 
@@ -141,7 +157,7 @@ def _pruned(record: Any, dumped: Mapping[str, Any]) -> Document:
     if "WaitReply" in kinds:
         found |= _failed(found)
     for name, most, count in (place for kind in kinds for place in _MOST.get(kind, ())):
-        if (more := len(found[name]) - most) > 0:
+        if (more := len(found[name] or ()) - most) > 0:
             found |= {name: found[name][:most], count: (found.get(count) or 0) + more}
     made = {name: value for name, value in found.items() if not _says_nothing(name, value)}
     if kinds[0] == "DecisionShown":

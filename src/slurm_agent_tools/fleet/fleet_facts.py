@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from slurm_agent_tools.models.job import Job, PastWaits, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
 from slurm_agent_tools.models.toolset_arguments import FleetNeed
 from slurm_agent_tools.settings import FleetSettings
+
+GpuPoints = tuple[tuple[tuple[datetime, float], ...], ...]
+"""A series for each GPU: moments and shares 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
     """One look at the cluster. None: not asked, or no answer.
 
-    `preemption`: how the cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`.
+    `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one by
+    one; `queue`: how many jobs are in each partition and state. By Slurm's own number of a job: `use` of its steps,
+    `quiet_since` when its steps last took CPU time by earlier looks, `gpu_series`. `preemption`: how the
+    cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`.
     """
 
     now: datetime
@@ -25,6 +32,14 @@ class FleetFacts:
     reservations: Sequence[Reservation] | None = None
     preemption: str | None = None
     need: FleetNeed | None = None
+    mine: tuple[Job, ...] = ()
+    mine_not_asked: int = 0
+    queue: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    use: Mapping[int, tuple[StepUse, ...]] | None = None
+    quiet_since: Mapping[int, datetime] = field(default_factory=dict)
+    gpu_series: Mapping[int, GpuPoints] = field(default_factory=dict)
+    series_note: str | None = None
+    past: PastWaits | None = None
 
     @property
     def reserved(self) -> frozenset[str]:

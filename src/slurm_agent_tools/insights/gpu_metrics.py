@@ -1,5 +1,7 @@
 """How busy a job's GPUs were, from a Prometheus that collects DCGM's figures: one instant query at the job's end.
 
+Of jobs that run, a series for each GPU (`/api/v1/query_range`, resultType `matrix`).
+
 The answer is that of Prometheus' HTTP API, `/api/v1/query`: {"status": "success", "data": {"resultType": "vector",
 "result": [{"metric": {}, "value": [TIME, "87.5"]}]}}, or a `scalar`. Anything else is no measurement.
 """
@@ -9,7 +11,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from string import Template
 from typing import Any
 
@@ -23,6 +27,8 @@ from slurm_agent_tools.settings import GpuMetricsSettings
 from slurm_agent_tools.slurm import node_list
 
 _MOST_JOBS, _MOST_NODES, _LARGEST = 500, 500, 2**20
+
+_POINTS, _LARGEST_SERIES = 240, 2**23
 
 
 class _Unusable(Exception):
@@ -71,7 +77,7 @@ def _nodes(part: Job) -> frozenset[str]:
     return frozenset(name for name in found if re.fullmatch(r"[A-Za-z0-9._-]+", name))
 
 
-async def _asked(url: str, words: dict[str, str]) -> bytes:
+async def _asked(url: str, words: dict[str, str], largest: int = _LARGEST) -> bytes:
     """The body, of bounded size. Nothing of this machine's proxies, passwords or redirects comes into play."""
     async with (
         httpx2.AsyncClient(trust_env=False, follow_redirects=False) as client,
@@ -82,13 +88,21 @@ async def _asked(url: str, words: dict[str, str]) -> bytes:
         body = b""
         async for piece in answer.aiter_bytes():
             body += piece
-            if len(body) > _LARGEST:
-                raise _Unusable(f"its answer is larger than {_LARGEST} bytes")
+            if len(body) > largest:
+                raise _Unusable(f"its answer is larger than {largest} bytes")
         return body
 
 
 def _percent(body: bytes) -> float:
     """The one value of the answer, 0..100."""
+    data = _data(body)
+    value = _number(_pair(data.get("resultType"), data.get("result")))
+    if not 0 <= value <= 100:
+        raise _Unusable("its value is no share in per cent")
+    return value
+
+
+def _data(body: bytes) -> dict[str, Any]:
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -96,10 +110,7 @@ def _percent(body: bytes) -> float:
     data = told.get("data") if isinstance(told, dict) and told.get("status") == "success" else None
     if not isinstance(data, dict):
         raise _Unusable("it refused the query")
-    value = _number(_pair(data.get("resultType"), data.get("result")))
-    if not 0 <= value <= 100:
-        raise _Unusable("its value is no share in per cent")
-    return value
+    return data
 
 
 def _pair(kind: object, result: Any) -> Any:
@@ -123,3 +134,68 @@ def _number(pair: Any) -> float:
     if not math.isfinite(value):
         raise _Unusable("it knows nothing of this job")
     return value
+
+
+# --- Series of jobs that run ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSeries:
+    """By the number of the job a series for each of its GPUs: moments and shares 0..1. `note`: why there is none."""
+
+    jobs: Mapping[int, tuple[tuple[tuple[datetime, float], ...], ...]] = field(default_factory=dict)
+    note: str | None = None
+
+
+async def series(wanted: GpuMetricsSettings, jobs: Collection[int], since: datetime, now: datetime) -> GpuSeries:
+    """How busy the GPUs of these jobs were; never an error, but a note why nothing was measured."""
+    if wanted.url is None:
+        return GpuSeries(note="no Prometheus is set (gpu_metrics.url)")
+    try:
+        with anyio.fail_after(wanted.timeout):
+            url = f"{wanted.url.rstrip('/')}/api/v1/query_range"
+            body = await _asked(url, _range(wanted.series, jobs, since, now), _LARGEST_SERIES)
+        return GpuSeries(_series_of(body, wanted.job_label, frozenset(jobs)))
+    except _Unusable as problem:
+        return GpuSeries(note=f"Prometheus: {problem}")
+    except TimeoutError:
+        return GpuSeries(note=f"Prometheus: no answer within {wanted.timeout:g} s")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        return GpuSeries(note=f"Prometheus: it cannot be reached ({type(error).__name__})")
+
+
+def _range(query: str, jobs: Collection[int], since: datetime, now: datetime) -> dict[str, str]:
+    if len(jobs) > _MOST_JOBS:
+        raise _Unusable(f"{len(jobs)} jobs at once are not asked for")
+    step = max(30, math.ceil((now - since).total_seconds() / _POINTS))
+    asked = Template(query).safe_substitute({"jobs": "|".join(map(str, sorted(jobs)))})
+    return {
+        "query": asked, "start": f"{since.timestamp():.0f}", "end": f"{now.timestamp():.0f}", "step": f"{step}s",
+    }  # fmt: skip
+
+
+def _series_of(
+    body: bytes, label: str, jobs: frozenset[int]
+) -> dict[int, tuple[tuple[tuple[datetime, float], ...], ...]]:
+    """The series of these jobs; what is no share in per cent is left out of them, as not measured."""
+    data = _data(body)
+    if data.get("resultType") != "matrix" or not isinstance(data.get("result"), list):
+        raise _Unusable("its answer is no matrix")
+    found: dict[int, tuple[tuple[tuple[datetime, float], ...], ...]] = {}
+    for one in data["result"]:
+        labels, values = (one.get("metric"), one.get("values")) if isinstance(one, dict) else (None, None)
+        name = str(labels.get(label, "")) if isinstance(labels, dict) else ""
+        if not name.isdecimal() or int(name) not in jobs or not isinstance(values, list):
+            continue
+        found[int(name)] = (*found.get(int(name), ()), tuple(_points(values)))
+    return found
+
+
+def _points(values: list[Any]) -> Iterator[tuple[datetime, float]]:
+    for pair in values:
+        try:
+            moment, percent = float(pair[0]), float(pair[1])
+        except (TypeError, ValueError, OverflowError, IndexError, KeyError):
+            continue
+        if 0 <= moment < 2**33 and 0 <= percent <= 100:
+            yield datetime.fromtimestamp(moment, UTC), percent / 100

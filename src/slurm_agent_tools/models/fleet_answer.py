@@ -141,14 +141,85 @@ class MatchSection(Shape):
     tiers: list[TierMatch]
 
 
+class IdleShown(Shape):
+    """GPUs that one job holds and does not use. `user`: whose, where it is not the caller's.
+
+    `kind`: never used since it has them, used before, or not known, as the measuring began later. `source`: who
+    measured it; `cpu_time`: its processes take no CPU, so that none can use a GPU.
+    """
+
+    job_id: str
+    user: str | None = None
+    gpus: int
+    since: datetime
+    source: Literal["prometheus", "gpuutil", "cpu_time"]
+    kind: Literal["held-empty", "idle-after-activity", "idle"]
+
+
+class UseBeside(Shape):
+    """What a running job has, and the share of it that its steps use; memory now, CPU since its start."""
+
+    job_id: str
+    cpus: int | None = None
+    cpu_share: float | None = None
+    memory_bytes: int | None = None
+    memory_share: float | None = None
+
+
+class EndingShown(Shape):
+    """A running job whose time limit comes soon."""
+
+    job_id: str
+    limit_ends: datetime
+    left_seconds: int
+
+
+class WaitingShown(Shape):
+    """A pending job. Its start is expected between `start_from` and `start_to`, by `basis`; `never`: not by waiting."""
+
+    job_id: str
+    partition: str | None = None
+    why: str
+    never: bool = False
+    waited_seconds: int
+    start_from: datetime | None = None
+    start_to: datetime | None = None
+    basis: str | None = None
+    slurm_says: datetime | None = None
+
+
+class QueueOfPartition(Shape):
+    """Jobs of all users in one partition."""
+
+    partition: str
+    pending: int = 0
+    running: int = 0
+
+
+class WaitsSection(Shape):
+    """Who waits: the caller's jobs one by one, all others by partition."""
+
+    jobs: list[WaitingShown] = Field(default_factory=no_items)
+    jobs_not_shown: int = 0
+    queue: list[QueueOfPartition] = Field(default_factory=no_items)
+    queue_not_shown: int = 0
+
+
 class FleetReply(Reply):
     """Answer of get_fleet; a section that was not asked for is None, one that failed holds an error."""
 
-    written_by_others: ClassVar[tuple[str, ...]] = ("inventory",)
+    written_by_others: ClassVar[tuple[str, ...]] = ("inventory", "waits")
 
     status: Literal["ok", "partial"]
     inventory: InventorySection | SectionError | None = None
     free: FreeSection | SectionError | None = None
     match: MatchSection | SectionError | None = None
+    idle: list[IdleShown] | SectionError | None = None
+    use: list[UseBeside] | SectionError | None = None
+    ends_soon: list[EndingShown] | SectionError | None = None
+    waits: WaitsSection | SectionError | None = None
     not_measured: list[NotMeasured] = Field(default_factory=no_items)
     not_measured_not_shown: int = 0
+    idle_not_shown: int = 0
+    use_not_shown: int = 0
+    ends_soon_not_shown: int = 0

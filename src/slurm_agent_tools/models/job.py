@@ -180,6 +180,7 @@ class StepUse:
     memory_bytes: int | None  # all its tasks, on all nodes
     task_peak_bytes: int | None  # most that one task needed so far
     cpu_seconds: float | None
+    gpu_percent: float | None = None  # over all GPUs of its tasks, where the site samples gres/gpuutil
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from slurm_agent_tools.errors import AgentToolsError, InputError
+from slurm_agent_tools.errors import AgentToolsError, InputError, SlurmError
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.fleet.sections.idle_use import quiet_since
 from slurm_agent_tools.fleet.sections.section_list import SECTIONS, FleetSectionMaker
+from slurm_agent_tools.fleet.use_windows import KeptLooks
+from slurm_agent_tools.insights import gpu_metrics
+from slurm_agent_tools.insights.gpu_metrics import GpuSeries
+from slurm_agent_tools.insights.queue_history import recent_waits
 from slurm_agent_tools.models.fleet_answer import FleetReply, NotMeasured
+from slurm_agent_tools.models.job import HELD_UP, Job, PastWaits
 from slurm_agent_tools.models.shapes import SectionError
 from slurm_agent_tools.models.toolset_arguments import GetFleet
 from slurm_agent_tools.services import present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.slurm.commands.squeue import Queue
+from slurm_agent_tools.slurm.occasional_questions import Use
+from slurm_agent_tools.units import JobId
 
 _PARTITIONS_AGE = 60.0
+
+_LATER = frozenset({"use", "past"})
+"""What is asked once the caller's jobs are known."""
+
+_OWN = 50
+"""Jobs of the caller that are looked at one by one."""
+
+_SERIES = timedelta(hours=2)
+
+looks = KeptLooks()
+"""Earlier looks of this process."""
 
 
 async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
@@ -44,7 +68,7 @@ def _wanted(ask: GetFleet) -> dict[str, FleetSectionMaker]:
     """The sections that are asked for; with `match` and no others that alone."""
     named = set(ask.sections or (() if ask.match is not None else SECTIONS))
     named = named | {"match"} if ask.match is not None else named - {"match"}
-    return {name: maker for name, maker in SECTIONS.items() if name in named}
+    return {name: maker for name, maker in SECTIONS.items() if (maker.asked or name) in named}
 
 
 def _section(maker: FleetSectionMaker, facts: FleetFacts, answers: _Answers) -> Any:
@@ -68,19 +92,51 @@ class _Answers:
             "nodes": ConcurrentQuestion(partial(slurm.running.nodes, age)),
             "partitions": ConcurrentQuestion(partial(slurm.partitions, max_age=_PARTITIONS_AGE)),
             "reservations": ConcurrentQuestion(slurm.running.reservations),
+            "queue": ConcurrentQuestion(slurm.queue),
+            "past": ConcurrentQuestion(self._past),
+            "use": ConcurrentQuestion(self._use),
         }
+        self.mine: tuple[Job, ...] = ()
+        self.not_asked, self.series = 0, GpuSeries()
         self.config = ConcurrentQuestion(slurm.configuration)
 
     async def gather(self, wanted: set[str]) -> None:
         """Ask all that is wanted at once."""
         more = [self.config] if "partitions" in wanted else []
-        await ask_all(*(one for name, one in self.questions.items() if name in wanted), *more)
+        first = [one for name, one in self.questions.items() if name in wanted - _LATER]
+        await ask_all(*first, *more)
+        if self.questions["queue"].answer is not None:
+            await self._own_jobs(self.questions["queue"].answer)
+            await ask_all(*(self.questions[name] for name in sorted(wanted & _LATER)))
+
+    async def _past(self) -> PastWaits:
+        """What jobs waited here lately; asked only where the caller has some that wait."""
+        return await recent_waits(self.context, ask=any(job.state in HELD_UP for job in self.mine))
+
+    async def _own_jobs(self, queue: Queue) -> None:
+        """The newest of the caller's active jobs with all that the controller tells of them."""
+        active = self.context.slurm.mine(queue).going()
+        newest = heapq.nlargest(_OWN, active.bases)
+        rows = active.jobs(sorted(newest))
+        self.mine, self.not_asked = rows, len(active) - len(rows)
+        with contextlib.suppress(SlurmError):
+            views = await self.context.slurm.jobs([JobId(base) for base in sorted(newest)], patient=False)
+            self.mine = tuple(part for view in views.values() for part in view.tasks or (view.job,) if part.active)
+
+    async def _use(self) -> Use:
+        """What the steps of running jobs use, and the series of those with GPUs. Raises SlurmError."""
+        running, now = [job for job in self.mine if job.state == "RUNNING"], self.context.clock.now()
+        holding = {job.raw_id or job.job_id.base: job.started or now for job in running if job.resources.gpus}
+        if holding:
+            since = max(min(holding.values()), now - _SERIES)
+            self.series = await gpu_metrics.series(self.context.settings.gpu_metrics, holding, since, now)
+        return await self.context.slurm.running.use({job.job_id.base for job in running}) if running else {}
 
     async def facts(self, ask: GetFleet) -> FleetFacts:
         """All that is known."""
         found = {name: one.answer for name, one in self.questions.items()}
         config = self.config.answer
-        return FleetFacts(
+        facts = FleetFacts(
             now=self.context.clock.now(),
             settings=self.context.settings.fleet,
             nodes=found["nodes"] or (),
@@ -88,4 +144,12 @@ class _Answers:
             reservations=found["reservations"],
             preemption=None if config is None else config.get("PreemptType", "preempt/none").removeprefix("preempt/"),
             need=ask.match,
+            mine=self.mine,
+            mine_not_asked=self.not_asked,
+            queue=found["queue"].going().by_partition() if found["queue"] is not None else {},
+            use=found["use"],
+            gpu_series=self.series.jobs,
+            series_note=self.series.note,
+            past=found["past"],
         )
+        return replace(facts, quiet_since=quiet_since(facts, looks))

@@ -233,6 +233,11 @@ class GpuMetricsSettings(BaseModel):
         'avg(avg_over_time(DCGM_FI_DEV_GPU_UTIL{hpc_job=~"$jobs"}[${seconds}s]))',
         description="PromQL with one value in per cent at the job's end; `$jobs`, `$nodes`, `$seconds` are filled in",
     )
+    series: str = Field(
+        'DCGM_FI_DEV_GPU_UTIL{hpc_job=~"$jobs"}',
+        description="PromQL with one series in per cent for each GPU that a running job holds; `$jobs` is filled in",
+    )
+    job_label: str = Field("hpc_job", description="The label of `series` that holds the number of the job")
     timeout: float = Field(3.0, gt=0, le=20, description="Seconds that its answer may take")
 
 
@@ -250,7 +255,7 @@ class FleetSettings(BaseModel):
         description="Memory of one GPU in GB by its type in Slurm, where the name is no sign",
     )
     may_vanish: tuple[str, ...] = Field((), description="Partitions whose nodes may go away, beside what Slurm tells")
-    idle_minutes: float = Field(10.0, ge=1, le=1440, description="Unused for so long, a GPU is idle")
+    idle_minutes: float = Field(10.0, ge=0.05, le=1440, description="Unused for so long, a GPU is idle")
     quotas: dict[str, float] = Field(
         default_factory=_made(dict),
         description="campaign:NAME, user:NAME or tag:NAME (with * in it) -> share of a day's GPU hours",

@@ -107,3 +107,38 @@ async def test_reservations_that_cannot_be_read_are_told_and_stop_nothing(box, s
     reply, _ = await look(box, sections=["free"])
     assert reply.status == "ok"
     assert "reserved nodes" in {one.what for one in reply.not_measured}
+
+
+GPU_JOB = ("#!/bin/bash\nsleep 6000\n", "--partition=gpu", "--gres=gpu:2", "--time=2:00:00")
+
+
+@pytest.mark.proves("idle-is-measured")
+async def test_a_job_that_sleeps_on_its_gpus_is_found_idle(box, slurm):
+    job = slurm.submit(*GPU_JOB)
+    await slurm.clock.advance(300)
+    early, _ = await look(box, sections=["idle"])
+    await slurm.clock.advance(400)
+    reply, body = await look(box, sections=["idle"])
+    assert early.idle == []
+    assert [(one["job_id"], one["gpus"], one["kind"], one["source"]) for one in body["idle"]] == [
+        (str(job), 2, "held-empty", "cpu_time")
+    ]
+    assert any("no Prometheus is set" in one.why for one in reply.not_measured)
+
+
+async def test_who_waits_is_told_with_why(box, slurm):
+    for _ in range(5):
+        slurm.submit(*GPU_JOB)
+    await slurm.clock.advance(30)
+    reply, _ = await look(box, sections=["waits"])
+    assert [one.why for one in reply.waits.jobs]
+    assert {one.partition: (one.pending, one.running) for one in reply.waits.queue} == {"gpu": (1, 4)}
+
+
+async def test_a_silent_sstat_leaves_idle_not_measured(box, slurm):
+    slurm.submit(*GPU_JOB)
+    await slurm.clock.advance(700)
+    slurm.lose_next_request("sstat", times=None)
+    reply, _ = await look(box, sections=["idle"])
+    assert (reply.status, reply.idle) == ("ok", [])
+    assert any("sstat did not answer" in one.why for one in reply.not_measured)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.unit.insights.parts import NOON, job, step
 from tests.unit.services.metrics import prometheus, vector
 
-from slurm_agent_tools.insights.gpu_metrics import utilization
+from slurm_agent_tools.insights.gpu_metrics import series, utilization
 from slurm_agent_tools.settings import GpuMetricsSettings
 from slurm_agent_tools.units import JobId
 
@@ -97,3 +98,42 @@ async def test_names_of_nodes_that_mean_something_in_a_query_are_left_out():
     part = job(step(), allocated=TWO, nodes='a"b')
     _, seen = await asked(vector("1"), query='q{n=~"$nodes"}', parts=[part])
     assert parse_qs(urlsplit(seen[0]).query)["query"] == ['q{n=~""}']
+
+
+# --- series of jobs that run ------------------------------------------------------------------------------------------
+
+
+def matrix(*series: tuple[dict[str, str], list[list[object]]]) -> dict[str, object]:
+    result = [{"metric": labels, "values": values} for labels, values in series]
+    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
+async def series_of(body: object, jobs=(7,), **settings):
+    with prometheus(body) as (url, seen):
+        found = await series(GpuMetricsSettings(url=url, timeout=5, **settings), jobs, NOON, NOON + timedelta(hours=2))
+    return found, seen
+
+
+async def test_each_gpu_of_a_running_job_has_its_series():
+    moment = NOON.timestamp()
+    told = matrix(
+        ({"hpc_job": "7", "gpu": "0"}, [[moment, "50"], [moment + 60, "0"], [moment + 120, "NaN"]]),
+        ({"hpc_job": "7", "gpu": "1"}, [[moment, "100"]]),
+        ({"hpc_job": "8"}, [[moment, "1"]]), ({}, []), ({"hpc_job": "x"}, [["y", "z"]]),
+    )  # fmt: skip
+    found, seen = await series_of(told)
+    assert found.jobs == {7: (((NOON, 0.5), (NOON + timedelta(minutes=1), 0.0)), ((NOON, 1.0),))}
+    words = parse_qs(urlsplit(seen[0]).query)
+    assert words["query"] == ['DCGM_FI_DEV_GPU_UTIL{hpc_job=~"7"}']
+    assert (urlsplit(seen[0]).path, words["step"]) == ("/prom/api/v1/query_range", ["30s"])
+
+
+@pytest.mark.parametrize("body", [vector("1"), b"<html>", {"status": "error"}])
+async def test_what_is_no_series_is_no_measurement_and_says_why(body):
+    found, _ = await series_of(body)
+    assert (found.jobs, found.note is not None) == ({}, True)
+
+
+async def test_without_an_address_nobody_is_asked():
+    found = await series(GpuMetricsSettings(), (7,), NOON, NOON)
+    assert "no Prometheus is set" in (found.note or "")

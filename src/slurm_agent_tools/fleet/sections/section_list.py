@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.fleet.sections import free_now, inventory, matching
+from slurm_agent_tools.fleet.sections import free_now, idle_use, inventory, matching, pending_waits
 from slurm_agent_tools.models.fleet_answer import NotMeasured
 
-Source = Literal["nodes", "partitions", "reservations"]
+Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past"]
 """What is read of the cluster, by a word."""
 
 
@@ -26,6 +26,8 @@ class FleetSectionMaker:
     sentence: Callable[[Any], str]
     unknown: Callable[[FleetFacts], Sequence[NotMeasured]] = lambda _: ()
     helps: tuple[Source, ...] = ()
+    asked: str | None = None
+    """The section that callers ask for, where it has another name."""
 
 
 SECTIONS: dict[str, FleetSectionMaker] = {
@@ -36,5 +38,11 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
     ),
     "match": FleetSectionMaker(("nodes", "partitions"), matching.section, matching.sentence, helps=("reservations",)),
+    "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use",)),
+    "use": FleetSectionMaker(("queue",), idle_use.beside, lambda _: "", helps=("use",), asked="idle"),
+    "ends_soon": FleetSectionMaker(("queue",), idle_use.endings, lambda _: "", asked="idle"),
+    "waits": FleetSectionMaker(
+        ("queue",), pending_waits.section, pending_waits.sentence, pending_waits.unknown, ("past",)
+    ),
 }
 """By the name of the answer's field, in its order."""

@@ -94,6 +94,7 @@ def _columns(done: Completed, cells: list[str]) -> Columns:
         ids.append(first[0])
         users.append(intern(first[2]))
         states.append(intern(first[4]))
+        rows.partitions.append(intern(first[3]))
     for state in set(states):
         if _STATE.fullmatch(columns.state_word(state)) is None:
             raise garbled(done, heads[states.index(state)])
@@ -157,6 +158,7 @@ class Columns:
     ids: list[str] = field(default_factory=list)
     users: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     made: dict[str, Job] = field(default_factory=dict)
@@ -217,6 +219,14 @@ class Queue(Sequence[Job]):
         counts: Counter[str] = Counter()
         for raw, number in self._raw_states.items():
             counts[columns.state_word(raw)] += number
+        return counts
+
+    def by_partition(self) -> Counter[tuple[str, str]]:
+        """How many rows are in each partition and state; a job that named several counts in all of them together."""
+        states, partitions = self._columns.states, self._columns.partitions
+        counts: Counter[tuple[str, str]] = Counter()
+        for (partition, raw), number in Counter([(partitions[row], states[row]) for row in self._rows]).items():
+            counts[partition, columns.state_word(raw)] += number
         return counts
 
     @cached_property

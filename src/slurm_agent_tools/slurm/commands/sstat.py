@@ -55,6 +55,7 @@ def _use(cell: dict[str, str]) -> StepUse:
         memory_bytes=_size(total.get("mem", "")),
         task_peak_bytes=_size(cell["MaxRSS"]),
         cpu_seconds=cpu,
+        gpu_percent=float(busy) if (busy := total.get("gres/gpuutil", "")).isdecimal() else None,
     )
 
 
