@@ -1,7 +1,7 @@
 """Runs the tests in several processes beside each other.
 
     python scripts/test.py [PYTEST OPTIONS] [PATHS]   every test: what computes beside what waits for a Slurm
-    python scripts/test.py --check [PYTEST OPTIONS]   every test that needs no Slurm, with a shorter fuzzing
+    python scripts/test.py --check [PYTEST OPTIONS]   every test that needs no Slurm, with less by chance
 
 With a path it is pytest and nothing else. Each part's output is printed whole, in the order of the parts. The parts
 share nothing: each that needs a Slurm brings up one of its own. No test measures time, so none needs the machine alone.
@@ -43,7 +43,7 @@ PLACES = on_slurm(
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.
 COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/unit/planning", "tests/fuzz", "tests/replay")
-SHORT = {"SOAK_SECONDS": "4"}  # of fuzzing
+SHORT = {"SOAK_SECONDS": "4", "SHORT_TESTS": "1"}  # of fuzzing, and of what is made by chance
 
 
 @dataclass(frozen=True, slots=True)

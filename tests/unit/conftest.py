@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,26 @@ from tests.watchdog import SECONDS
 from slurm_agent_tools.scripts import reader
 from slurm_agent_tools.settings import workstation_place
 
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _parsed() -> Iterator[None]:
+    """Hundreds of tests read the same scripts: what the shell's parser says of one is asked once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "_KEPT", 3000)
+        yield
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
 
 @pytest.fixture(autouse=True)
-def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home: Path = tmp_path_factory.mktemp("home")
+def _home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = _homes / str(next(_NUMBERS))
+    home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv(workstation_place.VARIABLE, raising=False)
     monkeypatch.setattr(workstation_place, "MACHINES", home / "no-workstation-of-the-machine")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import PART
 from tests.unit.api.campaigns import CampaignScene
 
 from slurm_agent_tools.api.campaign_ports import ServicePorts
@@ -75,7 +76,7 @@ async def to_the_end(scene: CampaignScene) -> CampaignState:
 async def test_killed_where_it_writes_or_sends_it_ends_alike_and_each_job_is_there_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ):
-    for at in range(first, 400, 4):
+    for at in range(first, 400, 4 * PART):
         with monkeypatch.context() as here:
             folder = tmp_path / str(at)
             folder.mkdir()

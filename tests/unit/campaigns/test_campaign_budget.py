@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.effort import tries
 from tests.unit.campaigns.small_cluster import STAGE, Cluster, Kill, Killed, Process, badly, document, run, well
 
 from slurm_agent_tools.campaigns.campaign_budget import CampaignSpending, affordable, cpu_seconds, gpu_seconds
@@ -260,7 +261,7 @@ def _check(cluster: Cluster, first: bytes) -> None:
 
 
 @pytest.mark.proves("campaign-budget", "campaign-never-resends-unchanged", "campaign-survives-crash")
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(tries(60)))
 def test_whatever_comes_no_limit_is_passed_and_nothing_is_lost_run_twice_or_sent_again_as_it_failed(seed):
     chance = random.Random(seed)  # noqa: S311 - the same every time
     first, changed, cluster = _by_chance(chance)

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.effort import PART, tries
 from tests.unit.campaigns.small_cluster import Cluster, Kill, badly, document, outline, run, well
 
 from slurm_agent_tools.models.campaign import Trial, TrialEnd
@@ -74,7 +75,7 @@ def test_the_campaign_without_a_crash_has_all_that_the_crashes_are_to_leave_as_i
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_it_ends_with_the_same_trials_as_without(after):
     reference, calls = whole()
-    for at in range(calls):
+    for at in range(0, calls, PART):
         cluster = Cluster(outcome)
         kill = Kill(at, after=after)
         asyncio.run(run(cluster, FILE, kill=kill))
@@ -90,7 +91,7 @@ def test_killed_at_any_call_it_ends_with_the_same_trials_as_without(after):
 def test_killed_again_and_again_it_goes_on_all_the_same():
     reference, _ = whole()
     chance = random.Random(7)  # noqa: S311 - the same every time
-    for _ in range(10):
+    for _ in range(tries(10)):
         cluster = Cluster(outcome)
         for _ in range(12):
             try:

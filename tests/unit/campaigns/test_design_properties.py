@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.unit.campaigns.simulated import Simulation, campaign, fails, passes
 
 from slurm_agent_tools.campaigns.rules.judge import judge_round
@@ -47,7 +48,7 @@ def within(trial: Trial, varied: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(rounds(), st.integers(0, 2**32), st.integers(2, 6))
 def test_a_round_ends_and_every_trial_is_one_of_it(this: dict[str, Any], seed: int, at_once: int) -> None:
     file = campaign({"kind": "smoke"}, this, limits={"cpu_hours": 100, "at_once": at_once})

@@ -9,6 +9,8 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
+from tests.effort import tries
+
 from slurm_agent_tools.diagnosis import (
     excerpt,
     harmless_lines,
@@ -92,7 +94,7 @@ def hostile(pattern: re.Pattern[str], samples: Iterable[str] = ()) -> Iterator[s
     tree = parser.parse(pattern.pattern, pattern.flags)
     found = dict.fromkeys(text for filler in "x " for text in beginnings(tree, filler) if text.strip())
     longest = max(found, key=len, default="")
-    apart = list(found)[:: max(1, len(found) // 60)]
+    apart = list(found)[:: max(1, len(found) // tries(60))]
     for text in (*apart, *(sample[: -len(sample) // 4] for sample in islice(samples, 4))):
         for unit in (text, text + " ", text + "x", text + ": "):
             yield unit * (LENGTH // len(unit) + 1)

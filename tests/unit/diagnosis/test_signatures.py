@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.unit.diagnosis.records import TRACEBACK, log, wrote
 
 from slurm_agent_tools.diagnosis.classify import diagnose
@@ -86,7 +87,9 @@ def test_a_hint_is_never_said_with_confidence():
 
 @pytest.mark.parametrize("signature", signatures(), ids=lambda signature: signature.id)
 def test_whatever_a_pattern_matches_holds_one_of_the_words(signature):
-    @settings(max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=tries(30), derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(
         st.one_of(
             [

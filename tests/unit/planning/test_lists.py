@@ -1,6 +1,7 @@
 """List schedules: never more than the pool, dependencies kept, and near to what is the best."""
 
 import pytest
+from tests.effort import tries
 from tests.unit.planning import problems
 
 from slurm_agent_tools.planning import bounds, lists, placing
@@ -15,7 +16,7 @@ def planned(problem, objective="makespan"):
 
 
 @pytest.mark.proves("plans-are-possible")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(tries(20)))
 def test_no_plan_holds_more_than_there_is_or_starts_a_job_before_those_it_waits_for(seed):
     problem = problems.mixed(seed)
     for objective in OBJECTIVES:
@@ -26,7 +27,7 @@ def test_no_plan_holds_more_than_there_is_or_starts_a_job_before_those_it_waits_
 @pytest.mark.proves("plans-are-possible")
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_way_to_place_a_list_is_possible_with_any_order(kind):
-    for seed in range(20):
+    for seed in range(tries(20)):
         problem = KINDS[kind](seed)
         order = list(range(problem.size))
         problems.seeded(seed).shuffle(order)
@@ -43,7 +44,7 @@ def test_each_way_to_place_a_list_is_possible_with_any_order(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fifty_jobs_on_four_gpus_end_within_a_little_of_the_bound_by_lists_alone(kind):
     most = {"single": 1.002, "gangs": 1.03, "uniform": 1.02}[kind]
-    for seed in range(20):
+    for seed in range(tries(20)):
         problem = KINDS[kind](seed)
         schedule, bound = planned(problem), bounds.makespan_bound(problem)
         assert problems.faults(problem, schedule) == []
@@ -54,7 +55,7 @@ def test_fifty_jobs_on_four_gpus_end_within_a_little_of_the_bound_by_lists_alone
 @pytest.mark.proves("plans-are-near-the-best")
 @pytest.mark.parametrize("kind", KINDS)
 def test_mean_completion_is_never_worse_than_shortest_first(kind):
-    for seed in range(20):
+    for seed in range(tries(20)):
         problem = KINDS[kind](seed)
         shortest = placing.parallel(problem, problem.seconds).schedule(problem).mean_completion
         in_turn = placing.parallel(problem, problem.seconds, blocking=True).schedule(problem).mean_completion

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.unit.counting import counted
 
 from slurm_agent_tools.text import bounded_documents, yaml_documents
@@ -250,7 +251,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=tries(150), deadline=None, derandomize=True)
 @given(value=PLAIN)
 def test_an_ordinary_value_comes_back_as_the_parsers_of_others_read_it(value):
     assert bounded_documents.json_value(json.dumps(value)) == value
@@ -258,7 +259,7 @@ def test_an_ordinary_value_comes_back_as_the_parsers_of_others_read_it(value):
     assert yaml_documents.load(text) == yaml.safe_load(text)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=tries(150), deadline=None, derandomize=True)
 @given(
     text=st.lists(
         st.sampled_from(
@@ -297,7 +298,7 @@ def test_what_is_made_of_signs_by_chance_is_read_as_ever_or_refused(text):  # fm
     assert repr(found) == repr(yaml.safe_load(text))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=tries(300), deadline=None, derandomize=True)
 @given(
     text=st.lists(
         st.sampled_from(

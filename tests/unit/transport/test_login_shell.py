@@ -7,6 +7,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from slurm_agent_tools.transport import login_shell
 from slurm_agent_tools.transport.login_shell import FramedOutput
@@ -47,7 +48,7 @@ def test_every_argument_arrives_through_every_login_shell(shell, tmp_path):
     assert (found, stdin, cwd) == (env, b"script\n\0\xff".hex(), str(folder))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"])), max_size=5))
 def test_any_words_arrive(words):
     _, out, _ = through("sh", line("-c", SHOW, *words))
