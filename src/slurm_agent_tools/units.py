@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 UNLIMITED = -1
 
@@ -191,6 +194,17 @@ def indices(listed: str, whole: str | None = None) -> frozenset[int]:
     return frozenset(index for span in spans for index in span)
 
 
+def ranges(numbers: Iterable[int]) -> str:
+    """1-3,7 for 1, 2, 3 and 7: task ids in ascending order as `indices` reads them."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
 def _array_span(item: str, whole: str) -> range:
     match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?", item)
     if match is None:
@@ -224,6 +238,13 @@ class JobId:
         """The job that the task or component belongs to."""
         return JobId(self.base)
 
+    def any_of(self, tasks: AbstractSet[int]) -> bool:
+        """True for one of these tasks of its array, and for a pending range that holds one of them."""
+        if self.tasks is None:
+            return self.task in tasks
+        listed = self.tasks.split("%", maxsplit=1)[0]
+        return "..." in listed or not tasks.isdisjoint(_pending(listed))
+
     def belongs_to(self, wanted: JobId) -> bool:
         """True for the job itself, for parts of a wanted whole, and for the pending range that holds a wanted task."""
         if self.base != wanted.base:
@@ -236,7 +257,13 @@ class JobId:
 def _holds(tasks: str, task: int) -> bool:
     """Whether a pending range such as 2-50%4 holds a task; a range that Slurm has cut short may."""
     listed = tasks.split("%", maxsplit=1)[0]
-    return "..." in listed or task in indices(listed)
+    return "..." in listed or task in _pending(listed)
+
+
+@lru_cache(maxsize=4)
+def _pending(listed: str) -> frozenset[int]:
+    """The tasks of a range: each task of an array is looked for in the same one."""
+    return indices(listed)
 
 
 NO_TASK = str(2**32 - 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from slurm_agent_tools.api import trial_looks
 from slurm_agent_tools.api.stage_code import StageHashes
@@ -35,6 +36,7 @@ from slurm_agent_tools.policy.rules.files import inside, protected_by
 from slurm_agent_tools.services import (
     cancel,
     failures,
+    jobs,
     project_paths,
     recovery,
     results,
@@ -44,6 +46,7 @@ from slurm_agent_tools.services import (
 from slurm_agent_tools.services.context import Caller, ClusterContext, ProjectFiles
 from slurm_agent_tools.store.submissions import GIVEN_UP
 from slurm_agent_tools.transport.git_state import git_state
+from slurm_agent_tools.units import JobId
 
 _TOOL = "advance_campaign"
 
@@ -51,6 +54,10 @@ _LARGEST = 2**20
 
 _LATER = 60.0
 """Seconds until a try after what passes by itself."""
+
+
+def _base(one: SentTrial) -> int:
+    return jobs.parse(one.job_id).base
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +123,17 @@ class ServicePorts:
             self.caller, self.context.own_decision("allow"), _TOOL, event, campaign=self.name, **facts
         )
 
+    @property
+    def most_slots(self) -> int:
+        """The guard's limit of concurrent jobs."""
+        return self.context.policy.policy.limits.max_concurrent_jobs
+
     async def free_slots(self) -> int:
         """As the guard counts them; all where that cannot be read now: the guard counts again in `send`."""
         try:
             return await submission_facts.free_slots(self.context)
         except (SlurmGarbled, StorageError):
-            return self.context.policy.policy.limits.max_concurrent_jobs
+            return self.most_slots
 
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
@@ -191,18 +203,28 @@ class ServicePorts:
     async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
         """As cancel_job does it. Raises SlurmUnreachable."""
         kept: dict[TrialId, str] = {}
-        for one in sent:
-            try:
-                ask = CancelJob(job_id=one.job_id, reason=reason[:500])
-                answer = await cancel.cancel_job(self.context, ask, self.caller)
-            except UnknownJob:  # nothing is left to cancel
-                continue
-            except (SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError) as error:
-                kept[one.trial.id] = error.message
-            else:
-                if answer.status == "blocked":
-                    kept[one.trial.id] = answer.reason or answer.summary
+        for base, parts in groupby(sorted(sent, key=_base), key=_base):
+            listed = list(parts)
+            problem = await self._cancel(base, [jobs.parse(one.job_id) for one in listed], reason[:500])
+            if problem is not None:
+                kept |= {one.trial.id: problem for one in listed}
         return kept
+
+    async def _cancel(self, base: int, ids: Sequence[JobId], reason: str) -> str | None:
+        """Cancel what belongs to one job, tasks of an array by one command; why it was not."""
+        tasks = [one.task for one in ids if one.task is not None]
+        try:
+            if len(tasks) > 1:
+                answer = await cancel.cancel_tasks(self.context, base, tasks, reason, self.caller)
+            else:
+                answer = await cancel.cancel_job(
+                    self.context, CancelJob(job_id=str(ids[0]), reason=reason), self.caller
+                )
+        except UnknownJob:  # nothing is left to cancel
+            return None
+        except (SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError) as error:
+            return error.message
+        return (answer.reason or answer.summary) if answer.status == "blocked" else None
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
         """One file for a trial, whoever asks how often."""

@@ -14,7 +14,7 @@ from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.api.trial_looks import running_trials
 from slurm_agent_tools.campaigns import campaign_view
-from slurm_agent_tools.campaigns.batch import needed_texts, run_key
+from slurm_agent_tools.campaigns.batch import check_scripts, needed_texts, run_key
 from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.event_record import EventRecord
@@ -30,6 +30,7 @@ from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampa
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext, Progress
 from slurm_agent_tools.store.campaign_events import CampaignLedger
+from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.text import sanitize
 
@@ -73,7 +74,7 @@ async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
     return OpenedCampaign(name, data, text, read_campaign(text.encode(), path), state, note, absent)
 
 
-_KEPT: WeakKeyDictionary[CampaignLedger, dict[tuple[Owner, str], CampaignState]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Store, dict[tuple[Owner, str], CampaignState]] = WeakKeyDictionary()
 """Of each ledger the states that were read last, so that the next call reads only what was added."""
 
 _MOST_KEPT = 4
@@ -81,7 +82,7 @@ _MOST_KEPT = 4
 
 async def _state(context: ClusterContext, name: str) -> CampaignState:
     """What the ledger has of it. Raises StorageError."""
-    kept = _KEPT.setdefault(context.store.campaigns, {})
+    kept = _KEPT.setdefault(context.store, {})
     record = EventRecord(_Log(context, context.store.campaigns, name), context.clock, kept.get((context.owner, name)))
     await record.refresh()
     _keep(context, name, record.state)
@@ -89,7 +90,7 @@ async def _state(context: ClusterContext, name: str) -> CampaignState:
 
 
 def _keep(context: ClusterContext, name: str, state: CampaignState) -> None:
-    kept = _KEPT.setdefault(context.store.campaigns, {})
+    kept = _KEPT.setdefault(context.store, {})
     kept.pop((context.owner, name), None)
     kept[context.owner, name] = state
     while len(kept) > _MOST_KEPT:
@@ -130,6 +131,7 @@ async def _plan(context: ClusterContext, caller: Caller, campaign: OpenedCampaig
     code = {stage.name: await ports.code_hash(stage) for stage in campaign.file.stages}
     state = _begun(context, campaign, code)
     texts = await ports.texts(needed_texts(campaign.file))
+    check_scripts(campaign.file, texts)
     plan = await campaign_plan(context, campaign.name, campaign.file, state, texts)
     answer = reply(context, campaign, ())
     summary = f"Campaign {campaign.name}: {plan.summary}{campaign.note}"

@@ -92,7 +92,7 @@ async def _look(
         phase = "running" if started is not None else "pending"
         return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
     if job.state == "UNKNOWN":
-        return TrialLook(one.trial.id, "unknown", why="Slurm does not tell its state")
+        return TrialLook(one.trial.id, "unknown", why="Slurm does not tell its state", gone=True)
     stage = one.stage or file.stage(one.trial.stage)
     facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
     end = trial_end(file, stage, job, facts, context.settings.rates, smoke=one.smoke)
@@ -102,7 +102,8 @@ async def _look(
 async def _unseen(context: ClusterContext, one: SentTrial, job_id: JobId, views: JobViews) -> TrialLook:
     """A job that Slurm does not show: as the ledger has it, or one that was cancelled before it left a record."""
     if views.silent is not None:
-        return TrialLook(one.trial.id, "unknown", why=f"the accounting does not answer: {views.silent.message}")
+        why = f"the accounting does not answer: {views.silent.message}"
+        return TrialLook(one.trial.id, "unknown", why=why, gone=True)
     whole = views.get(job_id.whole)
     if whole is not None and not whole.over:
         return TrialLook(one.trial.id, "pending")

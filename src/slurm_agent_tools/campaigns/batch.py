@@ -25,6 +25,7 @@ import yaml
 from slurm_agent_tools.backends.stages import declared
 from slurm_agent_tools.campaigns.file_checks import RESERVED, kept_directives, path_problem, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
+from slurm_agent_tools.campaigns.trial_identity import defaults, request_of
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting, Trial, TrialId, TrialRequest
@@ -75,6 +76,12 @@ def needed_texts(file: CampaignFile) -> tuple[str, ...]:
     """The files of the project that `batches` is handed in its `texts`: configurations and the user's own scripts."""
     paths = [path for stage in file.stages for path in (stage.script, stage.config_file) if path is not None]
     return tuple(dict.fromkeys(paths))
+
+
+def check_scripts(file: CampaignFile, texts: Mapping[str, str]) -> None:
+    """Raise InputError for a directive that a stage's script must not have, also of a stage that runs much later."""
+    for stage in file.stages:
+        kept_directives(stage, request_of(stage, defaults(stage)), texts)
 
 
 def batches(

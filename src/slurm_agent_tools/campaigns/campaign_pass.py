@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
+from slurm_agent_tools.campaigns.batch import needed_texts
 from slurm_agent_tools.campaigns.event_record import EventRecord
 from slurm_agent_tools.campaigns.event_sentences import plain
 from slurm_agent_tools.campaigns.file_reader import read_campaign
@@ -52,6 +53,11 @@ class CampaignPass:
         """As the file had it when the trial was designed: a later one may not have it at all."""
         found = self.state.trials[trial]
         return self.file_of(found.revision).stage(found.trial.stage)
+
+    async def texts(self, file: CampaignFile) -> Mapping[str, str]:
+        """What `batches` is handed beside the file. Raises InputError for one that is not there."""
+        needed = needed_texts(file)
+        return await self.ports.texts(needed) if needed else {}
 
     def first(self, step: Hashable) -> bool:
         """Whether this was not tried yet in this pass."""

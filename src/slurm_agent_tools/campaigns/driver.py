@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from slurm_agent_tools.campaigns.batch import check_scripts
 from slurm_agent_tools.campaigns.campaign_pass import AWAY, CampaignPass
 from slurm_agent_tools.campaigns.event_record import EventRecord
 from slurm_agent_tools.campaigns.file_reader import read_campaign
@@ -68,7 +69,8 @@ async def advance(
     `data`, `path`: the file as it is now. `stop`: why nothing more is to be sent. `decision`: one of the choices of
     the open question; `by`: who says so. `known`: the state as the log's events made it before, so that only those
     behind it are read. A pass that was killed anywhere is made good by the next one. Raises ConfigError for a file
-    that cannot be read (nothing is sent then), InputError for a decision that answers no question, StorageError.
+    that cannot be read, InputError for a script that has an option which no limit counts (nothing is sent then) and
+    for a decision that answers no question, StorageError.
     """
     record = EventRecord(log, clock, known)
     this = CampaignPass(path, name, ports, record, clock)
@@ -138,6 +140,7 @@ async def _begin(this: CampaignPass, data: bytes) -> bool:
     if not needs_revision(state, sha256, code):
         this.file = file
         return True
+    check_scripts(file, await this.texts(file))  # before anything of the new revision is sent
     for key in dict.fromkeys(one.key for one in state.in_phase("sending")):
         await sending.find(this, key or "")
     if this.state.phases.get("sending"):

@@ -61,6 +61,7 @@ class _Folding:
         self.unsaved, self.unlearned = dict(before.unsaved), dict(before.unlearned)
         self.ends: dict[str, list[datetime]] = {}
         """When the tasks of a batch ended, in order: of those of which one ends now."""
+        self.missed = dict(before.missed)
         self.spent, self.events, self.last_at = before.spent, before.events, before.last_at
 
     def state(self) -> CampaignState:
@@ -86,6 +87,7 @@ class _Folding:
             forgiven=self.forgiven,
             unsaved=self.unsaved,
             unlearned=self.unlearned,
+            missed=self.missed,
             spent=self.spent,
             events=self.events,
             last_at=self.last_at,
@@ -127,7 +129,7 @@ class _Folding:
             case CampaignStopped() | CampaignFinished() as event:
                 return self._over(event)
             case Noted() as event:
-                return self._noted(event)
+                return self._noted(event, stamped.at)
 
     # --- one event each: None, or why it does not fit ------------------------------------------------------------
 
@@ -234,6 +236,7 @@ class _Folding:
         if state is None or state.phase != "sent":
             return f"{event.trial} was not sent, or has ended"
         self._put(replace(state, phase="ended", end=self._without_throttle(state, event.end)))
+        self.missed.pop(event.trial, None)
         self.spent = self.spent.ended(state.trial.request, event.end)
         self.unsaved[event.trial] = None
         if self.now.over:
@@ -344,7 +347,12 @@ class _Folding:
         self.now = replace(self.now, status=status, reason=event.reason, question=None, report_due=True)
         return None
 
-    def _noted(self, event: Noted) -> str | None:
+    def _noted(self, event: Noted, at: datetime) -> str | None:
+        if event.trial is not None and event.what in {"missed", "seen"}:
+            self.missed.pop(event.trial, None)
+            if event.what == "missed":
+                self.missed[event.trial] = at
+            return None
         self.notes.append(event)
         if event.what == "result" and event.trial is not None:
             self.unsaved.pop(event.trial, None)

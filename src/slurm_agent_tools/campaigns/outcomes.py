@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.campaigns.ports import (
@@ -178,6 +179,18 @@ def never_seen(job_id: str, state: str) -> TrialEnd:
     text = "Slurm has no record of it: it may have been cancelled before it started."
     return TrialEnd(
         job_id, state, passed=False, problem=text, category="no-record", cause="no-record", explanation=text
+    )
+
+
+LOST_AFTER = timedelta(days=1)
+"""How long the accounting may be silent about a run that the controller does not have any more, before it is lost."""
+
+
+def lost(job_id: str) -> TrialEnd:
+    """The end of a run that is over, and of which nobody told for `LOST_AFTER` how. What it asked for stays counted."""
+    text = f"It is over, and for {LOST_AFTER.days * 24} hours neither controller nor accounting told how it ended."
+    return TrialEnd(
+        job_id, "UNKNOWN", passed=False, problem=text, category="no-record", cause="no-record", explanation=text
     )
 
 

@@ -73,7 +73,10 @@ class SentTrial:
 
 @dataclass(frozen=True, slots=True)
 class TrialLook:
-    """What was seen of a trial. `end` where it has ended and its end is known in full; `why` it is unknown."""
+    """What was seen of a trial. `end` where it has ended and its end is known in full; `why` it is unknown.
+
+    `gone`: an unknown one that the controller, which answers, does not have: it is over, and nobody tells how.
+    """
 
     trial: TrialId
     phase: Literal["pending", "running", "ended", "unknown"]
@@ -82,6 +85,7 @@ class TrialLook:
     expected_start: datetime | None = None
     """When Slurm expects a pending one to start."""
     why: str | None = None
+    gone: bool = False
 
 
 class CampaignLog(Protocol):
@@ -113,6 +117,11 @@ class CampaignPorts(Protocol):
 
     async def write(self, batch: Batch) -> None:
         """Write the script and files of a batch into the project; writing them again changes nothing."""
+        ...
+
+    @property
+    def most_slots(self) -> int:
+        """How many runs the guard's limit of concurrent jobs lets in where nothing else of this user is active."""
         ...
 
     async def free_slots(self) -> int:

@@ -117,6 +117,8 @@ class CampaignState:
     """Ended trials of which no result is noted."""
     unlearned: Mapping[TrialId, None] = field(default_factory=dict)
     """Trials that mended a failure, of which no lesson is noted."""
+    missed: Mapping[TrialId, datetime] = field(default_factory=dict)
+    """Sent trials of which nobody tells how they ended, and since when that is so."""
     report_due: bool = False
 
     @property

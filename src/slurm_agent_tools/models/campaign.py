@@ -254,9 +254,12 @@ class CampaignFinished:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something else that a reader should know: a result that was saved, a lesson that was written."""
+    """Something else that a reader should know: a result that was saved, a lesson that was written.
 
-    what: Literal["result", "lesson", "report", "note"]
+    missed: the controller does not have the trial's job any more, and nobody tells how it ended; seen: it has it again.
+    """
+
+    what: Literal["result", "lesson", "report", "note", "missed", "seen"]
     text: str
     trial: TrialId | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from slurm_agent_tools.errors import AccountingUnreachable, UnknownJob
@@ -15,13 +16,27 @@ from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.drift import DriftWatch, parts
 from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.text.sanitize import line
+from slurm_agent_tools.units import JobId, indices, ranges
 
 
 async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) -> CancelReply:
     """Cancel and look whether it is so. Raises InputError, UnknownJob, SlurmRefused and SlurmUnreachable."""
-    job_id = jobs.parse(ask.job_id)
-    reason = project_paths.check_text("reason", ask.reason, limit=500)
-    view = await jobs.look(context, job_id, fresh=True)
+    return await _cancel(context, jobs.parse(ask.job_id), ask.reason, caller)
+
+
+async def cancel_tasks(
+    context: ClusterContext, base: int, tasks: Collection[int], reason: str, caller: Caller
+) -> CancelReply:
+    """Cancel tasks of one array by one command, judged as cancel_job judges a job. Raises the same.
+
+    The answer shows the whole array.
+    """
+    return await _cancel(context, JobId(base, tasks=ranges(sorted(tasks))), reason, caller)
+
+
+async def _cancel(context: ClusterContext, job_id: JobId, why: str, caller: Caller) -> CancelReply:
+    reason = project_paths.check_text("reason", why, limit=500)
+    view = await jobs.look(context, job_id.whole if job_id.tasks is not None else job_id, fresh=True)
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     if view.over or "ledger" in view.job.sources:
         return _over(context, view, run)
@@ -37,7 +52,7 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         )
     await jobs.cancel(context, job_id)
     if run is not None:
-        told = {str(job_id): reason} | dict(run.cancellation or {})
+        told = dict.fromkeys(_named(job_id), reason) | dict(run.cancellation or {})
         run = await context.db(context.store.update, run, cancellation=told)
     view = await _after(context, view)
     await context.log_decision(caller, decision, "cancel_job", "cancelled", job_id=str(job_id), state=view.job.state)
@@ -49,6 +64,13 @@ async def cancel_job(context: ClusterContext, ask: CancelJob, caller: Caller) ->
         decision=decision_shown(decision),
         alerts=[*jobs.missing(view), *drifted],
     )
+
+
+def _named(job_id: JobId) -> list[str]:
+    """The ids by which the ledger keeps what was cancelled."""
+    if job_id.tasks is None:
+        return [str(job_id)]
+    return [str(JobId(job_id.base, task)) for task in sorted(indices(job_id.tasks))]
 
 
 async def _after(context: ClusterContext, before: JobView) -> JobView:

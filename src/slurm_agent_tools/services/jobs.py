@@ -16,7 +16,7 @@ from slurm_agent_tools.models.job import Job, JobView
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Submission
-from slurm_agent_tools.units import JobId, parse_job_id
+from slurm_agent_tools.units import JobId, indices, parse_job_id
 
 if TYPE_CHECKING:
     from slurm_agent_tools.models.diagnosis_answer import Diagnosis
@@ -127,17 +127,22 @@ async def managed(context: ClusterContext) -> frozenset[int]:
 
 
 async def cancel(context: ClusterContext, job_id: JobId) -> None:
-    """End a job that Slurm showed. scancel tells nothing of success, so the queue is asked until it is on its way.
+    """End a job, or tasks of an array, that Slurm showed.
+
+    scancel tells nothing of success, so the queue is asked until it is on its way.
 
     Raises SlurmError, and SlurmRefused where the job goes on.
     """
     await context.slurm.cancel(job_id)
+    tasks = None if job_id.tasks is None else indices(job_id.tasks)
     state = ""
     for _ in range(_LOOKS):
-        view = await context.slurm.glance(job_id, max_age=0)
-        if view is None or all(part.state in _ENDING for part in (view.job, *view.tasks)):
+        view = await context.slurm.glance(job_id if tasks is None else job_id.whole, max_age=0)
+        parts = () if view is None else (view.job, *view.tasks)
+        left = [part for part in parts if tasks is None or part.job_id.any_of(tasks)]
+        if all(part.state in _ENDING or (tasks is not None and not part.active) for part in left):
             return
-        state = view.job.state
+        state = next(part.state for part in left if part.state not in _ENDING)
         await context.clock.sleep(_PAUSE)
     raise SlurmRefused(f"Slurm took scancel for job {job_id} but the job is still {state}", hint="Look again.")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from slurm_agent_tools.models.job import NOT_SET_UP, Job, JobView, Step
 from slurm_agent_tools.models.request import Resources
-from slurm_agent_tools.units import JobId, indices
+from slurm_agent_tools.units import JobId, indices, ranges
 
 _WORST = (
     "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "FAILED", "TIMEOUT", "DEADLINE", "PREEMPTED", "REVOKED", "CANCELLED",
@@ -181,19 +181,8 @@ def _never_ran(rest: Iterable[Job], parts: Iterable[Job]) -> list[Job]:
         listed = (job.job_id.tasks or "...").split("%", maxsplit=1)[0]
         if job.state == "CANCELLED" and "..." not in listed:
             left = sorted(indices(listed) - own)
-            return [replace(job, job_id=replace(job.job_id, tasks=_ranges(left)))] if left else []
+            return [replace(job, job_id=replace(job.job_id, tasks=ranges(left)))] if left else []
     return []
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """1-3,7 for 1, 2, 3 and 7."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and spans[-1][1] == number - 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def _key(job_id: JobId) -> tuple[int, int, str]:

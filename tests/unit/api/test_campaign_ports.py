@@ -17,6 +17,7 @@ from slurm_agent_tools.campaigns.ports import (
     SentTrial,
     TrialLook,
 )
+from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.campaign import TrialEnd, TrialId
 
@@ -199,3 +200,39 @@ async def test_a_cancelled_trial_was_asked_for_by_the_campaign(scene: CampaignSc
     assert isinstance(look, TrialLook)
     assert look.end is not None
     assert (look.end.state, look.end.passed, look.end.category) == ("CANCELLED", False, "cancelled")
+
+
+def cancels(scene: CampaignScene) -> list[tuple[str, ...]]:
+    return [argv for argv in scene.slurm.asked if argv[0] == "scancel"]
+
+
+async def test_tasks_that_wait_are_cancelled_by_one_command_and_what_runs_goes_on(scene: CampaignScene):
+    scene.change(FILE.replace("[0.01, 0.1, 1.0]", "[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09]"))
+    scene.limits(max_concurrent_jobs=8)
+    scene.slurm.on_start(lambda _: Ending(after=6000))
+    trials = await sent(scene)
+    scene.slurm.clock.move(20)
+    phases = {look.trial: look.phase for look in await scene.ports.look(trials)}
+    waiting = [one for one in trials if phases[one.trial.id] == "pending"]
+    assert len(waiting) > 2
+    assert await scene.ports.cancel(waiting, "the campaign was stopped") == {}
+    assert len(cancels(scene)) == 1
+    scene.slurm.clock.move(60)
+    looks = {look.trial: look for look in await scene.ports.look(trials)}
+    for one in waiting:
+        end = looks[one.trial.id].end
+        assert end is not None
+        assert (end.state, end.category) in {("CANCELLED", "cancelled"), ("CANCELLED", "no-record")}
+    running = [one for one in trials if one not in waiting]
+    assert running
+    assert {looks[one.trial.id].phase for one in running} == {"running"}
+
+
+async def test_a_job_that_another_has_the_number_of_is_not_cancelled_and_the_reason_is_told(scene: CampaignScene):
+    (smoke,) = await sent(scene, 0)
+    scene.slurm.next_job(after=6000)
+    other = scene.slurm.submit("#!/bin/bash\n#SBATCH --partition=cpu --mem=1G --time=60\nsleep 60\n")
+    kept = await scene.ports.cancel([replace(smoke, job_id=str(other))], "the campaign was stopped")
+    assert list(kept) == [smoke.trial.id]
+    assert "was not submitted by submit_job" in kept[smoke.trial.id]
+    assert not cancels(scene)

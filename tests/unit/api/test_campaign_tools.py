@@ -15,6 +15,7 @@ from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
 from slurm_agent_tools.services import submit
+from slurm_agent_tools.store import campaign_events
 from slurm_agent_tools.store.ledger_location import submission_lock
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
@@ -220,3 +221,48 @@ async def test_answers_of_forty_trials_stay_small(scene: CampaignScene):
     assert reply.status == "finished"
     assert max(sizes["get"]) < 2000
     assert max(sizes["advance"]) < 1500
+
+
+SECOND = """  - name: second
+    kind: cpu
+    script: second.sh
+    parameters: {lr: {default: 0.1, argument: --lr}}
+    resources: {cpus: 1, memory: 1G, time_limit: 10min, partition: cpu}
+"""
+
+
+async def test_an_option_that_a_script_must_not_have_is_told_before_anything_is_sent(scene: CampaignScene):
+    later = "  - {kind: scale_up, hypothesis: It holds., best: 1, stages: [second]}\nlimits:"
+    text = FILE.replace("rounds:\n", f"{SECOND}rounds:\n").replace("limits:", later)
+    scene.change(text.replace("{kind: smoke}", "{kind: smoke, stages: [training]}"))
+    scene.write("second.sh", "#!/bin/bash\n#SBATCH --exclusive\npython3 train.py\n")
+    with pytest.raises(InputError, match="--exclusive"):
+        await look(scene, view="plan")
+    with pytest.raises(InputError, match="--exclusive"):
+        await go_on(scene)
+    assert not scene.sent()
+
+
+async def test_a_plan_of_a_changed_file_is_what_the_next_call_does(scene: CampaignScene):
+    assert (await to_the_end(scene)).status == "finished"
+    assert [row[2] for row in (await look(scene, view="plan")).table or []][1:] == []
+    scene.change(FILE.replace("[0.01, 0.1, 1.0]", "[0.01, 0.1, 1.0, 2.0]"))
+    planned = (await look(scene, view="plan")).table or []
+    before = len(scene.sent())
+    assert sum(int(str(row[2])) for row in planned[1:]) == 1
+    assert (await to_the_end(scene)).counts.done == 5
+    assert len(scene.sent()) == before + 1
+
+
+async def test_calls_read_of_the_ledger_only_what_was_added(scene: CampaignScene, monkeypatch: pytest.MonkeyPatch):
+    await to_the_end(scene)
+    counted, reads = [0], campaign_events.from_text
+
+    def counting(*args: Any) -> Any:
+        counted[0] += 1
+        return reads(*args)
+
+    monkeypatch.setattr(campaign_events, "from_text", counting)
+    await look(scene)
+    await go_on(scene)
+    assert counted[0] <= 8

@@ -130,8 +130,10 @@ class Cluster:
     queue_seconds: float = 10.0
     clock: Now = field(default_factory=Now)
     jobs: dict[str, tuple[int, list[Task]]] = field(default_factory=dict)
+    widths: dict[int, int] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     log: list[Stamped] = field(default_factory=list)
+    folded: CampaignState = field(default_factory=CampaignState)
     code: dict[str, int] = field(default_factory=dict)
     results: Counter[TrialId] = field(default_factory=Counter)
     lessons: set[str] = field(default_factory=set)
@@ -139,6 +141,8 @@ class Cluster:
     full: bool = False
     slots: int = 10000
     """Runs that the guard lets in."""
+    others: int = 0
+    """Of these, those that other jobs of the user have."""
     lost: set[str] = field(default_factory=set)
     """Keys of batches whose next answer is lost, sent or not."""
     lose: Callable[[int], str | None] = lambda _: None
@@ -154,7 +158,9 @@ class Cluster:
 
     @property
     def state(self) -> CampaignState:
-        return fold(self.log)
+        before = self.folded if self.folded.events <= len(self.log) else CampaignState()
+        self.folded = fold(self.log[before.events :], before)
+        return self.folded
 
     def submit(self, batch: Batch, trials: Sequence[Trial]) -> int:
         if batch.key not in self.jobs:
@@ -174,6 +180,7 @@ class Cluster:
                 )  # fmt: skip
                 tasks.append(Task(job, trial, self.clock.at, start, stop, end))
             self.jobs[batch.key] = (number, tasks)
+            self.widths[number] = batch.width
             self.most_asked = max(self.most_asked, self.asked())
         return self.jobs[batch.key][0]
 
@@ -183,6 +190,11 @@ class Cluster:
             (task.end.cpu_hours or 0.0) if task.stop <= self.clock.at else cpu_seconds(task.trial.request) / 3600
             for task in self.tasks
         )
+
+    def taken(self) -> int:
+        """Slots that the jobs have, as the guard counts them: of an array as many as may run together."""
+        left = ((number, sum(task.stop > self.clock.at for task in tasks)) for number, tasks in self.jobs.values())
+        return sum(min(self.widths[number], count) for number, count in left)
 
     def most_at_once(self) -> int:
         """How many runs were ever running together."""
@@ -248,11 +260,14 @@ class Process:
         with self.kill.around():
             self.cluster.files.update({batch.script_path: batch.script_text, **batch.files})
 
+    @property
+    def most_slots(self) -> int:
+        return self.cluster.slots
+
     async def free_slots(self) -> int:
         with self.kill.around():
             self._reach()
-            going = sum(task.stop > self.cluster.clock.at for task in self.cluster.tasks)
-            return max(0, self.cluster.slots - going)
+            return max(0, self.cluster.slots - self.cluster.others - self.cluster.taken())
 
     async def send(self, batch: Batch, stage: CampaignStage) -> SendOutcome:
         with self.kill.around():

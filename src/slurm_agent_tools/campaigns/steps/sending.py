@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from slurm_agent_tools.campaigns.batch import Batch, batches, needed_texts
+from slurm_agent_tools.campaigns.batch import Batch, batches
 from slurm_agent_tools.campaigns.campaign_pass import AWAY, PASSING, CampaignPass
 from slurm_agent_tools.campaigns.event_sentences import plain, trials_in_words
 from slurm_agent_tools.campaigns.next_step import SendTrials
@@ -19,9 +17,12 @@ from slurm_agent_tools.campaigns.ports import (
 )
 from slurm_agent_tools.errors import InputError, SlurmUncertain, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.campaign import BatchIntended, BatchRefused, BatchSent, TrialsLeftOut
-from slurm_agent_tools.models.campaign_file import CampaignFile
 
 _CHANGED = "the file, or what it runs, was changed before it was sent"
+
+_OF_A_NARROW_ONE = 4
+"""Trials for each free slot, where fewer are free than the campaign may have: an array keeps its throttle for good, and
+what is left is sent as wide as there are slots then."""
 
 
 async def send_new(this: CampaignPass, step: SendTrials) -> None:
@@ -32,7 +33,9 @@ async def send_new(this: CampaignPass, step: SendTrials) -> None:
         this.wait_for(AWAY / 2, "the guard lets in no more jobs of this user now")
         this.paused = True
         return
-    made = batches(this.name, file, step.trials, free, texts=await _texts(this, file))
+    wanted = min(file.limits.at_once, this.ports.most_slots)
+    trials = step.trials if free >= wanted else step.trials[: free * _OF_A_NARROW_ONE]
+    made = batches(this.name, file, trials, free, texts=await this.texts(file))
     for batch in sorted(made, key=lambda one: -len(one.trials)):  # the longest keeps its whole throttle
         if batch.width > free or this.paused or this.away:
             break
@@ -84,17 +87,12 @@ async def send_again(this: CampaignPass, key: str) -> None:
         await _send(this, batch)
 
 
-async def _texts(this: CampaignPass, file: CampaignFile) -> Mapping[str, str]:
-    needed = needed_texts(file)
-    return await this.ports.texts(needed) if needed else {}
-
-
 async def _made(this: CampaignPass, key: str) -> Batch:
     """A batch that was about to be sent, made again. Raises StorageError where it is not the same any more."""
     known = this.state.batches[key]
     file = this.file_of(known.revision)
     trials = [this.state.trials[trial].trial for trial in known.intended.trials]
-    made = batches(this.name, file, trials, known.intended.at_once or 1, texts=await _texts(this, file))
+    made = batches(this.name, file, trials, known.intended.at_once or 1, texts=await this.texts(file))
     if [batch.key for batch in made] != [key] or made[0].script_sha256 != known.intended.script_sha256:
         raise StorageError(
             f"{trials_in_words(known.intended.trials)} were about to be sent as {key}, and that job cannot be made"
