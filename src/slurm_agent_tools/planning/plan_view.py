@@ -14,6 +14,7 @@ from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.packing import gpus_of_shares
 from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_once
+from slurm_agent_tools.planning.predict_run import RunPrediction
 from slurm_agent_tools.planning.replanning import RUNNING, JobProgress, told_progress
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob, PlannedJob
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
@@ -150,6 +151,7 @@ def whole(kept: KeptPlan) -> dict[str, Any]:
             for one in schedule.placed
         ],
         "submissions": [_shown(one, kept, line).model_dump(mode="json", exclude_none=True) for one in kept.left],
+        "run_times": [f"{line(name)}: {said.text}" for name, said in _foretold(kept.gathered)],
     }
 
 
@@ -248,10 +250,17 @@ def _shown(
     )
 
 
-def _run_times(jobs: Iterable[GatheredJob]) -> tuple[str, ...]:
-    """What was foretold by similar jobs, and on how many that rests."""
-    known = [(one.job.name, one.said) for one in jobs if one.said is not None and one.said.basis]
-    return tuple(f"{_short(name)}: {said.text}" for name, said in known)
+def _foretold(jobs: Iterable[GatheredJob]) -> list[tuple[str, RunPrediction]]:
+    """Kinds of which similar jobs say how long they run."""
+    return [(one.job.name, one.said) for one in jobs if one.said is not None and one.said.basis]
+
+
+def _run_times(jobs: Iterable[GatheredJob]) -> list[str]:
+    """Each with its interval of eight in ten, and on how many jobs that rests."""
+    return [
+        f"{_short(name)}: {_time(said.expected or 0)} ({said.interval or 'too few for an interval'}, by {said.jobs})"
+        for name, said in _foretold(jobs)
+    ]
 
 
 def _by_limits(jobs: Iterable[GatheredJob]) -> list[str]:

@@ -21,7 +21,8 @@ from slurm_agent_tools.units import format_duration
 LATEST = 20
 """Jobs of one likeness that count: those submitted last."""
 
-_FADING = tuple(0.85**age for age in range(LATEST))
+_FADED = {weight: tuple(weight * 0.85**age for age in range(LATEST)) for weight in (8.0, 4.0, 2.0, 1.0)}
+"""By the weight of a likeness: what its jobs count, the last first."""
 
 _LIMIT_WEIGHT = 2.0
 
@@ -74,13 +75,23 @@ class RunPrediction:
         """For a person: what is expected, the interval, and what both rest on."""
         if self.expected is None:
             return f"not known: {self.reason}"
-        jobs = f"{self.basis} {'job' if self.basis == 1 else 'jobs'} of {self.likeness}"
-        rests = f"by {jobs}" if self.basis else f"by {self.likeness}"
+        rests = f"by {self.jobs}, the nearest of {self.likeness}" if self.basis else f"by {self.likeness}"
         expected = format_duration(round(self.expected))
-        if self.low is None or self.high is None:
+        if self.interval is None:
             return f"{expected} ({rests}; {self.reason})" if self.reason else f"{expected} ({rests})"
-        low, high = format_duration(round(self.low)), format_duration(round(self.high))
-        return f"{expected}, in eight of ten cases {low} to {high} ({rests})"
+        return f"{expected}, in eight of ten cases {self.interval} ({rests})"
+
+    @property
+    def jobs(self) -> str:
+        """On how many it rests, in words."""
+        return "1 job" if self.basis == 1 else f"{self.basis} jobs"
+
+    @property
+    def interval(self) -> str | None:
+        """From when to when eight of ten end; None where too few estimates were compared."""
+        if self.low is None or self.high is None:
+            return None
+        return f"{format_duration(round(self.low))} to {format_duration(round(self.high))}"
 
     def compared(self, ran: float) -> ComparedEstimate:
         """Beside what it took, in seconds."""
@@ -128,14 +139,21 @@ def most_likely(values: Weighted) -> float:
     `values` are sorted. The window from x to 4 x with the greatest weight is taken, the shortest where several have as
     much, and its middle on the logarithm: every value in it is within twice of that.
     """
-    times = [max(seconds, 1.0) for seconds, _ in values]
-    sums = list(accumulate((weight for _, weight in values), initial=0.0))
-    greatest, middle, end = -1.0, times[0], 0
+    times = [seconds for seconds, _ in values]
+    if times[0] < 1.0:
+        times = [max(seconds, 1.0) for seconds in times]
+    sums = list(accumulate([weight for _, weight in values], initial=0.0))
+    count, greatest, middle, end = len(times), -1.0, times[0], 0
     for index, least in enumerate(times):
-        while end < len(times) and times[end] <= 4 * least:
+        most = 4 * least
+        if times[end] > most:
+            continue  # the same end as before, and less before it
+        while end < count and times[end] <= most:
             end += 1
         if sums[end] - sums[index] > greatest + 1e-9:
             greatest, middle = sums[end] - sums[index], math.sqrt(least * times[end - 1])
+        if end == count:
+            break
     return middle
 
 
@@ -144,10 +162,22 @@ class RunPredictor:
 
     def __init__(self) -> None:
         self._ended: dict[Hashable, list[tuple[float, int, float]]] = {}
+        self._expected: dict[str, dict[Hashable, float]] = {}  # by user and kind, until the user's next job has ended
         self._corrections = {True: Correction(), False: Correction()}  # by whether jobs of the same user were known
 
     def predict(self, job: RunAsked) -> float | None:
         """Seconds that are expected alone; None where neither similar jobs nor a limit are known."""
+        same, kind = self._expected.setdefault(job.user, {}), (job.processors, job.limit, job.name)
+        if kind not in same:
+            values = self._values(_own(job))
+            if not values:
+                return self._of_strangers(job)
+            if job.limit is not None:
+                insort(values, (job.limit, _LIMIT_WEIGHT))
+            same[kind] = _within_limit(most_likely(values), job.limit)
+        return same[kind]
+
+    def _of_strangers(self, job: RunAsked) -> float | None:
         values, _, _ = self._similar(job)
         return _within_limit(most_likely(values), job.limit) if values else None
 
@@ -189,6 +219,7 @@ class RunPredictor:
             self._corrections[estimate.likeness in _OWN].observe(
                 (job.user, job.processors, job.limit), estimate.raw, job.run
             )
+        self._expected.pop(job.user, None)
         for key, _, _ in (*_own(job), *_others(job)):
             kept = self._ended.setdefault(key, [])
             insort(kept, (job.submit, job.number, job.run))
@@ -201,21 +232,28 @@ class RunPredictor:
         if not values:
             values, basis, likeness = self._of(_others(job))
         if job.limit is not None:
-            values.append((job.limit, _LIMIT_WEIGHT))
-        values.sort()
+            insort(values, (job.limit, _LIMIT_WEIGHT))
         return values, basis, likeness or ("its time limit alone" if job.limit is not None else "nothing")
 
     def _of(self, levels: Sequence[tuple[Hashable, float, str]]) -> tuple[list[tuple[float, float]], int, str]:
-        values: list[tuple[float, float]] = []
         numbers: set[int] = set()
         likeness = ""
-        for key, weight, words in levels:
+        for key, _, words in levels:
             kept = self._ended.get(key, ())
             likeness = likeness or (words if kept else "")
-            for fading, (_, number, run) in zip(_FADING, reversed(kept), strict=False):
-                values.append((run, weight * fading))
-                numbers.add(number)
-        return values, len(numbers), likeness
+            numbers.update([number for _, number, _ in kept])
+        return self._values(levels), len(numbers), likeness
+
+    def _values(self, levels: Sequence[tuple[Hashable, float, str]]) -> list[tuple[float, float]]:
+        """Run times with their weights, sorted."""
+        values: list[tuple[float, float]] = []
+        for key, weight, _ in levels:
+            kept = self._ended.get(key)
+            if kept:
+                fading = _FADED[weight]
+                values += [(one[2], faded) for one, faded in zip(reversed(kept), fading, strict=False)]
+        values.sort()
+        return values
 
 
 _NAMED, _CALLED, _SIZED, _LIMITED, _USERS = _OWN = (

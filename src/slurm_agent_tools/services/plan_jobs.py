@@ -57,14 +57,15 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
         kept = plan_view.remade(kept, jobs, progress, earlier)
     calls = kept.judged[:_JUDGED]
     kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
+    first = kept.first_of(gathered) if ask.pool is None else None
+    start = None if first is None else await _first_start(context, first)
+    kept = replace(kept, gathered=tuple(gathered), first_start=start)
     plan_id = plan_view.plan_id(ask, plan)
     try:
         await context.db(files.keep, plan_id, kept)
     except StorageError as error:
         kept = replace(kept, assumptions=(*kept.assumptions, f"Its resources are missing: {error.message}."))
-    first = kept.first_of(gathered) if ask.pool is None else None
-    start = None if first is None else await _first_start(context, first)
-    return plan_view.plan_reply(replace(kept, gathered=tuple(gathered), first_start=start), plan_id)
+    return plan_view.plan_reply(kept, plan_id)
 
 
 async def _so_far(
@@ -105,7 +106,7 @@ async def _job(
     script = await project_paths.asked_of(context, f"jobs {asked.name!r}: script", asked.script)
     if asked.expected is not None or history is None:
         return GatheredJob(job_plan.planned_job(asked, now, script.requested, None), script.requested)
-    said = history.estimate(script.name, script.path, script.requested)
+    said = replace(history.estimate(script.name, script.path, script.requested), similar=())
     usual = said.expected if said.basis else None
     return GatheredJob(job_plan.planned_job(asked, now, script.requested, usual), script.requested, said)
 

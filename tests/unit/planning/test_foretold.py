@@ -40,7 +40,7 @@ def test_the_runs_of_the_same_script_say_how_long_it_takes_and_how_many_they_are
     assert said.low <= 1000 <= said.high
     assert said.basis == 20
     assert "00:16:40" in said.text
-    assert "20 jobs of the same user, name, limit and size" in said.text
+    assert "by 20 jobs, the nearest of the same user, name, limit and size" in said.text
 
 
 @pytest.mark.proves("predictions-are-used")
