@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.planning.clusters import bad_week
@@ -13,6 +15,7 @@ from slurm_agent_tools.cli.commands import findings_command
 from slurm_agent_tools.errors import SlurmGarbled
 from slurm_agent_tools.insights.queue_history import cluster_record
 from slurm_agent_tools.models.accounted import NodeSpan
+from slurm_agent_tools.planning.findings.ranked import find_all
 from slurm_agent_tools.slurm.commands import sacctmgr
 from slurm_agent_tools.transport.base import Completed
 
@@ -21,6 +24,8 @@ JOB = (
     "#SBATCH --mem=1G\nsleep 60\n"
 )
 HOUR = 3600
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "findings.md").read_text()
+COMMANDS = re.findall(r"^slurm-agent-tools .*$", GUIDE, re.MULTILINE)
 
 
 def document(capsys):
@@ -58,6 +63,15 @@ def test_a_person_reads_the_lines_to_write_and_that_nothing_was_changed(made_up,
     assert any("administrators: " in line for line in lines)
     assert any("risk: " in line for line in lines)
     assert lines[-1].endswith("Nothing was changed.")
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_guide_shows_what_its_command_prints(made_up, capsys, line):
+    program, *words = line.split()
+    assert (program, main.main(words)) == ("slurm-agent-tools", 0)
+    shown = GUIDE.split("```\n")[2]
+    assert "--json" in words or capsys.readouterr().out == shown
+    assert all(f"`{one.id}`" in GUIDE for one in find_all(bad_week()).findings)
 
 
 def test_a_cluster_on_which_little_ran_says_so(context, slurm, capsys):

@@ -65,7 +65,7 @@ def filled_by_one(record: ClusterRecord) -> Iterator[ClusterFinding]:
 
 def _holder(moment: Moment, partition: str, queue: Sequence[AccountedJob]) -> str | None:
     """Who has more than MOST_OF_IT of the GPUs of a partition, or of its cores where nobody waits for GPUs."""
-    nodes = moment.nodes([partition])
+    nodes = moment.nodes((partition,))
     gpus = any(job.gpus for job in queue)
     there = sum(node.gpus if gpus else node.cpus for node in nodes)
     held: defaultdict[str, float] = defaultdict(float)

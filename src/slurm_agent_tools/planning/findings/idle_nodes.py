@@ -120,7 +120,8 @@ def _beside_told(record: ClusterRecord, names: tuple[str, str], cost: _Idle, sha
     }
     known = record.partitions.get(names[0])
     most = None if known is None else known.max_time_seconds
-    shorter = (f"#SBATCH --time={format_duration(most)}",) if why == "MaxTime" and most else ()
+    time = f"#SBATCH --time={format_duration(most or 0)}"
+    shorter = (time, "with a checkpoint, where a run takes longer") if why == "MaxTime" and most else ()
     return ClusterFinding(
         id="idle-beside-queue",
         level=level_of(share),
@@ -172,13 +173,13 @@ def _reservation_told(span: NodeSpan, cost: _Idle, idle: float, share: float) ->
     return ClusterFinding(
         id="empty-reservation",
         level=level_of(share),
-        title=f"The reservation {listed([span.name])} of {len(span.nodes)} nodes was empty for {idle:.0%} of its time"
+        title=f"The reservation {listed([span.name])} was empty for {idle:.0%} of its time"
         " while jobs waited that would have run there.",
         share=share,
         cost=cost.cost,
         evidence={"idle_share": round(idle, 3), "nodes": len(span.nodes), "idle_node_hours": rounded(cost.node_hours)},
         for_administrators=(
-            "scontrol create reservation ... Flags=FLEX,PURGE_COMP=00:30: it ends when nobody uses it",
+            "scontrol create reservation ... Flags=PURGE_COMP=00:30:00: it ends when nobody used it so long",
             "or a shorter one, or MaxStartDelay so that jobs may run until it is used",
         ),
         risk="Who comes later than PURGE_COMP finds the reservation gone.",
@@ -217,8 +218,10 @@ def cannot_start(record: ClusterRecord) -> Iterator[ClusterFinding]:
 
 def _too_large(job: AccountedJob, record: ClusterRecord) -> str:
     """What of a job is larger than any node of its partitions; nothing for one that ran, or where none is known."""
+    if job.start is not None:
+        return ""
     nodes = [node for node in record.nodes.values() if set(node.partitions) & set(job.partitions)]
-    if job.start is not None or not nodes or any(whole(node).holds(need_of(job)) for node in nodes):
+    if not nodes or any(whole(node).holds(need_of(job)) for node in nodes):
         return ""
     return "more on one node than any of them has"
 

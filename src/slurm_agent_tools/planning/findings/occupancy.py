@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord, NodeSpan
@@ -94,6 +94,7 @@ class Moment:
     away: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     _left: dict[str, Room] = field(default_factory=dict)
+    _there: dict[tuple[str, ...], list[Node]] = field(default_factory=dict)
 
     @property
     def hours(self) -> float:
@@ -115,11 +116,15 @@ class Moment:
             self._left[node.name] = left
         return left
 
-    def nodes(self, partitions: Iterable[str]) -> list[Node]:
+    def nodes(self, partitions: tuple[str, ...]) -> list[Node]:
         """The nodes of partitions that were there for everybody."""
-        wanted, gone = set(partitions), self.away | self.kept
-        found = self.record.nodes.values()
-        return [node for node in found if node.name not in gone and wanted.intersection(node.partitions)]
+        found = self._there.get(partitions)
+        if found is None:
+            wanted, gone = set(partitions), self.away | self.kept
+            every = self.record.nodes.values()
+            found = [node for node in every if node.name not in gone and wanted.intersection(node.partitions)]
+            self._there[partitions] = found
+        return found
 
     def shapes(self) -> list[tuple[AccountedJob, int]]:
         """Those who wait, alike ones counted: one of each, and how many."""
@@ -134,9 +139,12 @@ class Moment:
 
     def starts_now(self, job: AccountedJob) -> bool:
         """Whether enough nodes of its own partitions have room for it: something else kept it waiting."""
-        need = need_of(job)
-        fitting = sum(self.free(node).holds(need) for node in self.nodes(job.partitions))
-        return fitting >= job.node_count
+        need, fitting = need_of(job), 0
+        for node in self.nodes(job.partitions):
+            fitting += self.free(node).holds(need)
+            if fitting >= job.node_count:
+                return True
+        return False
 
 
 _SHAPES = 30  # kinds of waiting jobs at one moment; more say nothing else

@@ -9,6 +9,7 @@ from statistics import median
 from slurm_agent_tools.insights import sizing
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord
 from slurm_agent_tools.models.job_sizing import SizingFigure
+from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.planning.findings.finding import (
     LEAST,
     PATIENCE,
@@ -143,8 +144,19 @@ def time_over_asked(record: ClusterRecord) -> Iterator[ClusterFinding]:
         too_much = sum(_claimed(job, _limit(job, record) - needed, record) for job in over)
         if len(over) < sizing.ENOUGH or not claims or too_much < LEAST * claims:
             continue
-        crowd = [job for job in waits if any(set(job.partitions) & set(one.partitions) for one in over[:1])]
+        crowd = _beside(waits, over)
         yield _time_finding(record, group, over, needed, too_much / claims, crowd)
+
+
+def _beside(waits: Sequence[AccountedJob], over: Sequence[AccountedJob]) -> list[AccountedJob]:
+    """Those who waited in the same partition while any of these jobs was there; their own are among them."""
+    first = min(one.ready or one.start or 0.0 for one in over)
+    last = max(one.end or 0.0 for one in over)
+    there = set(over[0].partitions)
+    return [
+        job for job in waits
+        if there.intersection(job.partitions) and (job.ready or 0.0) < last and (job.start or job.end or last) > first
+    ]  # fmt: skip
 
 
 def _limit(job: AccountedJob, record: ClusterRecord) -> int:
@@ -166,9 +178,8 @@ def _time_finding(
 ) -> ClusterFinding:  # fmt: skip
     limit = int(median(_limit(job, record) for job in over))
     ran = int(median(job.run or 0.0 for job in over))
-    partition = over[0].partitions[0] if over[0].partitions else ""
-    known = record.partitions.get(partition)
-    unsaid = known is not None and known.max_time_seconds == limit
+    known = record.partitions.get(over[0].partitions[0] if over[0].partitions else "")
+    change, risk = _shorter(known, limit, needed)
     return ClusterFinding(
         id="time-over-asked",
         level=level_of(share, CLAIMED_HIGH, CLAIMED_MEDIUM) if crowd else "low",
@@ -177,19 +188,31 @@ def _time_finding(
             " plans with what they ask for."
         ),
         share=share,
-        cost=FindingCost(waiting_hours=rounded(sum(waited(job, record) for job in (*over, *crowd)) / 3600)),
+        cost=FindingCost(waiting_hours=rounded(sum(waited(job, record) for job in crowd) / 3600)),
         evidence={
             "jobs": len(over), "limit_seconds": limit, "run_seconds_median": ran, "enough_seconds": needed,
-            "share_of_claimed_node_hours": round(share, 3), "others_waiting_over_an_hour": len(crowd),
+            "share_of_claimed_node_hours": round(share, 3), "jobs_that_waited_meanwhile": len(crowd),
         },
         who=(group[0],),
         for_users=(f"#SBATCH --time={format_duration(needed)}",),
-        for_administrators=(
-            (f"DefaultTime of partition {shown_name(partition)} (slurm.conf), as it equals MaxTime for these jobs",)
-            if unsaid else ()
-        ),
-        risk="A job that states no limit ends at DefaultTime: tell the users first." if unsaid else None,
+        for_administrators=change,
+        risk=risk,
     )  # fmt: skip
+
+
+def _shorter(known: Partition | None, limit: int, needed: int) -> tuple[tuple[str, ...], str | None]:
+    """What an administrator can change where jobs have all the time that a partition gives, and its risk."""
+    if known is None or known.max_time_seconds != limit:
+        return (), None
+    name = shown_name(known.name)
+    if known.default_time_seconds in {None, limit}:
+        change = f"DefaultTime={format_duration(needed)} or more of partition {name} (slurm.conf): jobs"
+        change += " without a limit get MaxTime now"
+        return (change,), "A job that states no limit ends at DefaultTime: tell the users first."
+    change = (
+        f"a shorter MaxTime of partition {name} (slurm.conf), and a QOS with a longer MaxWall for jobs that need it"
+    )
+    return (change,), "Jobs that need the time are refused until their users name the QOS."
 
 
 # --- GPUs that do nothing ---------------------------------------------------------------------------------------------
