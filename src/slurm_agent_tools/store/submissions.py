@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
@@ -307,8 +307,14 @@ def to_row(record: Any, only: Collection[str] | None = None) -> dict[str, object
 
 
 def from_row(kind: type[_Record], row: sqlite3.Row) -> _Record:
-    """The record of a row; other columns are left out."""
-    readers = _readers(kind)  # type: ignore[arg-type]  # every class is hashable
+    """The record of a row; other columns are left out. Rows that say the same are read once."""
+    record: _Record = _read_once(kind, tuple(row.keys()), tuple(row))  # type: ignore[arg-type]  # every class is hashable
+    return record
+
+
+@lru_cache(maxsize=4096)
+def _read_once(kind: type[_Record], names: tuple[str, ...], values: tuple[Any, ...]) -> _Record:
+    row, readers = dict(zip(names, values, strict=True)), _readers(kind)  # type: ignore[arg-type]
     return kind(**{name: row[name] if read is None or row[name] is None else read(row[name]) for name, read in readers})
 
 
