@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.campaigns.batch import Batch, batches
 from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
@@ -24,6 +24,9 @@ from slurm_agent_tools.services.context import ClusterContext
 _HOUR = 3600
 
 _REASON = 400
+
+_MOST_ROWS = 30
+"""Rows of a table with a row for each job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,14 @@ class CampaignPlan:
 
     @property
     def rows(self) -> list[list[object]]:
-        """A table under its columns' names."""
+        """A table under its columns' names; where there are many jobs, those of a stage and verdict in one row."""
         head: list[object] = ["round", "stage", "trials", "gpu_h", "cpu_h", "cost", "wait_s", "guard"]
         made: list[list[object]] = [
             [
                 one.round, one.stage, one.trials, round(one.gpu_hours, 2), round(one.cpu_hours, 2),
                 None if one.cost is None else round(one.cost, 2), one.wait_seconds, one.decision.verdict,
             ]
-            for one in self.batches
+            for one in (self.batches if len(self.batches) <= _MOST_ROWS else _together(self.batches))
         ]  # fmt: skip
         known = self.later.items()
         rest: list[list[object]] = [[number, "as it comes out", trials, *[None] * 5] for number, trials in known]
@@ -75,6 +78,23 @@ class CampaignPlan:
             return f"{told}. The guard allows every trial as far as it can tell before."
         reason = format_refusal(against.decision)[:_REASON]
         return f"{told}. The guard does not let round {against.round} ({against.stage}) through: {reason}"
+
+
+def _together(planned: Sequence[PlannedBatch]) -> Iterator[PlannedBatch]:
+    """Jobs of one round, stage and verdict as one, in their order; the longest wait that is known."""
+    groups: dict[tuple[int, str, str], list[PlannedBatch]] = {}
+    for one in planned:
+        groups.setdefault((one.round, one.stage, one.decision.verdict), []).append(one)
+    for group in groups.values():
+        costs = [one.cost for one in group if one.cost is not None]
+        yield replace(
+            group[0],
+            trials=sum(one.trials for one in group),
+            gpu_hours=sum(one.gpu_hours for one in group),
+            cpu_hours=sum(one.cpu_hours for one in group),
+            cost=sum(costs) if len(costs) == len(group) else None,
+            wait_seconds=max((one.wait_seconds for one in group if one.wait_seconds is not None), default=None),
+        )
 
 
 async def campaign_plan(

@@ -266,3 +266,15 @@ async def test_calls_read_of_the_ledger_only_what_was_added(scene: CampaignScene
     await look(scene)
     await go_on(scene)
     assert counted[0] <= 8
+
+
+async def test_a_plan_of_many_single_jobs_is_a_row_for_each_round_stage_and_verdict(scene: CampaignScene):
+    memory = ", ".join(f"{100 * number}M" for number in range(1, 36))
+    scene.change(
+        FILE.replace("vary: {lr: [0.01, 0.1, 1.0]}", f"vary: {{memory: [{memory}, 100G]}}").replace("20,", "50,")
+    )
+    reply = await look(scene, view="plan")
+    rows = (reply.table or [])[1:]
+    assert [(row[0], row[-1]) for row in rows] == [(0, "allow"), (1, "allow"), (1, "approve")]
+    assert [row[2] for row in rows] == [1, 36, 1]
+    assert "The guard does not let round 1 (training) through" in reply.summary
