@@ -162,6 +162,7 @@ class RunPredictor:
 
     def __init__(self) -> None:
         self._ended: dict[Hashable, list[tuple[float, int, float]]] = {}
+        self._latest: dict[Hashable, list[float]] = {}  # run times alone, the last first, until the next has ended
         self._expected: dict[str, dict[Hashable, float]] = {}  # by user and kind, until the user's next job has ended
         self._corrections = {True: Correction(), False: Correction()}  # by whether jobs of the same user were known
 
@@ -220,9 +221,14 @@ class RunPredictor:
                 (job.user, job.processors, job.limit), estimate.raw, job.run
             )
         self._expected.pop(job.user, None)
+        ended = (job.submit, job.number, job.run)
         for key, _, _ in (*_own(job), *_others(job)):
-            kept = self._ended.setdefault(key, [])
-            insort(kept, (job.submit, job.number, job.run))
+            kept = self._ended.get(key)
+            if kept is None:
+                self._ended[key] = [ended]
+                continue
+            self._latest.pop(key, None)
+            insort(kept, ended)
             if len(kept) > LATEST:
                 del kept[0]
 
@@ -249,9 +255,11 @@ class RunPredictor:
         values: list[tuple[float, float]] = []
         for key, weight, _ in levels:
             kept = self._ended.get(key)
-            if kept:
-                fading = _FADED[weight]
-                values += [(one[2], faded) for one, faded in zip(reversed(kept), fading, strict=False)]
+            if kept is not None:
+                latest = self._latest.get(key)
+                if latest is None:
+                    latest = self._latest[key] = [run for _, _, run in reversed(kept)]
+                values.extend(zip(latest, _FADED[weight], strict=False))
         values.sort()
         return values
 

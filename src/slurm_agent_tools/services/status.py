@@ -62,6 +62,8 @@ _SOURCES = {
     "partitions": ("partitions", "nodes"),
 }  # fmt: skip
 
+_COMPARED = 100  # estimates of each kind; of the last 50 it is told how many held
+
 _RECENT = timedelta(days=1)
 
 _NAMED = 5
@@ -139,7 +141,7 @@ async def _lately(context: ClusterContext, queue: Queue, *, named: bool, fresh: 
 
 async def _how_estimates_held(context: ClusterContext) -> str | None:
     """Of the last ones that were compared with what happened; None where they are few."""
-    ended = await context.db(context.store.ended_estimates, context.owner)
+    ended = await context.db(context.store.ended_estimates, context.owner, 2 * _COMPARED)
     if not ended:
         return None
     from slurm_agent_tools.planning import foretold  # noqa: PLC0415 - of most projects nothing was foretold
