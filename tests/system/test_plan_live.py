@@ -95,13 +95,13 @@ class Agent:
                 return
         raise AssertionError(reply)
 
-    async def follow(self, uri: str) -> None:
+    async def follow(self, uri: str, what: str = "submissions") -> None:
         """Every submission of the plan, in its order."""
         (content,) = (await self.client.read_resource(uri)).contents
-        for step in json.loads(content.text)["submissions"]:
+        for step in json.loads(content.text)[what]:
             if step.get("after"):
                 await self.ended([self.ids[name] for name in step["after"]])
-            words = {key: step[key] for key in ("script", "array") if key in step}
+            words = {key: step[key] for key in ("script", "array", "time_limit") if key in step}
             if "dependency" in step:
                 words["dependency"] = re.sub(r"<([^>]+)>", lambda found: self.ids[found[1]], step["dependency"])
             self.ids[step["job"]] = await self.submit(**words)
@@ -165,3 +165,56 @@ async def test_the_calls_of_a_plan_take_as_long_as_planned_meet_the_deadline_and
     assert took < usual
     deadline = float(urgent["deadline"].removesuffix("s"))
     assert real[urgent["name"]][1] <= deadline < naive[urgent["name"]][1]
+
+
+COUNTER = """
+import argparse, hashlib, json, os, signal, sys, time
+
+words = argparse.ArgumentParser()
+words.add_argument("--resume")
+words.add_argument("--pause", type=float, default=1.0)
+words.add_argument("--out", default="result.json")
+asked = words.parse_args()
+state = json.load(open(asked.resume)) if asked.resume else {"step": 0, "sum": "", "runs": 0}
+state["runs"] += 1
+
+def save(*_):
+    folder = os.environ["CHECKPOINT_DIR"]
+    with open(f"{folder}/draft", "w") as file:
+        json.dump(state, file)
+    os.replace(f"{folder}/draft", f"{folder}/step-{state['step']}.json")
+    sys.exit(0)
+
+signal.signal(signal.SIGUSR1, save)
+while state["step"] < 11:
+    time.sleep(asked.pause)
+    state["sum"] = hashlib.sha256(f"{state['sum']}{state['step']}".encode()).hexdigest()
+    state["step"] += 1
+json.dump(state, open(asked.out, "w"))
+"""
+
+
+@pytest.mark.proves("slices-are-offered")
+async def test_three_slices_of_a_job_that_checkpoints_end_with_the_result_of_one_run(fresh: Place):
+    (fresh.project / "count.py").write_text(COUNTER)
+    fresh.own()
+    # A slice of hours is played in seconds: `timeout` sends what Slurm sends before the time limit.
+    command = 'timeout --signal=USR1 6 python3 count.py ${RESUME_FROM:+--resume "$RESUME_FROM"} || test $? = 124'
+    async with fresh.client() as client:
+        await call(client, "get_status")
+        script = await call(
+            client, "generate_script", name="train", command=command, gpus=1, memory="1G", time_limit="02:00:00",
+            partition="gpu", checkpoint={"dir": "ckpt", "resume_from": "step-*.json"},
+        )  # fmt: skip
+        assert script["status"] == "written", script
+        job = {"name": "train", "script": script["path"], "expected": "7h", "restart": "1min"}
+        plan = await call(client, "plan_jobs", jobs=[job], pool={"gpus": 4}, objective="mean_completion")
+        assert plan["slices"]["calls"] == 3
+        agent = Agent(client)
+        await agent.follow(plan["uri"], "slices")
+        measured(fresh, agent.ids)
+    sliced = json.loads((fresh.project / "result.json").read_text())
+    assert sliced["runs"] == 3
+    fresh.slurm("env", "CHECKPOINT_DIR=/nowhere", "python3", "count.py", "--pause", "0", "--out", "whole.json")
+    whole = json.loads((fresh.project / "whole.json").read_text())
+    assert (sliced["sum"], sliced["step"]) == (whole["sum"], whole["step"])

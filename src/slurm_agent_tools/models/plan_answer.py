@@ -35,6 +35,19 @@ class SubmissionShown(Shape):
     verdict: Literal["allow", "justify", "approve", "deny"] | None = None
 
 
+class SlicesOffered(Shape):
+    """Of jobs that checkpoint: what slices would be worth, of which no run time has to be known. Offered, never forced.
+
+    `calls` of submit_job are in the plan's resource; each goes on from the checkpoint of the slice before.
+    """
+
+    summary: str
+    mean_completion_seconds: int
+    restarts: int
+    lost_seconds: int
+    calls: int
+
+
 class PlanReply(Reply):
     """The plan. `changes`: what became of the plan before, of the same jobs.
 
@@ -60,6 +73,7 @@ class PlanReply(Reply):
     run_times: list[str] = Field(default_factory=no_items)
     first_start: str | None = Field(default=None, exclude_if=unknown)
     changes: list[str] = Field(default_factory=no_items)
+    slices: SlicesOffered | None = Field(default=None, exclude_if=unknown)
     assumptions: list[str] = Field(default_factory=list)
     uri: str
     gantt_uri: str

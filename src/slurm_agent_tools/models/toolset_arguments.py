@@ -39,11 +39,12 @@ class JobAsked(StrictModel):
     count: int = 1
     script: str | None = None
     resources: ResourcesAsked | None = None
-    expected: str | None = Field(None, description="e.g. 2h; default earlier runs, else time limit")
+    expected: str | None = Field(None, description="2h; default earlier runs, else time limit")
     after: list[str] | None = Field(None, description="Names that end before")
-    deadline: str | None = Field(None, description="6h from now, or ISO 8601")
-    priority: float = Field(1, description="Weight in means")
-    share: float | None = Field(None, description="Part of one GPU")
+    deadline: str | None = Field(None, description="6h, or ISO 8601")
+    priority: float = Field(1, description="Weight")
+    share: float | None = Field(None, description="Of one GPU")
+    restart: str | None = Field(None, description="Lost per restart")
 
 
 class PoolAsked(StrictModel):
@@ -65,7 +66,7 @@ class PlanJobs(ToolArguments):
 
     jobs: list[JobAsked]
     objective: Literal["makespan", "mean_completion", "deadlines", "cost"] = "makespan"
-    pool: list[PoolAsked] | None = Field(None, description="Default: partitions and the cap")
+    pool: list[PoolAsked] | None = Field(None, description="Default: usable nodes")
     seconds: float = Field(2, ge=0, le=300)
 
     @field_validator("pool", mode="before")

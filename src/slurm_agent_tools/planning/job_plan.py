@@ -119,6 +119,7 @@ def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: 
         deadline=None if asked.deadline is None else _deadline(f"{field}: deadline", asked.deadline, now),
         priority=asked.priority,
         share=asked.share,
+        restart=None if asked.restart is None else _span(f"{field}: restart", asked.restart),
     )
 
 

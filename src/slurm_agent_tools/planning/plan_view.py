@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
+from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SlicesOffered, SubmissionShown
 from slurm_agent_tools.models.toolset_arguments import PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
@@ -17,6 +17,7 @@ from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_on
 from slurm_agent_tools.planning.predict_run import RunPrediction
 from slurm_agent_tools.planning.replanning import RUNNING, JobProgress, told_progress
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob, PlannedJob
+from slurm_agent_tools.planning.slices import PlannedSlice, SliceOffer
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration
@@ -39,6 +40,7 @@ class KeptPlan:
     `verdicts`: what the policy said of each submission as its script was then. `gathered`: what was foretold of its
     jobs. `first_start`: what the one that is submitted first waits. `made`: when; `begun`: when the first plan of the
     same work was. `job_ids`: of kinds that run or wait in the queue. `changes`: what became of the plan before.
+    `slices`: what slices would be worth, of jobs that checkpoint.
     """
 
     plan: JobPlan
@@ -53,6 +55,7 @@ class KeptPlan:
     first_start: str | None = None
     job_ids: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    slices: SliceOffer | None = None
 
     def first_of(self, gathered: Iterable[GatheredJob]) -> GatheredJob | None:
         """The one of these that is submitted first; None where all are."""
@@ -123,6 +126,7 @@ def plan_reply(kept: KeptPlan, number: str) -> PlanReply:
         run_times=_listed(_run_times(kept.gathered)),
         first_start=kept.first_start,
         changes=list(kept.changes),
+        slices=_offered(kept, naive),
         assumptions=[*kept.assumptions, *_by_limits(kept.gathered), *_assumed(kept, schedule)],
         uri=f"{SCHEME}{number}",
         gantt_uri=f"{SCHEME}{number}/gantt",
@@ -152,7 +156,41 @@ def whole(kept: KeptPlan) -> dict[str, Any]:
         ],
         "submissions": [_shown(one, kept, line).model_dump(mode="json", exclude_none=True) for one in kept.left],
         "run_times": [f"{line(name)}: {said.text}" for name, said in _foretold(kept.gathered)],
+        **({"slices": [_slice(one, kept) for one in kept.slices.slices]} if kept.slices is not None else {}),
     }
+
+
+def _offered(kept: KeptPlan, naive: JobSchedule) -> SlicesOffered | None:
+    """What slices are worth and cost, in words."""
+    offer = kept.slices
+    if offer is None:
+        return None
+    text = (
+        f"In slices of 1, 2, 4, ... GPU hours, a job ends on average after {_time(offer.mean_completion)}"
+        f", whatever is known of run times; the order given {_time(naive.mean_completion)}, this plan"
+        f" {_time(kept.plan.schedule.mean_completion)} if its times are right. {offer.restarts} restarts lose"
+        f" {_time(offer.lost)}. Make the script with generate_script, checkpoint: dir, resume_from, signal_before."
+    )
+    return SlicesOffered(
+        summary=text,
+        mean_completion_seconds=round(offer.mean_completion),
+        restarts=offer.restarts,
+        lost_seconds=round(offer.lost),
+        calls=len(offer.slices),
+    )
+
+
+def _slice(one: PlannedSlice, kept: KeptPlan) -> dict[str, Any]:
+    """One call of submit_job: its names are those of slices."""
+    step = one.submission
+    shown = {
+        "job": line(step.job),
+        "script": kept.scripts.get(one.job),
+        "time_limit": None if one.time_limit is None else format_duration(round(one.time_limit)),
+        "dependency": step.dependency(lambda name: f"<{line(name)}>"),
+        "after": [line(name) for name in step.behind] or None,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 def plan_page(kept: KeptPlan, title: str) -> str:

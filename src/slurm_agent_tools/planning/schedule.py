@@ -28,6 +28,7 @@ class PlannedJob:
 
     `after`: names of jobs of which every copy has ended before. `share`: the part of one GPU that it takes, instead of
     `gpus`. `priority`: its weight in means, 1 for most. `running`: it runs already, so that it starts at 0.
+    `restart`: seconds that are lost where it goes on from a checkpoint; None where it keeps none.
     """
 
     name: str
@@ -41,6 +42,7 @@ class PlannedJob:
     priority: float = 1.0
     share: float | None = None
     running: bool = False
+    restart: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
 from slurm_agent_tools.planning.replanning import JobProgress
 from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.slices import slice_offer
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
@@ -55,6 +56,7 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     kept = KeptPlan(plan, slots, scripts, steps, now, now, tuple(assumed))
     if earlier is not None:
         kept = plan_view.remade(kept, jobs, progress, earlier)
+    kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, jobs, pools, slots))
     calls = kept.judged[:_JUDGED]
     kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
     first = kept.first_of(gathered) if ask.pool is None else None

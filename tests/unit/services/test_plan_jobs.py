@@ -175,6 +175,19 @@ async def test_prices_are_told_where_pools_have_them(box):
     assert (reply.cost, reply.missed) == (5.0, [])
 
 
+@pytest.mark.proves("slices-are-offered")
+async def test_jobs_that_checkpoint_are_offered_slices_with_what_they_cost(box, tmp_path):
+    (tmp_path / "project" / "train.sh").write_text(SCRIPT)
+    job = {"name": "train", "script": "train.sh", "expected": "7h", "restart": "1min"}
+    reply, _ = await plan(box, [job])
+    assert (reply.slices.restarts, reply.slices.lost_seconds, reply.slices.calls) == (2, 120, 3)
+    rows = json.loads(await box.view("plan", {"plan_id": reply.uri.removeprefix("slurm://plans/")}))["slices"]
+    assert [row.get("time_limit") for row in rows] == ["01:00:00", "02:01:00", None]
+    assert rows[1]["dependency"] == "afterok:<train slice 1>"
+    with pytest.raises(InputError, match="restart"):
+        await plan(box, [{**job, "restart": "soon"}])
+
+
 @pytest.mark.skipif(not exact.available(), reason="the extra `plan` is not installed")
 @pytest.mark.proves("solver-never-harms")
 async def test_with_the_solver_the_plan_is_never_worse_than_by_lists(box):

@@ -1,0 +1,94 @@
+"""Jobs that checkpoint, in slices: a first one of a GPU hour, then the next, twice as long, at the back of all others.
+
+Nothing has to be known of how long a job runs: short ones end in their first slices, long ones wait for them. That is
+the least attained service of Tiresias (Gu et al., NSDI 2019) for somebody who stands in front of Slurm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.placing import parallel
+from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, submissions
+from slurm_agent_tools.planning.schedule import JobPool, JobSchedule, PlannedJob, plan_problem
+
+FIRST = 3600.0
+"""GPU seconds of the first slice."""
+
+_LEAST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSlice:
+    """One slice: a submission of its own. `time_limit` in seconds, None of the last one. `needs`: the slice before."""
+
+    job: str
+    number: int
+    time_limit: float | None
+    submission: PlannedSubmission
+
+
+@dataclass(frozen=True, slots=True)
+class SliceOffer:
+    """What slices would be worth. Seconds: of the mean completion, and of what all restarts lose together."""
+
+    mean_completion: float
+    restarts: int
+    lost: float
+    slices: tuple[PlannedSlice, ...]
+
+
+def slice_offer(
+    jobs: Sequence[PlannedJob], pools: Sequence[JobPool], most_at_once: int | None, first: float = FIRST
+) -> SliceOffer | None:
+    """The offer; None where a job does not checkpoint, has copies or waits for another, or no job is cut."""
+    if any(job.restart is None or job.count > 1 or job.after or job.running for job in jobs):
+        return None
+    cut = [one for job in jobs for one in _cut(job, first)]
+    numbers = {one.name: number for _, number, one, _ in cut}
+    if max(numbers.values()) == 1:
+        return None
+    try:
+        problem = plan_problem([one for _, _, one, _ in cut], pools)
+    except InputError:  # more slices than can be planned
+        return None
+    rank = [float(numbers[problem.job(index).name]) for index in range(problem.size)]
+    schedule = parallel(problem, rank).schedule(problem)
+    steps = {step.job: step for step in submissions(schedule, most_at_once)}
+    found = {one.name: PlannedSlice(job.name, number, limit, steps[one.name]) for job, number, one, limit in cut}
+    restarts = [job.restart or 0.0 for job, number, _, _ in cut if number > 1]
+    return SliceOffer(_mean(jobs, schedule, found), len(restarts), sum(restarts), tuple(found[name] for name in steps))
+
+
+def _cut(job: PlannedJob, first: float) -> list[tuple[PlannedJob, int, PlannedJob, float | None]]:
+    """The job, the number of a slice, the slice as a job, and its limit: each is twice as long as the one before."""
+    found: list[tuple[PlannedJob, int, PlannedJob, float | None]] = []
+    left, length = job.seconds, max(_LEAST, first / max(1, job.gpus))
+    while left > 0:
+        number = len(found) + 1
+        before = (found[-1][2].name,) if found else ()
+        takes, last = min(left, length), left <= length
+        more = (job.restart or 0.0) if found else 0.0
+        made = replace(
+            job,
+            name=f"{job.name[:180]} slice {number}",
+            seconds=takes + more,
+            after=before,
+            deadline=None,
+            restart=None,
+        )
+        found.append((job, number, made, None if last else takes + more))
+        left, length = left - takes, 2 * length
+    return found
+
+
+def _mean(jobs: Sequence[PlannedJob], schedule: JobSchedule, found: dict[str, PlannedSlice]) -> float:
+    """The mean of when the last slice of each job ends, by weight."""
+    ends: dict[str, float] = {}
+    for one in schedule.placed:
+        name = found[one.job.name].job
+        ends[name] = max(ends.get(name, 0.0), one.end)
+    weights = {job.name: job.priority for job in jobs}
+    return sum(weights[name] * end for name, end in ends.items()) / sum(weights.values())
