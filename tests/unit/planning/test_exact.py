@@ -2,8 +2,11 @@
 
 import json
 from dataclasses import replace
+from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
+from tests.unit import extras_in_memory
 from tests.unit.planning import problems
 
 from slurm_agent_tools.planning import exact, job_plan
@@ -72,24 +75,31 @@ def test_nothing_is_asked_where_the_list_is_at_the_bound():
     assert job_plan.question(job_plan.by_lists(due, [JobPool(gpus=1)], "deadlines"), 2) is None
 
 
-@pytest.mark.skipif(not exact.available(), reason="the extra `plan` is not installed")
+@pytest.fixture
+def asked_in_memory(monkeypatch):
+    """A solver that tries everything, where OR-tools is not installed."""
+    if not exact.available():
+        extras_in_memory.solver(monkeypatch)
+
+
 @pytest.mark.parametrize("objective", ["makespan", "mean_completion", "deadlines"])
-def test_the_solver_finds_what_is_the_best_of_a_small_problem(objective, capsys):
+def test_the_solver_finds_what_is_the_best_of_a_small_problem(objective, capsys, monkeypatch, asked_in_memory):
     jobs = [
-        PlannedJob("a", 30, gpus=1, deadline=120),
-        PlannedJob("b", 30, gpus=1, after=("a",)),
-        PlannedJob("c", 40, gpus=2, count=2, deadline=80),
+        PlannedJob("a", 1, gpus=1, deadline=5),
+        PlannedJob("b", 1, gpus=1, after=("a",)),
+        PlannedJob("c", 2, gpus=2, count=2, deadline=4),
     ]
     problem = plan_problem(jobs, [JobPool(gpus=2)])
-    asked = json.loads(exact.question(problem, naive(problem), objective, 5))
-    exact.solve(asked, float("inf"))
+    asked = exact.question(problem, naive(problem), objective, 5)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=BytesIO(asked)))
+    exact.main()
     found = exact.answer(problem, naive(problem), objective, capsys.readouterr().out.encode())
     schedule = (found.placement or naive(problem)).schedule(problem)
     assert problems.faults(problem, schedule) == []
-    expected = {"makespan": 140, "mean_completion": 82.5, "deadlines": 0}[objective]
+    expected = {"makespan": 6, "mean_completion": 3.25, "deadlines": 0}[objective]
     seen = {
         "makespan": schedule.makespan,
         "mean_completion": schedule.mean_completion,
         "deadlines": len(schedule.missed),
     }
-    assert seen[objective] <= expected
+    assert seen[objective] == expected

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+from tests.unit import extras_in_memory
 
 from slurm_agent_tools.planning.calibration import calibration
 from slurm_agent_tools.planning.forecast import LEAST, WaitForecast, available, forecasts_in_order
@@ -42,27 +43,36 @@ def test_with_the_state_of_the_queue_waits_are_foretold_better():
     assert 0.7 <= with_queue.share <= 0.9
 
 
-@needed
+@pytest.fixture
+def usual_in_memory(monkeypatch):
+    """Models that expect the usual, where the extra is not installed."""
+    if not available():
+        return extras_in_memory.boosting(monkeypatch)
+    return None
+
+
 @pytest.mark.proves("prediction-knows-no-future")
-def test_waits_that_end_later_change_no_forecast():
+def test_waits_that_end_later_change_no_forecast(usual_in_memory):
     history = looks(2, 10)
     changed = [(job, waited * 9 if job.asked >= 8 * DAY else waited) for job, waited in history]
     pairs = zip(forecasts_in_order(history), forecasts_in_order(changed), strict=True)
     assert all(one[2] == other[2] for one, other in pairs if one[0].asked <= 8 * DAY)
 
 
-@needed
-def test_with_too_few_waits_nothing_is_fitted_and_the_core_answers():
+def test_with_too_few_waits_nothing_is_fitted_and_the_core_answers(usual_in_memory):
     history = looks(3, 3, each=LEAST // 5)
     for (_, _, plain), (_, _, said) in zip(waits_in_order(history), forecasts_in_order(history), strict=True):
         assert said == plain
     assert not WaitForecast().fitted
 
 
-@needed
-def test_figures_that_are_missing_are_not_known_and_no_error():
+def test_figures_that_are_missing_are_not_known_and_no_error(usual_in_memory):
     history = [(job, waited) for job, waited in looks(4, 9) if job.asked < 7 * DAY or job.own_ahead]
     history[-1] = (WaitQuestion(history[-1][0].asked, "new", "never seen", 1, None), 60.0)
     *_, (_, _, last) = forecasts_in_order(history)
     assert last.expected is not None
     assert math.isfinite(last.expected)
+    if usual_in_memory is not None:
+        widths = {len(row) for rows in usual_in_memory for row in rows}
+        assert len(widths) == 1
+        assert any(math.isnan(value) for rows in usual_in_memory for row in rows for value in row)
