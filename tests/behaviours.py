@@ -153,7 +153,7 @@ BEHAVIOURS = {
     "the-fleet-is-one-look": "All sections of get_fleet rest on one look at nodes, queue and partitions, kept for the next.",
     "idle-windows-are-found": "Of labelled series of use every window without use is found, and none that is not there.",
     "idle-is-measured": "A GPU is called idle by a measurement alone; without one it is not measured, never 0.",
-    "the-fleet-is-short": "get_fleet answers in 2 KB on a cluster of 2,000 nodes.",
+    "the-fleet-is-short": "get_fleet answers in 2 KB on a cluster of 2,000 nodes and 20,000 jobs.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",
     "plans-refuse-by-name": "What no plan can be made of is refused by the job's name, the field, the value and the mend.",

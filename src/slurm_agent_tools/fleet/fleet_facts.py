@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slurm_agent_tools.models.job import Job, PastWaits, StepUse
+from slurm_agent_tools.models.job import Job, JobRecord, PastWaits, StepUse
 from slurm_agent_tools.models.node import Node, Partition, Reservation
+from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.models.toolset_arguments import FleetNeed
-from slurm_agent_tools.settings import FleetSettings
+from slurm_agent_tools.settings import FleetSettings, RateSettings
 
 GpuPoints = tuple[tuple[tuple[datetime, float], ...], ...]
 """A series for each GPU: moments and shares 0..1."""
@@ -22,7 +23,9 @@ class FleetFacts:
     `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one by
     one; `queue`: how many jobs are in each partition and state. By Slurm's own number of a job: `use` of its steps,
     `quiet_since` when its steps last took CPU time by earlier looks, `gpu_series`. `preemption`: how the
-    cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`.
+    cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`. `ran`: what
+    the accounting has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`:
+    the most GPU hours a day that the policy lets a caller ask for.
     """
 
     now: datetime
@@ -40,6 +43,13 @@ class FleetFacts:
     gpu_series: Mapping[int, GpuPoints] = field(default_factory=dict)
     series_note: str | None = None
     past: PastWaits | None = None
+    user: str = ""
+    ran: tuple[Job, ...] | None = None
+    runs: Mapping[int, JobRecord] = field(default_factory=dict)
+    rates: RateSettings = field(default_factory=RateSettings)
+    partition_prices: Mapping[str, float] = field(default_factory=dict)
+    day_cap: float | None = None
+    alerts: tuple[Alert, ...] = ()
 
     @property
     def reserved(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from slurm_agent_tools.models.shapes import Reply, SectionError, Shape, no_items
+from slurm_agent_tools.models.shapes import Alert, Reply, SectionError, Shape, no_items, no_values
 
 
 class NotMeasured(Shape):
@@ -205,10 +205,57 @@ class WaitsSection(Shape):
     queue_not_shown: int = 0
 
 
+class Spent(Shape):
+    """Hours that jobs held, and their price; `note` says why there is none."""
+
+    what: str | None = None
+    gpu_hours: float | None = None
+    cpu_hours: float | None = None
+    amount: float | None = None
+    note: str | None = None
+
+
+class CostSection(Shape):
+    """What the caller's jobs cost. `running_at_most`: what runs, if all of it takes its whole time limit."""
+
+    currency: str | None = None
+    today: Spent
+    week: Spent
+    campaigns: list[Spent] = Field(default_factory=no_items)
+    campaigns_not_shown: int = 0
+    results: list[Spent] = Field(default_factory=no_items)
+    results_not_shown: int = 0
+    running_at_most: Spent
+    partition_gpu_hour: dict[str, float] = Field(default_factory=no_values)
+    gpu_hour: dict[str, float] = Field(default_factory=no_values)
+    cpu_hour: float | None = None
+
+
+class ShareShown(Shape):
+    """One quota today, in GPU hours. `starved`: it waits with less than its part, while another has more."""
+
+    quota: str
+    share: float
+    hours: float | None = None
+    used: float | None = None
+    left: float | None = None
+    waiting: int = 0
+    starved: bool = False
+
+
+class SharesSection(Shape):
+    """The quotas over a day's GPU hours; `capped_by`: what cuts these below what the GPUs could give."""
+
+    day_gpu_hours: float | None = None
+    capped_by: str | None = None
+    quotas: list[ShareShown] = Field(default_factory=no_items)
+    quotas_not_shown: int = 0
+
+
 class FleetReply(Reply):
     """Answer of get_fleet; a section that was not asked for is None, one that failed holds an error."""
 
-    written_by_others: ClassVar[tuple[str, ...]] = ("inventory", "waits")
+    written_by_others: ClassVar[tuple[str, ...]] = ("inventory", "waits", "cost", "shares", "alerts")
 
     status: Literal["ok", "partial"]
     inventory: InventorySection | SectionError | None = None
@@ -218,6 +265,10 @@ class FleetReply(Reply):
     use: list[UseBeside] | SectionError | None = None
     ends_soon: list[EndingShown] | SectionError | None = None
     waits: WaitsSection | SectionError | None = None
+    cost: CostSection | SectionError | None = None
+    shares: SharesSection | SectionError | None = None
+    alerts: list[Alert] | SectionError | None = None
+    alerts_not_shown: int = 0
     not_measured: list[NotMeasured] = Field(default_factory=no_items)
     not_measured_not_shown: int = 0
     idle_not_shown: int = 0

@@ -7,30 +7,37 @@ import heapq
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
+from slurm_agent_tools.backends import pages
 from slurm_agent_tools.errors import AgentToolsError, InputError, SlurmError
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.fleet.sections import spending
 from slurm_agent_tools.fleet.sections.idle_use import quiet_since
 from slurm_agent_tools.fleet.sections.section_list import SECTIONS, FleetSectionMaker
 from slurm_agent_tools.fleet.use_windows import KeptLooks
-from slurm_agent_tools.insights import gpu_metrics
+from slurm_agent_tools.insights import gpu_metrics, usage
 from slurm_agent_tools.insights.gpu_metrics import GpuSeries
 from slurm_agent_tools.insights.queue_history import recent_waits
 from slurm_agent_tools.models.fleet_answer import FleetReply, NotMeasured
 from slurm_agent_tools.models.job import HELD_UP, Job, PastWaits
-from slurm_agent_tools.models.shapes import SectionError
+from slurm_agent_tools.models.shapes import Alert, SectionError
 from slurm_agent_tools.models.toolset_arguments import GetFleet
-from slurm_agent_tools.services import present
+from slurm_agent_tools.services import job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
 from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.slurm.occasional_questions import Use
-from slurm_agent_tools.units import JobId
+from slurm_agent_tools.units import JobId, parse_job_id
 
 _PARTITIONS_AGE = 60.0
 
-_LATER = frozenset({"use", "past"})
+_RUNS = 5000
+
+_LATER = frozenset({"use", "past", "alerts"})
 """What is asked once the caller's jobs are known."""
 
 _OWN = 50
@@ -49,11 +56,12 @@ async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
     await answers.gather({name for one in wanted.values() for name in (*one.needs, *one.helps)})
     facts = await answers.facts(ask)
     made: dict[str, Any] = {name: _section(maker, facts, answers) for name, maker in wanted.items()}
+    made = {name: one for name, one in made.items() if wanted[name].asked is None or not isinstance(one, SectionError)}
     broken = [name for name, one in made.items() if isinstance(one, SectionError)]
     told: dict[str, NotMeasured] = {}
-    for name, maker in wanted.items():
+    for name, maker in sorted(wanted.items(), key=lambda pair: pair[0] != "idle"):  # its own come first
         told |= {} if name in broken else {one.what: one for one in maker.unknown(facts)}
-    said = [maker.sentence(made[name]) for name, maker in wanted.items() if name not in broken]
+    said = [maker.sentence(made[name]) for name, maker in wanted.items() if name in made and name not in broken]
     said += [f"Not readable: {', '.join(broken)}."] if broken else []
     return FleetReply(
         status="partial" if broken else "ok",
@@ -82,6 +90,20 @@ def _section(maker: FleetSectionMaker, facts: FleetFacts, answers: _Answers) -> 
         return present.section_error(error)
 
 
+def _prices(project: str, cluster: str) -> dict[str, float]:
+    """The price of a GPU hour by partition, as the pages of this cluster say. Raises ConfigError."""
+    found = [one for one in pages.found_pages(Path(project)) if cluster in {one.page.cluster, one.name}]
+    told = {queue.name: queue.gpu_hour or one.page.price.gpu_hour for one in found for queue in one.page.queues}
+    return {name: price for name, price in told.items() if price is not None}
+
+
+def _with_gpus(job: Job, told: Job | None) -> Job:
+    """The job with its GPUs as the accounting has them, where the controller was not asked for each of so many."""
+    if job.resources.gpus is not None or told is None:
+        return job
+    return replace(job, resources=replace(job.resources, gpus=usage.amount(told, usage.GPUS)))
+
+
 class _Answers:
     """What was read for one call, each with its own answer or error."""
 
@@ -95,6 +117,8 @@ class _Answers:
             "queue": ConcurrentQuestion(slurm.queue),
             "past": ConcurrentQuestion(self._past),
             "use": ConcurrentQuestion(self._use),
+            "ran": ConcurrentQuestion(slurm.accounting.week),
+            "alerts": ConcurrentQuestion(self._alerts),
         }
         self.mine: tuple[Job, ...] = ()
         self.not_asked, self.series = 0, GpuSeries()
@@ -108,6 +132,11 @@ class _Answers:
         if self.questions["queue"].answer is not None:
             await self._own_jobs(self.questions["queue"].answer)
             await ask_all(*(self.questions[name] for name in sorted(wanted & _LATER)))
+
+    async def _alerts(self) -> list[Alert]:
+        """What there is to see of the caller's jobs, as get_status tells it."""
+        nodes, partitions = self.questions["nodes"].answer, self.questions["partitions"].answer
+        return await job_alerts.of_all(self.context, self.mine, nodes, partitions)
 
     async def _past(self) -> PastWaits:
         """What jobs waited here lately; asked only where the caller has some that wait."""
@@ -123,6 +152,9 @@ class _Answers:
             views = await self.context.slurm.jobs([JobId(base) for base in sorted(newest)], patient=False)
             self.mine = tuple(part for view in views.values() for part in view.tasks or (view.job,) if part.active)
 
+        known = {job.job_id: job for job in self.questions["ran"].answer or ()}
+        self.mine = tuple(_with_gpus(job, known.get(job.job_id)) for job in self.mine)
+
     async def _use(self) -> Use:
         """What the steps of running jobs use, and the series of those with GPUs. Raises SlurmError."""
         running, now = [job for job in self.mine if job.state == "RUNNING"], self.context.clock.now()
@@ -135,7 +167,11 @@ class _Answers:
     async def facts(self, ask: GetFleet) -> FleetFacts:
         """All that is known."""
         found = {name: one.answer for name, one in self.questions.items()}
-        config = self.config.answer
+        context, config = self.context, self.config.answer
+        since = context.clock.now() - spending.WEEK
+        paid = self.questions["ran"].answer is not None
+        runs = await context.db(context.store.history, context.owner, since=since, limit=_RUNS) if paid else []
+        prices = await anyio.to_thread.run_sync(_prices, context.project, context.cluster) if paid else {}
         facts = FleetFacts(
             now=self.context.clock.now(),
             settings=self.context.settings.fleet,
@@ -151,5 +187,12 @@ class _Answers:
             gpu_series=self.series.jobs,
             series_note=self.series.note,
             past=found["past"],
+            user=context.slurm.user,
+            ran=found["ran"],
+            runs={parse_job_id(one.job_id).base: one for one in runs},
+            rates=context.settings.rates,
+            partition_prices=prices,
+            day_cap=context.policy.policy.limits.gpu_hours_per_day,
+            alerts=tuple(found["alerts"] or ()),
         )
         return replace(facts, quiet_since=quiet_since(facts, looks))

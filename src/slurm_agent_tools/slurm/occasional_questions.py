@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import anyio
@@ -80,6 +80,8 @@ _KEPT = 1000  # the last ones; the ledger remembers those of managed jobs longer
 
 _COLUMNS_AGE = 3600.0
 
+_WEEK_AGE = 60.0
+
 _QUIET = 30.0
 """Seconds in which an accounting that let a command wait in vain is asked only for what nobody else tells."""
 
@@ -119,6 +121,7 @@ class AccountingQuestions:
     def __init__(self, asker: CommandRunner, clock: Clock, *, user: str, mark: Callable[[], str]) -> None:
         self._asker, self._clock, self._user, self._mark = asker, clock, user, mark
         self._jobs = SharedAnswers(clock, self._ask_jobs)
+        self._week = SharedAnswer(clock, self._ask_week)
         self._columns, self._share = SharedAnswer(clock, self._ask_columns), 1.0
         self._late: tuple[datetime, AccountingUnreachable] | None = None
         self.codes = ExitCodes()
@@ -157,6 +160,13 @@ class AccountingQuestions:
     async def recent_all(self, since: datetime) -> tuple[Job, ...]:
         """This user's jobs since a time, active ones too. Raises AccountingUnreachable, SlurmError."""
         return await self._mine_since(since, margin=1)
+
+    async def week(self) -> tuple[Job, ...]:
+        """This user's jobs of the last seven days, at most a minute old. Raises AccountingUnreachable, SlurmError."""
+        return await self._week.get(_WEEK_AGE)
+
+    async def _ask_week(self) -> tuple[Job, ...]:
+        return await self._mine_since(self._clock.now() - timedelta(days=7), margin=1)
 
     async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
         """The same of one name, or of all. Raises AccountingUnreachable, SlurmError."""

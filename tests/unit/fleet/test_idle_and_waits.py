@@ -50,7 +50,7 @@ def test_gpus_of_a_job_whose_processes_take_no_cpu_are_held_empty():
     (found,) = idle_use.idle(look(job(), use=[step(0.2)]))
     assert (found.job_id, found.gpus, found.since) == ("7", 2, NOW - HOUR)
     assert (found.kind, found.source) == ("held-empty", "cpu_time")
-    assert "2 of your GPUs do nothing (jobs 7)" in idle_use.idle_sentence([found])
+    assert "2 of your GPUs do nothing." in idle_use.idle_sentence([found])
 
 
 @pytest.mark.proves("idle-is-measured")

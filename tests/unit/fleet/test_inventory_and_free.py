@@ -77,7 +77,7 @@ def test_the_largest_job_is_told_over_nodes_and_on_one():
     best = made.largest_start_now[0]
     assert (best.tier, best.nodes, best.gpus, best.gpus_one_node) == ("80G and more", 2, 5, 3)
     assert "5 free GPUs of 80G and more, at most 3 on one node" in (made.fragmentation or "")
-    assert "5 GPUs in main, 3 of them on one node" in free_now.sentence(made)
+    assert "most at once: 5 GPUs in main, 3 of them on one node" in free_now.sentence(made)
 
 
 def test_a_partition_with_one_node_a_job_starts_no_larger_one():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.services.fakes import fake_toolbox
@@ -12,6 +15,7 @@ from slurm_agent_tools.api import brief, serialize
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.transport.base import Completed
 
 TOOL = serialize.BY_NAME["get_fleet"]
 COMMANDS = {"scontrol show nodes": 1, "scontrol show partition": 1, "scontrol show reservation": 1}
@@ -33,8 +37,24 @@ def box(tmp_path, slurm):
     return fake_toolbox(tmp_path, slurm)
 
 
-def large() -> FakeSlurm:
-    """2,000 nodes of eight kinds in six partitions, some down."""
+NUMBER = 777_777
+
+
+class Crowded(FakeSlurm):
+    """A Slurm in memory whose first job stands 20,000 times in the queue."""
+
+    async def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        done = await super().run(argv, **more)
+        if argv[0] != "squeue":
+            return done
+        lines = done.stdout.decode().rstrip("\n").split("\n")
+        row = next(line for line in lines if str(NUMBER) in line)
+        copies = [row.replace(str(NUMBER), str(800_000 + index)) for index in range(20_000)]
+        return replace(done, stdout=("\n".join([*lines, *copies]) + "\n").encode())
+
+
+async def large() -> FakeSlurm:
+    """2,000 nodes of eight kinds in six partitions, some down; 20,000 jobs, and those of the caller wait and idle."""
     kinds = [("h100", 8), ("a100", 4), ("a100_80gb", 8), ("v100", 4), ("t4", 2), ("rtx_4090", 4), ("", 0), ("", 0)]
     nodes = [
         FakeNode(
@@ -48,7 +68,14 @@ def large() -> FakeSlurm:
     ]
     names = [node.name for node in nodes]
     partitions = [FakePartition(f"part{index}", tuple(names[index::6]), default=index == 0) for index in range(6)]
-    return FakeSlurm(nodes=nodes, partitions=partitions)
+    slurm = Crowded(nodes=nodes, partitions=partitions, first_job_id=NUMBER)
+    slurm.submit("#!/bin/bash\nsleep 9\n", "--partition=part1", "--begin=now+1hour", user="bob")
+    for _ in range(3):
+        slurm.submit("#!/bin/bash\nsleep 60000\n", "--gres=gpu:2", "--partition=part1")
+    await slurm.clock.advance(700)
+    for _ in range(30):
+        slurm.submit("#!/bin/bash\nsleep 60000\n", "--gres=gpu:2", "--begin=now+1hour")
+    return slurm
 
 
 @pytest.mark.proves("the-fleet-is-one-look")
@@ -57,7 +84,12 @@ async def test_one_look_at_the_nodes_serves_all_sections(box, slurm):
     assert reply.status == "ok"
     calls = Counter(box.context.slurm.calls)
     assert {name: calls[name] for name in COMMANDS} == COMMANDS
-    assert calls["squeue"] <= 1
+    assert {name: calls[name] for name in ("squeue", "sacct", "sstat", "sinfo")} == {
+        "squeue": 1,
+        "sacct": 1,
+        "sstat": 0,
+        "sinfo": 1,
+    }
     again = Counter(box.context.slurm.calls)
     await look(box)
     assert Counter(box.context.slurm.calls) == again
@@ -65,9 +97,10 @@ async def test_one_look_at_the_nodes_serves_all_sections(box, slurm):
 
 @pytest.mark.proves("the-fleet-is-short")
 async def test_two_thousand_nodes_are_told_in_two_kilobytes(tmp_path):
-    _, body = await look(fake_toolbox(tmp_path, large()))
-    assert body["status"] == "ok"
-    assert len(json.dumps(body).encode()) < 2000, body
+    _, body = await look(fake_toolbox(tmp_path, await large()))
+    assert body["status"] == "ok", body
+    assert len(json.dumps(body).encode()) < 2048, {name: len(json.dumps(one)) for name, one in body.items()}
+    assert sum(one["pending"] + one["running"] for one in body["waits"]["queue"]) > 20_000
     assert sum(tier["nodes"] for tier in body["inventory"]["tiers"]) == 2000
 
 

@@ -79,12 +79,12 @@ def sentence(made: FreeSection) -> str:
     if made.gpus is None or made.cpus is None:
         return "Slurm does not tell what is free."
     best = max(made.largest_start_now, key=lambda one: (one.gpus, one.cpus), default=None)
-    told = f"{made.gpus} GPUs and {made.cpus} CPUs are free"
+    told = f"{made.gpus} GPUs and {made.cpus} CPUs free"
     if best is None:
         return f"{told}; no job can start now."
     what = f"{best.gpus} GPUs" if best.gpus else f"{best.cpus} CPUs"
     one = f", {best.gpus_one_node or best.cpus_one_node} of them on one node" if best.nodes > 1 else ""
-    return f"{told}; the largest start now has {what} in {best.partition}{one}."
+    return f"{told}; most at once: {what} in {best.partition}{one}."
 
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:

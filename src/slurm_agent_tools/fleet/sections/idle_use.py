@@ -34,7 +34,7 @@ def idle(facts: FleetFacts) -> list[IdleShown]:
 def idle_sentence(made: Sequence[IdleShown]) -> str:
     """How many."""
     gpus = sum(one.gpus for one in made)
-    return f"{gpus} of your GPUs do nothing (jobs {listed(one.job_id for one in made)})." if made else ""
+    return f"{gpus} of your GPUs do nothing." if made else ""
 
 
 def _with_gpus(facts: FleetFacts) -> list[Job]:
@@ -118,7 +118,7 @@ def unknown(facts: FleetFacts) -> list[NotMeasured]:
         cpu = "their CPU time alone is looked at" if facts.use is not None else "sstat did not answer"
         jobs = listed((str(job.job_id) for job in blind), most=3)
         told.append(NotMeasured(what=f"GPU use of jobs {jobs}", why=f"{why}; Slurm samples no gres/gpuutil; {cpu}"))
-    elif not holding:
+    elif not holding and all(job.resources.gpus is not None for job in facts.mine):
         told.append(NotMeasured(what="GPU use", why="you have no running job with GPUs, others' are not looked at"))
     unsure = [job for job in facts.mine if job.resources.gpus is None]
     if unsure:

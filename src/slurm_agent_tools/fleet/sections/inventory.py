@@ -49,8 +49,8 @@ def section(facts: FleetFacts) -> InventorySection:
 def sentence(made: InventorySection) -> str:
     """The whole in one sentence."""
     away = sum(one.nodes for one in made.troubled)
-    rest = f", {away} of which start nothing now" if away else ""
-    return f"{made.nodes} nodes{rest}, {made.cpus} CPUs, {made.gpus} GPUs."
+    rest = f", {away} of which start nothing" if away else ""
+    return f"{made.nodes} nodes{rest}, {made.gpus} GPUs."
 
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
@@ -70,7 +70,7 @@ def unknown(facts: FleetFacts) -> list[NotMeasured]:
         why = "which QOS ends jobs of which other is not read, so any job may lose its nodes"
         told.append(NotMeasured(what="preemption", why=why))
     if assumed:
-        why = "it is sold with more, too, and Slurm does not tell: the least is counted; set fleet.gpu_memory"
+        why = "it is sold with more, too; the least is counted; set fleet.gpu_memory"
         told.append(NotMeasured(what=f"memory of GPUs ({listed(assumed)})", why=why))
     return told
 

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.fleet.sections import free_now, idle_use, inventory, matching, pending_waits
+from slurm_agent_tools.fleet.sections import (
+    fleet_alerts,
+    free_now,
+    idle_use,
+    inventory,
+    matching,
+    pending_waits,
+    quota_shares,
+    spending,
+)
 from slurm_agent_tools.models.fleet_answer import NotMeasured
 
-Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past"]
+Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past", "ran", "alerts"]
 """What is read of the cluster, by a word."""
 
 
@@ -38,11 +47,18 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
     ),
     "match": FleetSectionMaker(("nodes", "partitions"), matching.section, matching.sentence, helps=("reservations",)),
-    "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use",)),
+    "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use", "ran")),
     "use": FleetSectionMaker(("queue",), idle_use.beside, lambda _: "", helps=("use",), asked="idle"),
     "ends_soon": FleetSectionMaker(("queue",), idle_use.endings, lambda _: "", asked="idle"),
     "waits": FleetSectionMaker(
         ("queue",), pending_waits.section, pending_waits.sentence, pending_waits.unknown, ("past",)
+    ),
+    "cost": FleetSectionMaker(("ran",), spending.section, spending.sentence, spending.unknown, ("queue",)),
+    "shares": FleetSectionMaker(
+        ("ran",), quota_shares.section, quota_shares.sentence, quota_shares.unknown, ("queue", "nodes")
+    ),
+    "alerts": FleetSectionMaker(
+        ("queue",), fleet_alerts.section, fleet_alerts.sentence, helps=("nodes", "partitions", "use", "alerts")
     ),
 }
 """By the name of the answer's field, in its order."""

@@ -1,0 +1,146 @@
+"""What the caller's jobs cost: today, in seven days, by campaign and by result, and what runs will cost at most. Pure.
+
+Hours are those that were held (allocated times elapsed), cut at the beginning of the day or week in UTC. A price of the
+partition goes before that of the GPU's type; where one part has no price there is no sum, and `note` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from slurm_agent_tools.diagnosis import completion
+from slurm_agent_tools.diagnosis.phrases import flat
+from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.insights.usage import GPUS, ran, seconds
+from slurm_agent_tools.models.fleet_answer import CostSection, NotMeasured, Spent
+from slurm_agent_tools.models.job import Job, run_id_in
+from slurm_agent_tools.settings import RateSettings
+
+WEEK = timedelta(days=7)
+
+_HOUR = 3600
+
+_OTHER = "other"
+
+
+def section(facts: FleetFacts) -> CostSection:
+    """What was spent, and a forecast."""
+    parts = facts.ran or ()
+    midnight = facts.now.replace(hour=0, minute=0, second=0, microsecond=0)
+    week = within(parts, facts.now - WEEK, facts.now)
+    campaigns: dict[str, list[Job]] = {}
+    results: dict[str, list[Job]] = {}
+    for part in week:
+        name, path = campaign_of(part, facts), _result_of(part, facts)
+        if name is not None:
+            campaigns.setdefault(name, []).append(part)
+        if path is not None:
+            results.setdefault(path, []).append(part)
+    return CostSection(
+        currency=facts.rates.currency,
+        today=_spent(None, within(parts, midnight, facts.now), facts),
+        week=_spent(None, week, facts),
+        campaigns=_most(campaigns, facts),
+        results=_most(results, facts),
+        running_at_most=_spent(None, _ahead(facts), facts),
+        partition_gpu_hour=dict(facts.partition_prices),
+        gpu_hour=dict(facts.rates.gpu_hour),
+        cpu_hour=facts.rates.cpu_hour,
+    )
+
+
+def sentence(made: CostSection) -> str:
+    """Today and the week."""
+    return f"You held {_words(made.today, made)} today, {_words(made.week, made)} in 7 days."
+
+
+def _words(spent: Spent, made: CostSection) -> str:
+    price = "" if spent.amount is None else f" ({spent.amount:g} {made.currency or ''})".replace(" )", ")")
+    return f"{'an unknown number of' if spent.gpu_hours is None else format(spent.gpu_hours, 'g')} GPU hours{price}"
+
+
+def unknown(facts: FleetFacts) -> list[NotMeasured]:
+    """Why there is no price."""
+    if facts.ran and not facts.partition_prices and facts.rates.cpu_hour is None and not facts.rates.gpu_hour:
+        return [NotMeasured(what="prices", why="no rates are set (rates.gpu_hour, rates.cpu_hour, or a backend page)")]
+    return []
+
+
+def within(parts: Iterable[Job], start: datetime, end: datetime) -> list[Job]:
+    """What of each part lies between two moments, as its elapsed time; suspended time is left out at the front."""
+    found = []
+    for part in ran_parts(parts):
+        began, ended = part.started, part.ended or end
+        if began is None or part.elapsed_seconds is None:
+            continue
+        cut = (min(ended, end) - max(began, start)).total_seconds()
+        if cut > 0:
+            found.append(replace(part, elapsed_seconds=min(part.elapsed_seconds, round(cut))))
+    return found
+
+
+def ran_parts(parts: Iterable[Job]) -> list[Job]:
+    """Jobs and tasks that started; the row that stands for waiting tasks of an array has not."""
+    return [part for one in parts for part in ran(one, ()) if part.job_id.tasks is None]
+
+
+def gpu_hours(parts: Iterable[Job]) -> float | None:
+    """GPU hours of all parts; None where one is not known."""
+    known = [seconds(part, GPUS) for part in parts]
+    return None if None in known else sum(value or 0.0 for value in known) / _HOUR
+
+
+def campaign_of(part: Job, facts: FleetFacts) -> str | None:
+    """The campaign of a job, by its run id `NAME/rROUND/tNUMBER`."""
+    record = facts.runs.get(part.job_id.base)
+    run_id = run_id_in(part.comment) or (record.run_id if record is not None else None)
+    name, slash, _ = (run_id or "").partition("/")
+    return flat(name) if slash and name else None
+
+
+def _result_of(part: Job, facts: FleetFacts) -> str | None:
+    record = facts.runs.get(part.job_id.base)
+    return None if record is None else record.result_path
+
+
+def _most(groups: dict[str, list[Job]], facts: FleetFacts) -> list[Spent]:
+    made = [_spent(name, parts, facts) for name, parts in groups.items()]
+    return sorted(made, key=lambda one: -(one.gpu_hours or 0.0))
+
+
+def _ahead(facts: FleetFacts) -> list[Job]:
+    """Running jobs with the time that their limit leaves them."""
+    found = []
+    for job in facts.mine:
+        limit = job.resources.time_limit_seconds
+        if job.state == "RUNNING" and job.started is not None and limit is not None and limit > 0:
+            left = limit - (facts.now - job.started).total_seconds()
+            found.append(replace(job, elapsed_seconds=max(0, round(left))))
+    return found
+
+
+def _spent(what: str | None, parts: Sequence[Job], facts: FleetFacts) -> Spent:
+    """Hours and price, partition by partition."""
+    amounts: list[float | None] = []
+    note = None
+    for name in dict.fromkeys(part.partition for part in parts):
+        here = [part for part in parts if part.partition == name]
+        priced = completion.cost(here, _rates(name, facts.rates, facts))
+        amounts.append(priced.amount)
+        note = note or (priced.note if priced.amount is None else None)
+    hours, cpus = gpu_hours(parts), [seconds(part, "cpu") for part in parts]
+    return Spent(
+        what=what,
+        gpu_hours=None if hours is None else round(hours, 2),
+        cpu_hours=None if None in cpus else round(sum(value or 0.0 for value in cpus) / _HOUR, 2),
+        amount=None if None in amounts or not amounts else round(sum(value or 0.0 for value in amounts), 2),
+        note=note,
+    )
+
+
+def _rates(partition: str | None, rates: RateSettings, facts: FleetFacts) -> RateSettings:
+    """The rates with the price of a partition in place of those by type."""
+    own = facts.partition_prices.get(partition or "")
+    return rates if own is None else rates.model_copy(update={"gpu_hour": {_OTHER: own}})
