@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import anyio
 import anyio.to_thread
 
 from slurm_agent_tools.errors import StorageError
@@ -34,6 +36,9 @@ from slurm_agent_tools.transport import process
 _JUDGED = 100
 
 _NEEDED = ("HOME", "PYTHONHOME", "PYTHONPATH", "SYSTEMROOT")  # by which Python finds its modules
+
+interrupted: ContextVar[anyio.Event | None] = ContextVar("interrupted", default=None)
+"""Whoever sets this event has the best plan so far."""
 
 
 async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
@@ -136,7 +141,8 @@ async def _improved(plan: JobPlan, seconds: float) -> JobPlan:
     argv = [sys.executable, "-P", "-m", exact.__name__]
     env = {name: os.environ[name] for name in _NEEDED if name in os.environ}
     limits = {"RLIMIT_DATA": exact.MEMORY}
-    done = await process.run(argv, stdin=question, env=env, cwd=os.sep, timeout=seconds + exact.GRACE, limits=limits)
+    most, stop = seconds + exact.GRACE, interrupted.get()
+    done = await process.run(argv, stdin=question, env=env, cwd=os.sep, timeout=most, limits=limits, stop=stop)
     return await anyio.to_thread.run_sync(job_plan.improved, plan, done.stdout)
 
 

@@ -44,11 +44,13 @@ async def run(
     timeout: float = 10.0,  # noqa: ASYNC109 - the process group is ended in order when it passes
     max_output: int = 64 * 2**20,
     limits: Mapping[str, int] | None = None,
+    stop: anyio.Event | None = None,
 ) -> EndedProcess:
     """Run an argument vector in its own session, bounded in time and output. FileNotFoundError when it is not there.
 
     `limits`: bytes of data (RLIMIT_DATA) and seconds of the processor (RLIMIT_CPU), where the system has them (Linux).
-    At the time limit, or when the caller is cancelled, the whole process group is killed and waited for.
+    At the time limit, once `stop` is set, or when the caller is cancelled, the whole process group is killed and waited
+    for.
     """
     start = time.monotonic()
     with anyio.CancelScope(shield=True):  # cancelled half-way, a process that has begun would be nobody's
@@ -65,12 +67,15 @@ async def run(
     out, err = _Sink(max_output), _Sink(2**20)
     timed_out = True
     try:
-        with anyio.move_on_after(timeout):
-            async with anyio.create_task_group() as group:
+        with anyio.move_on_after(timeout) as limit:
+            async with anyio.create_task_group() as group, anyio.create_task_group() as watch:
                 group.start_soon(_feed, process, stdin)
                 group.start_soon(_drain, process.stdout, out)
                 group.start_soon(_drain, process.stderr, err)
+                if stop is not None:
+                    watch.start_soon(_end_at, stop, limit)
                 await process.wait()
+                watch.cancel_scope.cancel()
             timed_out = False
     finally:
         await _finish(process, kill=timed_out)
@@ -78,6 +83,11 @@ async def run(
         None if timed_out else process.returncode,
         out.data.getvalue(), err.data.getvalue(), time.monotonic() - start, out.full or err.full,
     )  # fmt: skip
+
+
+async def _end_at(stop: anyio.Event, limit: anyio.CancelScope) -> None:
+    await stop.wait()
+    limit.cancel()
 
 
 def answered(argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None) -> EndedProcess:

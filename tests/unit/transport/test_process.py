@@ -145,3 +145,19 @@ async def test_cancelling_kills_the_group_and_waits_for_it(tmp_path):
         await eventually(note.exists)
         group.cancel_scope.cancel()
     assert gone([int(pid) for pid in note.read_text().split()])
+
+
+async def test_a_process_that_is_told_to_stop_is_ended_and_what_it_printed_counts(tmp_path):
+    stop, said = anyio.Event(), tmp_path / "said"
+    code = "import sys, time; print('best so far', flush=True); open(sys.argv[1], 'w').close(); time.sleep(600)"
+
+    async def soon() -> None:
+        await eventually(said.exists)
+        stop.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(soon)
+        done = await process.run([sys.executable, "-c", code, str(said)], env=ENV, timeout=300, stop=stop)
+    assert (done.exit_code, done.stdout) == (None, b"best so far\n")
+    again = await process.run([sys.executable, "-c", "print(1)"], env=ENV, timeout=300, stop=anyio.Event())
+    assert (again.exit_code, again.stdout) == (0, b"1\n")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import asyncio
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
 from slurm_agent_tools.planning.plan_view import plan_page
 from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.services import plan_jobs
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 
@@ -74,7 +78,8 @@ async def run(args: argparse.Namespace) -> int:
         return DONE
     toolbox = Toolbox.open(settings)
     try:
-        reply: Any = await toolbox.call("plan_jobs", ask)
+        with _best_so_far():
+            reply: Any = await toolbox.call("plan_jobs", ask)
         context = await toolbox.registry.at(args.cluster)
         kept = await views.kept_plan(context, reply.uri.rpartition("/")[2])
         title = args.file or f"{args.count} jobs"
@@ -87,6 +92,25 @@ async def run(args: argparse.Namespace) -> int:
             await toolbox.close()
     printing.document(brief.answer(reply, ask), as_json=args.json)
     return FAILED if reply.status == "infeasible" else DONE
+
+
+@contextmanager
+def _best_so_far() -> Iterator[None]:
+    """The first Ctrl-C ends the search for a better plan, the next one the command."""
+    stop, loop = anyio.Event(), asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    plan_jobs.interrupted.set(stop)
+    with suppress(NotImplementedError):  # Windows
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _asked(args: argparse.Namespace) -> dict[str, object]:
