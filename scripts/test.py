@@ -42,7 +42,10 @@ PLACES = on_slurm(
 )  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.
-COSTLY = ("tests/unit/test_cost.py", "tests/unit/services", "tests/unit/planning", "tests/fuzz", "tests/replay")
+COSTLY = (
+    "tests/unit/test_cost.py", "tests/unit/services", "tests/unit/planning", "tests/unit/api", "tests/unit/text",
+    "tests/fuzz", "tests/replay",
+)  # fmt: skip
 SHORT = {"SOAK_SECONDS": "4", "SHORT_TESTS": "1"}  # of fuzzing, and of what is made by chance
 
 
