@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -218,3 +219,24 @@ async def test_three_slices_of_a_job_that_checkpoints_end_with_the_result_of_one
     fresh.slurm("env", "CHECKPOINT_DIR=/nowhere", "python3", "count.py", "--pause", "0", "--out", "whole.json")
     whole = json.loads((fresh.project / "whole.json").read_text())
     assert (sliced["sum"], sliced["step"]) == (whole["sum"], whole["step"])
+
+
+@pytest.mark.proves("plans-refuse-by-name")
+async def test_bad_jobs_are_refused_by_name_over_both_faces(place: Place):
+    good = {"name": "good", "expected": "1h"}
+    bad: dict[str, list[dict[str, Any]]] = {
+        "after": [{**good, "after": ["bad"]}, {"name": "bad", "expected": "1h", "after": ["good"]}],
+        "gpus": [good, {"name": "bad", "expected": "1h", "resources": {"gpus": 5}}],
+        "expected": [good, {"name": "bad", "expected": "-5m"}],
+        "count": [good, {"name": "bad", "expected": "1h", "count": 10**6}],
+    }
+    async with place.client() as client:
+        for field, jobs in bad.items():
+            reply = await call(client, "plan_jobs", jobs=jobs, pool={"gpus": 4})
+            said = [reply["error"]["message"]]
+            (place.project / "jobs.json").write_text(json.dumps({"jobs": jobs, "pool": {"gpus": 4}}))
+            place.own()
+            done = place.run([sys.executable, "-m", "slurm_agent_tools", "plan", "jobs.json", "--json"])
+            assert done.returncode == 2
+            said.append(json.loads(done.stdout)["error"]["message"])
+            assert all("'bad'" in text and field in text for text in said), said
