@@ -37,8 +37,9 @@ DAEMONS = on_slurm(
     "cgroups", "devcluster", "missing_sources", "outages", "scenarios", "alerts", "resources", "swap", "efficiency"
 )
 PLACES = on_slurm(
-    "workstation", "sync", "campaigns", "campaign_kills", "choose_backend", "smoke_first", "laptop", "ssh", "pbs_on_slurm",
-    "allocations", "approvals", "answers", "before", "limits", "waiting", "started_programs", "log_names",
+    "workstation", "sync", "campaigns", "campaign_kills", "choose_backend", "smoke_first", "laptop", "ssh",
+    "pbs_on_slurm", "allocations", "approvals", "answers", "before", "limits", "waiting", "started_programs",
+    "log_names",
 )  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.
