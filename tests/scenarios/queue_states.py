@@ -170,11 +170,14 @@ async def a_window_of_the_accounting(bench: Bench) -> Seen:
     return {"shown": sorted(job.name for job in ours), "by name": await bench.accounted(held)}
 
 
+_NOT_RECORDED = frozenset({"tier", "preempt_mode"})
+
+
 @scenario()
 async def the_cluster_itself(bench: Bench) -> Seen:
     partitions = await bench.client.partitions(fresh=True)
     shown = {
-        name: {key: getattr(part, key) for key in part.__dataclass_fields__}
+        name: {key: getattr(part, key) for key in part.__dataclass_fields__ if key not in _NOT_RECORDED}
         for name, part in sorted(partitions.items())
     }
     nodes = [

@@ -1,0 +1,93 @@
+"""get_fleet on the real cluster: its figures are those of sinfo, squeue and scontrol; the guide's commands are done."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.system.faces import Place
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "fleet.md").read_text()
+LINES = [
+    line.removeprefix("slurm-agent-tools fleet").split()
+    for block in re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
+    for line in block.splitlines()
+]
+SLEEP = "--wrap=sleep 120"
+
+
+@pytest.fixture
+def busy(fresh: Place):
+    """Jobs that hold GPUs, CPUs and memory, and one that waits."""
+    gpu = ["--partition=gpu", "--time=5", "--chdir", str(fresh.project), "--output=/dev/null"]
+    sent = [
+        ["--gres=gpu:3", "--cpus-per-task=4", "--mem=4G", *gpu],
+        ["--gres=gpu:4", "--cpus-per-task=2", "--mem=2G", *gpu],
+        ["--gres=gpu:4", "--mem=1G", *gpu],
+        [
+            "--partition=cpu",
+            "--cpus-per-task=8",
+            "--mem=3G",
+            "--time=5",
+            "--chdir",
+            str(fresh.project),
+            "--output=/dev/null",
+        ],
+    ]
+    jobs = [fresh.slurm("sbatch", "--parsable", *words, SLEEP) for words in sent]
+    fresh.slurm("scontrol", "ping")
+    for _ in range(100):
+        if len(fresh.slurm("squeue", "-h", "-t", "running", "-o", "%A").split()) >= 3:
+            break
+    yield fresh, jobs
+    fresh.slurm("scancel", *jobs)
+
+
+@pytest.mark.proves("the-fleet-is-one-look", "idle-is-measured")
+def test_the_figures_are_those_of_slurm_at_that_moment(busy):
+    place, jobs = busy
+    _, told = place.cli("get_fleet", "--detail=full")
+    inventory, free = told["inventory"], told["free"]
+    there = dict(row.split("|") for row in place.slurm("sinfo", "-h", "-N", "-o", "%N|%t").splitlines())
+    cpus = [int(part) for part in place.slurm("sinfo", "-h", "-o", "%C").split("/")]
+    gpus = [
+        int(number)
+        for line in place.slurm("scontrol", "show", "nodes", "--details", "--oneliner").splitlines()
+        for number in re.findall(r"GresUsed=gpu:\w+:(\d+)", line)
+    ]
+    rows = [row.split("|") for row in place.slurm("squeue", "-h", "-a", "-o", "%P|%T").splitlines()]
+
+    assert inventory["nodes"] == len(there)
+    assert sum(inventory["states"].values()) == len(there)
+    assert inventory["cpus"] == cpus[3]
+    assert (free["cpus_used"], free["cpus"]) == (cpus[0], cpus[1])
+    assert (free["gpus_used"], free["gpus"]) == (sum(gpus), inventory["gpus"] - sum(gpus))
+    assert {one["partition"]: (one["pending"], one["running"]) for one in told["waits"]["queue"]} == {
+        name: tuple(sum(row == [name, state] for row in rows) for state in ("PENDING", "RUNNING"))
+        for name in {row[0] for row in rows}
+    }
+    assert {one["job_id"] for one in told["waits"]["jobs"]} <= {*jobs}
+    assert all(one["why"] for one in told["waits"]["jobs"])
+    assert any("no Prometheus is set" in one["why"] for one in told["not_measured"]), told["not_measured"]
+    assert told["idle"] == []  # nobody knows of ten minutes yet
+
+
+def test_gpus_are_called_idle_once_their_job_slept_for_long_enough(busy):
+    place = replace(busy[0], extra={"SLURM_AGENT_FLEET__IDLE_MINUTES": "0.05"})
+    for _ in range(30):
+        _, told = place.cli("get_fleet", "--sections=idle", "--detail=full")
+        if told["idle"]:
+            break
+    assert {one["kind"] for one in told["idle"]} == {"held-empty"}, json.dumps(told)
+    assert {one["source"] for one in told["idle"]} <= {"cpu_time", "gpuutil"}
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_every_command_of_the_guide_is_done(fresh: Place, words: list[str]):
+    done = fresh.run([sys.executable, "-m", "slurm_agent_tools", "fleet", *words])
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert done.stdout
