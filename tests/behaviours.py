@@ -128,7 +128,7 @@ BEHAVIOURS = {
     "not-measured": "What nobody measured is null in the data and `not measured` in the text, never a number.",
     "lessons-come-back": "What mended a failure in a project comes back with the diagnosis of the next of its kind.",
     "campaign-survives-crash": "Killed anywhere, a campaign goes on: no trial is lost or run twice, no number changes.",
-    "campaign-verdicts-are-sure": "Of 200 campaigns without a difference 10 at most promote; a fifth less is found in 160.",
+    "campaign-verdicts-are-sure": "Of 200 campaigns that differ by chance 10 at most promote; a fifth more or less is found in 160.",
     "campaign-searches-beat-chance": "Halving and both searches find better values than chance with as many runs.",
     "campaign-file-told": "All that is wrong with a campaign's file is told at once: line, field, value and mend.",
     "campaign-values-are-words": "No value of a campaign is part of a command's text; each script passes the guard.",

@@ -6,8 +6,9 @@ import hashlib
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from slurm_agent_tools.campaigns.measured import (
     ArmRuns,
@@ -130,12 +131,32 @@ def _smoke(design: _Design, this: SmokeRound) -> Iterator[_Wanted]:
     yield {**defaults(design.stage), **design.stage.smoke.change}, "smoke", this.repeats
 
 
+def baseline_runs(repeats: int, others: int) -> int:
+    """How many runs the baseline gets where so many other configurations have `repeats` each.
+
+    All comparisons share it: the root of their number as many as each other one is about the best use of all runs
+    (Dunnett, Journal of the American Statistical Association 50, 1955). Where each has one run nothing is compared.
+    """
+    return 1 if repeats == 1 else math.ceil(repeats * math.sqrt(max(others, 1)))
+
+
+def _compared(
+    design: _Design,
+    this: Round,
+    others: Sequence[Settings],
+    purpose: TrialPurpose = "trial",
+    change: Mapping[str, Setting] = MappingProxyType({}),
+) -> Iterator[_Wanted]:
+    """The baseline, with these settings changed, and what is compared with it."""
+    baseline = {**baseline_settings(design.state, design.stage), **change}
+    arms = {arm_of(design.stage, settings) for settings in others} - {arm_of(design.stage, baseline)}
+    yield baseline, "baseline", baseline_runs(this.repeats, len(arms))
+    yield from ((settings, purpose, this.repeats) for settings in others)
+
+
 def _listed(design: _Design, this: GridRound | ListRound) -> Iterator[_Wanted]:
-    yield baseline_settings(design.state, design.stage), "baseline", this.repeats
     base = design.base
-    for row in _rows(design, this):
-        if row:
-            yield {**base, **row}, "trial", this.repeats
+    yield from _compared(design, this, [{**base, **row} for row in _rows(design, this) if row])
 
 
 def _rows(design: _Design, this: GridRound | ListRound) -> Iterator[Settings]:
@@ -149,17 +170,15 @@ def _rows(design: _Design, this: GridRound | ListRound) -> Iterator[Settings]:
 
 
 def _random(design: _Design, this: RandomRound) -> Iterator[_Wanted]:
-    yield baseline_settings(design.state, design.stage), "baseline", this.repeats
     base = design.base
-    for row in distinct(design.space(this.vary), this.trials, design.chance()):
-        yield {**base, **row}, "trial", this.repeats
+    rows = distinct(design.space(this.vary), this.trials, design.chance())
+    yield from _compared(design, this, [{**base, **row} for row in rows])
 
 
 def _scale_up(design: _Design, this: ScaleUpRound) -> Iterator[_Wanted]:
     change = {name: this.change[name] for name in varies(design.stage, this.change)}
-    yield {**baseline_settings(design.state, design.stage), **change}, "baseline", this.repeats
-    for arm in best_arms(design.file, design.number, design.state, design.stage)[: this.best]:
-        yield {**arm.settings, **change}, "scale_up", this.repeats
+    best = best_arms(design.file, design.number, design.state, design.stage)[: this.best]
+    yield from _compared(design, this, [{**arm.settings, **change} for arm in best], "scale_up", change)
 
 
 def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: CampaignStage) -> list[ArmRuns]:
@@ -201,9 +220,12 @@ def _halving(design: _Design, this: HalvingRound) -> Iterator[_Wanted]:
         at = [found for found in own if found.trial.settings[this.length] == length]
         tried = {found.trial.arm for found in at}
         if any(arm_of(design.stage, settings) not in tried for settings in wanted):
-            yield from ((settings, "trial", this.repeats) for settings in wanted)
-            if length == steps[-1][0]:
-                yield {**baseline_settings(design.state, design.stage), this.length: length}, "baseline", this.repeats
+            last = length == steps[-1][0]
+            yield from (
+                _compared(design, this, wanted, change={this.length: length})
+                if last
+                else ((settings, "trial", this.repeats) for settings in wanted)
+            )
             return
         if not at or any(_awaited(found) for found in at):
             return
@@ -235,7 +257,7 @@ def rungs(this: HalvingRound, stage: CampaignStage) -> list[tuple[Setting, int]]
 
 
 def _search(design: _Design, this: SearchRound) -> Iterator[_Wanted]:
-    yield baseline_settings(design.state, design.stage), "baseline", this.repeats
+    yield baseline_settings(design.state, design.stage), "baseline", baseline_runs(this.repeats, this.trials)
     space, base = design.space(this.vary), design.base
     own = [found for found in design.own if found.trial.purpose == "trial"]
     if any(_awaited(found) for found in own):

@@ -21,12 +21,16 @@ MISSED_LOW = 0.0475
 MISSED_HIGH = 0.0025
 """The share of cases in which any high end may lie below it; both together leave 95 %."""
 
-SEEN_BY_CHANCE = 0.04
+SEEN_BY_CHANCE = 0.06
 """The share of cases in which runs that do not differ at all look as if they did."""
+
+SEEN_OF_FEW = 0.03
+"""The same where a configuration has so few runs that their means still lean to one side as runs do."""
 
 _DRAWS = 1000
 _PLAINLY = 9.21  # the 1 % point of the statistic of Jarque and Bera, chi squared with 2 degrees of freedom
 _FEWEST_DEVIATIONS = 20
+_FEW_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,8 @@ def gains(
     """The gain of each arm with two runs or more; none where the baseline has fewer.
 
     In 95 of 100 campaigns all true gains lie within their intervals, where a campaign compares `families` times. An
-    interval holds 0 besides where all runs together do not show that anything differs: that a campaign without any
-    difference promotes something is rarer so, without more runs for what is better.
+    interval holds 0 besides where all runs together do not show that anything differs: of campaigns without any
+    difference fewer promote something so, at the cost of hardly any gain that is there.
     """
     judged = {name: values for name, values in arms.items() if len(values) >= 2}
     if len(baseline) < 2 or not judged:
@@ -54,17 +58,24 @@ def gains(
     spread = _Spread(groups)
     wider = _bootstrapped(groups, families, seed) if spread.plainly_not_normal else (0.0, 0.0)
     runs = [len(group.deviations) for group in groups]
-    differ = _differ(groups, spread, SEEN_BY_CHANCE / families)
+    seen = SEEN_OF_FEW if min(runs) < _FEW_RUNS else SEEN_BY_CHANCE
+    differ = _differ(groups, spread, seen / families)
     found: dict[str, Gain] = {}
     for number, name in enumerate(judged, 1):
-        error, freedom = spread.of(number)
+        error, freedom, weight = spread.of(number)
         sizes = (runs[0], tuple(sorted(runs[1:])), float(f"{min(freedom, 1000.0):.2g}"))
         low = max(critical(*sizes, MISSED_LOW / families), wider[0]) * error
         high = max(critical(*sizes, MISSED_HIGH / families), wider[1]) * error
-        better = groups[number].center - groups[0].center if maximize else groups[0].center - groups[number].center
-        ends = (better - low, better + high) if differ else (min(better - low, 0.0), max(better + high, 0.0))
-        found[name] = Gain(*(groups[0].share(at, maximize=maximize) for at in (better, *ends)))
+        more = groups[number].center - groups[0].center
+        down, up = groups[0].ways(low if maximize else high, high if maximize else low, weight)
+        ends = (more, more - down, more + up) if maximize else (-more, -more - up, -more + down)
+        found[name] = _gain(groups[0], *ends, differ=differ, maximize=maximize)
     return found
+
+
+def _gain(baseline: _Group, better: float, low: float, high: float, *, differ: bool, maximize: bool) -> Gain:
+    ends = (better, low, high) if differ else (better, min(low, 0.0), max(high, 0.0))
+    return Gain(*(baseline.share(at, maximize=maximize) for at in ends))
 
 
 def surpasses(known: Sequence[float], single: float, *, challengers: int, maximize: bool) -> bool:
@@ -90,12 +101,30 @@ class _Group:
     deviations: tuple[float, ...]
     unit: float | None
     """What a difference is a share of; None where centers are logarithms."""
+    of_mean: bool = False
+    """Whether the center is the logarithm of the usual mean, not of the geometric one."""
+
+    def ways(self, down: float, up: float, weight: float) -> tuple[float, float]:
+        """How far below and above a difference of two centers its true value may lie; given are errors of normal ones.
+
+        Of usual means not their ratio is normal but what one has over the true ratio times the other. That difference
+        is set against the value that both would have then, of which the other one tells `weight` (as in Fieller,
+        Journal of the Royal Statistical Society B 16, 1954). Ratios alone lean to one side where a baseline has more
+        runs than what is compared with it.
+        """
+        if not self.of_mean:
+            return down, up
+        return _log_ratio(down, 1 - weight, weight), _log_ratio(up, weight, 1 - weight)
 
     def share(self, better: float, *, maximize: bool) -> float:
         """By how much a center is better than this one, as a share of this one's value: 0.2 is a fifth better."""
         if self.unit is not None:
             return better / self.unit
         return math.expm1(min(better, 700.0)) if maximize else -math.expm1(min(-better, 700.0))
+
+
+def _log_ratio(error: float, own: float, other: float) -> float:
+    return math.log((1 + error * own) / max(1 - error * other, 0.05))
 
 
 def _scaled(groups: Sequence[Sequence[float]]) -> list[_Group]:
@@ -106,7 +135,7 @@ def _scaled(groups: Sequence[Sequence[float]]) -> list[_Group]:
     usual, geometric = [], []
     for values in groups:
         middle, logs = fmean(values), [math.log(value) for value in values]
-        usual.append(_Group(math.log(middle), tuple(value / middle - 1 for value in values), None))
+        usual.append(_Group(math.log(middle), tuple(value / middle - 1 for value in values), None, True))
         geometric.append(_Group(fmean(logs), tuple(log - fmean(logs) for log in logs), None))
     few = sum(map(len, groups)) < _FEWEST_DEVIATIONS
     return geometric if few or abs(_shape(geometric)[0]) <= abs(_shape(usual)[0]) else usual
@@ -151,11 +180,18 @@ class _Spread:
         )
         """Whether skewness and tails of the deviations are not those of normal ones (Jarque and Bera, 1980)."""
 
-    def of(self, number: int) -> tuple[float, float]:
-        """The standard error of a group's difference from the baseline, and its degrees of freedom."""
+    def of(self, number: int) -> tuple[float, float, float]:
+        """The standard error of a group's difference from the baseline, its degrees of freedom, the baseline's part.
+
+        The last is the baseline's share of the error's square.
+        """
+        runs = (self._runs[0], self._runs[number])
         if not self._wild & {0, number}:
-            return math.sqrt(self._pooled * (1 / self._runs[0] + 1 / self._runs[number])), float(self._freedom)
-        return _welch([(self._variance[at] / self._runs[at], self._runs[at] - 1) for at in (0, number)])
+            parts = (1 / runs[0], 1 / runs[1])
+            return math.sqrt(self._pooled * sum(parts)), float(self._freedom), parts[0] / sum(parts)
+        own = [(self._variance[at] / self._runs[at], self._runs[at] - 1) for at in (0, number)]
+        error, freedom = _welch(own)
+        return error, freedom, own[0][0] / error**2 if error else 0.5
 
     def of_others(self, number: int) -> tuple[float, float]:
         """The same of a group's difference from all others together."""

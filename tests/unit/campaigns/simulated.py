@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -118,3 +119,21 @@ def noisy(seed: int, share: float) -> Callable[[], float]:
     """Factors around 1 with this spread."""
     chance = random.Random(seed)  # noqa: S311 - noise, and no secret
     return lambda: 1.0 + share * chance.gauss(0.0, 1.0)
+
+
+# --- How runs differ by chance: factors around 1, of a spread of `share` ----------------------------------------------
+
+
+def normal(chance: random.Random, share: float) -> float:
+    """Deviations as those of a normal distribution."""
+    return 1.0 + share * chance.gauss(0.0, 1.0)
+
+
+def lognormal(chance: random.Random, share: float) -> float:
+    """Ratios of which the logarithm is normal, as times often are."""
+    return math.exp(share * chance.gauss(0.0, 1.0))
+
+
+def heavy_tailed(chance: random.Random, share: float) -> float:
+    """Ratios of which some lie far out: the logarithm is Student's t with 5 degrees of freedom, of that spread."""
+    return math.exp(share * chance.gauss(0.0, 1.0) * math.sqrt(3 / (2 * chance.gammavariate(2.5, 1.0))))

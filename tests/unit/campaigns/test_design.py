@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigns.simulated import STAGE, Simulation, by_loss, campaign, fails, passes
 
-from slurm_agent_tools.campaigns.design import next_trials, rungs
+from slurm_agent_tools.campaigns.design import baseline_runs, next_trials, rungs
 from slurm_agent_tools.campaigns.trial_identity import arm_of, identity_of
 from slurm_agent_tools.models.campaign import RoundDesigned, RoundJudged, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import HalvingRound
@@ -36,9 +36,18 @@ def test_a_grid_has_every_combination_once_and_the_baseline() -> None:
 
 def test_repeats_are_told_apart_and_come_in_blocks() -> None:
     trials = Simulation(campaign({**GRID, "repeats": 3})).design(0)
-    assert [trial.repeat for trial in trials] == [1] * 6 + [2] * 6 + [3] * 6
-    assert len({trial.identity for trial in trials}) == 18
+    assert [trial.repeat for trial in trials] == [1] * 6 + [2] * 6 + [3] * 6 + [4, 5, 6, 7]
+    assert len({trial.identity for trial in trials}) == 22
     assert len({trial.arm for trial in trials}) == 6
+
+
+def test_what_all_are_compared_with_has_as_many_more_runs_as_the_root_of_their_number() -> None:
+    trials = Simulation(campaign({**GRID, "repeats": 3})).design(0)
+    baseline = [trial.repeat for trial in trials if trial.purpose == "baseline"]
+    assert baseline == [1, 2, 3, 4, 5, 6, 7], "3 times the root of the 5 others"
+    assert [trial.purpose for trial in trials[18:]] == ["baseline"] * 4, "which come last"
+    assert (baseline_runs(12, 4), baseline_runs(12, 8), baseline_runs(12, 16)) == (24, 34, 48)
+    assert (baseline_runs(12, 1), baseline_runs(1, 16), baseline_runs(2, 0)) == (12, 1, 2)
 
 
 def test_a_list_has_exactly_its_configurations_beside_the_baseline() -> None:
