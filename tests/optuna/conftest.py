@@ -13,7 +13,7 @@ from tests.own_environment import interpreter
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-WANTED = HERE / "requirements.txt"
+WANTED = (ROOT / "requirements.txt", HERE / "requirements.txt")
 HOME = Path("/var/tmp/slurm-agent-tools-optuna")
 
 Search = Callable[..., Any]
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def python() -> Path:
     """The interpreter that has Optuna; installed on first use, and again when the requirements change."""
-    return interpreter(HOME, [WANTED])
+    return interpreter(HOME, WANTED)
 
 
 @pytest.fixture(scope="session")

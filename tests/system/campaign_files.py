@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import statistics
+import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.system.faces import Place
+from tests.unit.campaigns.functions import BRANIN
+from tests.unit.campaigns.simulated import Simulation, by_loss
 
 TRAIN = """import argparse, json, math, pathlib, time
 parser = argparse.ArgumentParser()
@@ -123,3 +130,71 @@ def active(lines: list[str]) -> int:
             count = sum(int(span[-1]) - int(span[0]) + 1 if len(span) > 1 else 1 for span in ends)
             found += max(0, min(count, int(throttle) - running[job])) if throttle else count
     return found
+
+
+# --- A search of a published function, each of its values computed by a job ------------------------------------------
+
+BRANIN_PROGRAM = f"""import argparse, json, math, pathlib, random
+parser = argparse.ArgumentParser()
+for name in ("x1", "x2", "steps"):
+    parser.add_argument(f"--{{name}}", type=float)
+parser.add_argument("--out", type=pathlib.Path)
+
+{inspect.getsource(BRANIN.function)}
+
+asked = parser.parse_args()
+error = {BRANIN.error} * max(0.0, 1 / asked.steps - 1 / 27)
+value = {BRANIN.function.__name__}(asked.x1, asked.x2)
+told = value + error * random.Random(repr((asked.x1, asked.x2, asked.steps))).gauss(0, 1)
+asked.out.parent.mkdir(parents=True, exist_ok=True)
+asked.out.write_text(json.dumps({{**vars(asked), "out": None, "loss": told, "true": value}}))
+"""
+"""Branin's function; a run of fewer than 27 steps tells it with an error."""
+
+BRANIN_FILE = """campaign: 1
+objective: {metric: loss, direction: minimize}
+stages:
+  - name: training
+    kind: cpu
+    command: [python3, branin.py, --out, "runs/{trial}.json"]
+    parameters:
+      x1: {default: -5.0, argument: --x1}
+      x2: {default: 0.0, argument: --x2}
+      steps: {default: 27, argument: --steps, length: true}
+    resources: {cpus: 1, memory: 100M, time_limit: 5min, partition: cpu}
+    smoke: {change: {steps: 1}, time_limit: 2min}
+    metrics: {file: "runs/{trial}.json"}
+rounds:
+  - {kind: smoke}
+  - hypothesis: The least value lies at one of three places.
+"""
+
+
+def lowest_of_branin(
+    place: Place, name: str, this: Mapping[str, object], python: Path = Path(sys.executable)
+) -> tuple[float, int]:
+    """Run a campaign of this one round to its report; its lowest value at full length, and its runs, in longest ones.
+
+    The baseline and the smoke run are none of them. `python`: the interpreter that advances the campaign.
+    """
+    lines = [f"    {field}: {json.dumps(value)}\n" for field, value in {**this, "vary": BRANIN.vary}.items()]
+    limits = "limits: {cpu_hours: 10, trials: 60, at_once: 4}\n"
+    laboratory(place, name, BRANIN_FILE + "".join(lines) + limits, {"branin.py": BRANIN_PROGRAM})
+    done = place.run([str(python), "-m", "slurm_agent_tools", "campaign", "run", name, "--json"], seconds=300)
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "finished"), (done.stdout, done.stderr)
+    assert (place.project / f"campaigns/{name}.report.md").read_text().startswith("#")
+    told = [json.loads(path.read_text()) for path in (place.project / "runs").glob("r1-*.json")]
+    own = [one for one in told if (one["x1"], one["x2"]) != (-5.0, 0.0)]
+    return min(one["true"] for one in own if one["steps"] == 27), round(sum(one["steps"] for one in own) / 27)
+
+
+def lowest_by_chance(trials: int) -> float:
+    """The median, over ten simulated campaigns, of the lowest of so many places taken by chance."""
+    found = []
+    for seed in range(10):
+        simulation = Simulation(
+            BRANIN.campaign({"kind": "random", "vary": BRANIN.vary, "trials": trials}), f"seed {seed}"
+        )
+        ran = simulation.round(0, by_loss(BRANIN.measured))
+        found.append(min(BRANIN.true(trial) for trial in ran if trial.purpose != "baseline"))
+    return statistics.median(found)
