@@ -11,7 +11,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,11 +73,16 @@ sys.exit(code)
 
 def chatter(size: int) -> bytes:
     """Lines of a program that is well, at most so many bytes."""
-    lines = "".join(
+    lines = _lines()
+    return (lines * (size // len(lines) + 1))[:size].rpartition(b"\n")[0] + b"\n"
+
+
+@cache
+def _lines() -> bytes:
+    return "".join(
         f"2026-03-01 12:{n // 60 % 60:02d}:{n % 60:02d} INFO step {n} loss={1 / (n + 1):.4f} lr=1e-4 report\n"
         for n in range(50_000)
     ).encode()
-    return (lines * (size // len(lines) + 1))[:size].rpartition(b"\n")[0] + b"\n"
 
 
 def write(path: Path, size: int, place: int) -> None:
