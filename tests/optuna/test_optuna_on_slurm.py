@@ -13,8 +13,8 @@ from tests.system.faces import Place
 @pytest.mark.proves("campaign-searches-beat-chance")
 def test_optuna_by_jobs_finds_more_than_chance_with_as_many_runs(place: Place, python: Path) -> None:
     place.extra["PYTHONPATH"] = str(ROOT / "src")
-    search = {"kind": "search", "by": "optuna", "sampler": "tpe", "trials": 24}
+    search = {"kind": "search", "by": "optuna", "sampler": "tpe", "trials": 16}
     lowest, runs = lowest_of_branin(place, "optuna", search, python)
-    by_chance = lowest_by_chance(24)
-    assert runs == 24
+    by_chance = lowest_by_chance(16)
+    assert runs == 16
     assert lowest < by_chance, f"{lowest:.4f} against {by_chance:.4f} by chance"
