@@ -352,8 +352,6 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",
     "server/http/tokens.py": "makes the empty database", "server/http/private_files.py": "a lock, of which nothing is read",
     "slurm/answer_cache.py": "writes a draft", "store/plan_files.py": "writes a draft",
-    "devcluster/fake/fake_files.py": "a test's folder",
-    "devcluster/fake/fake_slurm.py": "a test's scripts",
 }  # fmt: skip
 FOR_TESTS = ("devcluster/", "cli/commands/demo_")
 """They read what they wrote themselves, in a folder of their own, and files of the machine."""

@@ -27,8 +27,7 @@ class PlannedJob:
     """One kind of job, `count` times. Times in seconds from now; all that it asks for is held while it runs (a gang).
 
     `after`: names of jobs of which every copy has ended before. `share`: the part of one GPU that it takes, instead of
-    `gpus`. `priority`: its weight in means, 1 for most. `running`: it runs already, so that it starts at 0.
-    `restart`: seconds that are lost where it goes on from a checkpoint; None where it keeps none.
+    `gpus`. `priority`: its weight in means. `running`: it starts at 0. `restart`: seconds lost, None: no checkpoints.
     """
 
     name: str
@@ -363,10 +362,8 @@ def _fits(job: PlannedJob, pools: Sequence[JobPool]) -> tuple[int, ...]:
     for what in _WHAT:
         most = max(_capacity(pool, what) for pool in pools)
         if asked[what] > most:
-            field, hint = (
-                _field(job, what.removesuffix("_bytes")),
-                f"Ask for at most {most}, or plan for a larger pool.",
-            )
+            field = _field(job, what.removesuffix("_bytes"))
+            hint = f"Ask for at most {most}, or plan for a larger pool."
             raise InputError(field, asked[what], f"is more than the pool has, {most}", hint=hint)
     hint = f"The pools are {', '.join(pool.name for pool in pools)}: ask for less, or add one."
     raise InputError(_field(job, "resources"), asked, "is more than any pool has at once", hint=hint)
