@@ -1,6 +1,6 @@
 """How often whole campaigns promote by chance, and find what is there: from the design to the verdict, seeded.
 
-`SOAK=1` simulates thousands, with 4, 8 and 16 configurations; with `-rP` it tells the figures, which are in the decision
+`SOAK=1` simulates thousands, with 4, 8 and 16 configurations; with `-s` it tells the figures, which are in the decision
 on verdicts.
 """
 
