@@ -104,10 +104,6 @@ TABLES = (
     _ESTIMATES,
 )
 
-
-# --- The ledger's SQLite file: opening it, one change at a time -------------------------------------------------------
-
-
 _LITTLE = 2**16
 
 _HEADER = 100

@@ -327,11 +327,8 @@ class Store:
 
     def sent_since(self, owner: Owner, since: datetime) -> list[Submission]:
         """Submissions of this user on this cluster, from any project, that Slurm took or may have taken."""
-        rows = self._db.rows(
-            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND created >= ?"
-            " AND phase NOT IN ('refused', 'lost', 'cancelled')",
-            (owner.user, owner.cluster, since.timestamp()),
-        )
+        query = "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND created >= ? AND phase NOT IN (?, ?, ?)"
+        rows = self._db.rows(query, (owner.user, owner.cluster, since.timestamp(), "refused", "lost", "cancelled"))
         return [from_row(Submission, row) for row in rows]
 
     def staged(
