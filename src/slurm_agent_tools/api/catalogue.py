@@ -180,7 +180,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "get_fleet", "Cluster at a glance",
-        "GPUs by tier: what there is, is free or idle, costs, who waits, alerts; or with match which tier a job fits.",
+        "GPUs by tier: all, free, idle, cost, who waits, alerts; or with match which tier a job fits.",
         _get_fleet, read_only=True, toolset="fleet",
     ),
 )  # fmt: skip
