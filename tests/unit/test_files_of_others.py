@@ -340,7 +340,6 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "transport/process.py": "pipes that it made, in a private folder of its own",
     "backends/sync_sides.py": "hashes piece by piece what safe_open opened",
     "store/decision_log.py": "our own log, in our private folder; made by append",
-    "store/plan_files.py": "writes what safe_open made",
     "store/ledger_location.py": "/proc/self/mounts, which the kernel makes up",
     "models/allowed_signers.py": "/etc/localtime, which is root's",
     "policy/policy_files.py": "writes the record of trust",
