@@ -9,6 +9,7 @@ import pytest
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode
 from slurm_agent_tools.errors import SlurmGarbled, SlurmUnreachable
+from slurm_agent_tools.insights.capacity import usable
 from slurm_agent_tools.slurm.commands import scontrol_nodes, sinfo
 from slurm_agent_tools.transport.base import Completed
 
@@ -43,6 +44,35 @@ def test_what_jobs_were_given_is_told_beside_what_there_is():
 def test_gpus_of_several_types_are_told_apart():
     found = node(gres="gpu:a100:2(S:0),gpu:a30:4(S:1),shard:8", used="gpu:a100:1(IDX:0),gpu:a30:0(IDX:N/A)")
     assert [(one.kind, one.total, one.used) for one in found.gpu_groups] == [("a100", 2, 1), ("a30", 4, 0)]
+
+
+@pytest.mark.parametrize(
+    ("gres", "used", "groups"),
+    [
+        ("gpu:8", "gpu:(null):3(IDX:0-2)", [("", 8, 3)]),
+        ("gpu:8(S:0-1)", "gpu:a100:3(IDX:0-2)", [("", 8, 3)]),
+        ("gpu:a100:8", "gpu:(null):3(IDX:0-2)", [("a100", 8, 3)]),
+        ("gpu:a100:2,gpu:a30:2", "gpu:(null):1(IDX:0)", [("a100", 2, None), ("a30", 2, None)]),
+        ("gpu:a100:2,gpu:a30:2", "gpu:(null):0(IDX:N/A)", [("a100", 2, 0), ("a30", 2, 0)]),
+        ("gpu:a100:2,shard:a100:8", "gpu:a100:0(IDX:N/A),shard:a100:3(3/4,0/4)", [("a100", 2, 1)]),
+        ("gpu:a100:2,shard:a100:8", "gpu:a100:1(IDX:0),shard:a100:0(0/4,0/4)", [("a100", 2, 1)]),
+        ("gpu:a100:2,mps:a100:200", "gpu:a100:0(IDX:N/A),mps:a100:50(0/100,50/100)", [("a100", 2, 1)]),
+        ("vgpu:4,mygpu:a100:2", "vgpu:1,mygpu:a100:0", []),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_is_in_use_is_never_told_as_free_however_slurm_words_it(gres, used, groups):
+    found = node(gres=gres, used=used)
+    assert [(one.kind, one.total, one.used) for one in found.gpu_groups] == groups
+
+
+def test_memory_that_is_kept_from_jobs_is_not_counted():
+    text = told().replace(b"FreeMem=14515", b"FreeMem=14515 MemSpecLimit=4096")
+    assert scontrol_nodes.parse(completed(text))[0].memory_bytes == (256000 - 4096) * 2**20
+
+
+@pytest.mark.parametrize("state", ["IDLE+INVALID_REG", "MIXED+INVALID_REG", "IDLE+REBOOT_ISSUED", "IDLE+BLOCKED"])
+def test_a_node_that_slurm_keeps_jobs_from_is_not_usable(state: str):
+    assert not usable(node(state=state))
 
 
 def test_what_is_in_use_is_not_known_where_slurm_does_not_tell_it():

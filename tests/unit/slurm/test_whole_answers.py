@@ -185,6 +185,11 @@ def test_a_whole_node():
     )  # fmt: skip
 
 
+def test_gpus_in_use_without_a_type_count():
+    row = node("cpu01").replace(b"gpu:a100:1(IDX:0)".ljust(30), b"gpu:(null):2(IDX:0-1)".ljust(30))
+    assert sinfo.parse(done(row))[0].gpus_used == 2
+
+
 def test_a_node_in_several_partitions_is_one_node():
     rows = node("cpu01") + node("cpu02") + node("cpu01").replace(b"cpu ", b"gpu ")
     assert [(one.name, one.partitions) for one in sinfo.parse(done(rows))] == [

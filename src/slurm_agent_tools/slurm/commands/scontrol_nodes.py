@@ -18,11 +18,18 @@ _OF_PEOPLE = re.compile(r" +(?:Reason|Comment|Extra)=")
 
 _REASON = re.compile(r" +Reason=(.*?) \[[^\[\]@\s]*@(\d+)\]", re.DOTALL)
 
-_GPUS = re.compile(r"gpu:(?:([^:,()=]+):)?(\d+)")
+_GPUS = re.compile(r"(?<![^,])gpu:(?:\(null\):|([^:,()=]+):)?(\d+)")
+"""A type, where there is one, and a number: `gpu:a100:4(S:0-1)`, or `gpu:(null):2(IDX:0-1)` in use without a type."""
+
+_SHARED = re.compile(r"(?<![^,])(?:shard|mps):(?:\(null\):|([^:,()=]+):)?(\d+)(?:\((\d+/\d+(?:,\d+/\d+)*)\))?")
+"""Parts of GPUs, `shard:a100:3(3/4,0/4)`: in use and there, GPU by GPU. One of which a part is in use is not free."""
 
 _SHORT = {"MIXED": "mix", "ALLOCATED": "alloc", "COMPLETING": "comp", "UNKNOWN": "unk", "ERROR": "err"}
 
 _BUSY = frozenset({"mix", "alloc", "comp"})
+
+_STARTS_NOTHING = {"INVALID_REG": "inval", "REBOOT_ISSUED": "boot", "BLOCKED": "blocked"}
+"""Flags that keep new jobs away whatever the state beside them is."""
 
 _INSTEAD = {"MAINTENANCE": "maint", "MAINT": "maint", "RESERVED": "resv", "PLANNED": "plnd", "COMPLETING": "comp"}
 """Flags that sinfo shows in place of an idle state, those that count first at the front."""
@@ -67,7 +74,7 @@ def _node(record: str) -> Node:
         partitions=tuple(name for name in cell.get("Partitions", "").split(",") if name),
         cpus=int(cell["CPUEfctv"] if "CPUEfctv" in cell else cell["CPUTot"]),
         cpus_used=int(cell["CPUAlloc"]),
-        memory_bytes=int(cell["RealMemory"]) * 2**20,
+        memory_bytes=(int(cell["RealMemory"]) - _reserved(cell)) * 2**20,
         memory_free_bytes=int(cell["FreeMem"]) * 2**20 if cell.get("FreeMem", "").isdigit() else None,
         gpus=sum(one.total for one in groups),
         gpus_used=used,
@@ -81,16 +88,39 @@ def _node(record: str) -> Node:
     )
 
 
+def _reserved(cell: dict[str, str]) -> int:
+    """MiB that no job is given (MemSpecLimit in slurm.conf), as CPUEfctv is without the cores that are kept so."""
+    text = cell.get("MemSpecLimit", "")
+    return min(int(text), int(cell["RealMemory"])) if text.isdigit() else 0
+
+
 def _groups(there: str, in_use: str) -> tuple[GpuGroup, ...]:
-    """GPUs by type. Where Slurm tells nothing of what is in use (`GresUsed` is missing), that is not known."""
-    total: dict[str, int] = {}
-    for kind, number in _GPUS.findall(there):
-        total[kind] = total.get(kind, 0) + int(number)
-    used: dict[str, int] = {}
-    for kind, number in _GPUS.findall(in_use):
-        used[kind] = used.get(kind, 0) + int(number)
-    known = in_use not in {_NONE, ""}
-    return tuple(GpuGroup(kind, number, used.get(kind, 0) if known else None) for kind, number in total.items())
+    """GPUs by type. Where Slurm tells nothing of what is in use (`GresUsed` is missing), that is not known.
+
+    Slurm may know a type of what is in use that the configuration does not name, or the other way round: nodes with one
+    group have all in it, and of several it is not known which.
+    """
+    total = _counts(_GPUS.findall(there))
+    used = _counts(_GPUS.findall(in_use))
+    for kind, number, each in _SHARED.findall(in_use):
+        busy = sum(not one.startswith("0/") for one in each.split(",")) if each else 0
+        used[kind] = used.get(kind, 0) + max(busy, int(number) > 0)
+    used = {kind: number for kind, number in used.items() if number}
+    if len(total) == 1:
+        kind, number = next(iter(total.items()))
+        used = {kind: min(number, sum(used.values()))}
+    known = in_use not in {_NONE, ""} and used.keys() <= total.keys()
+    return tuple(
+        GpuGroup(kind, number, min(number, used.get(kind, 0)) if known else None) for kind, number in total.items()
+    )
+
+
+def _counts(pairs: list[tuple[str, str]]) -> dict[str, int]:
+    """The numbers of one type together."""
+    found: dict[str, int] = {}
+    for kind, number in pairs:
+        found[kind] = found.get(kind, 0) + int(number)
+    return found
 
 
 def _state(text: str) -> tuple[str, frozenset[str]]:
@@ -103,6 +133,8 @@ def _state(text: str) -> tuple[str, frozenset[str]]:
         word = "drng" if word in _BUSY or "COMPLETING" in flags else "drain"
     elif "FAIL" in flags:
         word = "failg" if word in _BUSY else "fail"
+    elif word != "down" and not flags.isdisjoint(_STARTS_NOTHING):
+        word = next(short for flag, short in _STARTS_NOTHING.items() if flag in flags)
     elif word == "idle":
         word = next((short for flag, short in _INSTEAD.items() if flag in flags), word)
     sign = next((sign for flag, sign in _SIGNS.items() if flag in flags), "")

@@ -70,5 +70,6 @@ def _node(cell: dict[str, str]) -> Node:
 
 
 def _gpus(text: str) -> list[tuple[str, int]]:
-    """`gpu:a100:4(S:0-1),gpu:2(IDX:0)` as (type, number) pairs."""
-    return [(kind or "", int(number)) for kind, number in re.findall(r"gpu:(?:([^:,()]+):)?(\d+)", text)]
+    """`gpu:a100:4(S:0-1),gpu:2(IDX:0)` as (type, number) pairs; what is in use without a type is `gpu:(null):2`."""
+    pairs = re.findall(r"(?<![^,])gpu:(?:\(null\):|([^:,()]+):)?(\d+)", text)
+    return [(kind or "", int(number)) for kind, number in pairs]
