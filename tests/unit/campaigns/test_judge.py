@@ -265,6 +265,32 @@ def test_a_plateau_is_not_seen_where_rounds_keep_gaining() -> None:
     assert finished_early(file, simulation.state) is None
 
 
+def plateau_after(values: dict[int, float], direction: str) -> str | None:
+    """Why a campaign whose first of two rounds has a baseline and one configuration, as the second one, ends."""
+    rounds = [{"kind": "list", "trials": [{"batch": batch}]} for batch in (16, 8)]
+    objective = {"metric": "loss", "direction": direction}
+    file = campaign(*rounds, objective=objective, stop={"plateau": {"rounds": 1, "gain_below": 0.02}})
+    return finished_early(file, judged(file, by_loss(lambda trial: values[int(trial.settings["batch"])]), 1)[0].state)
+
+
+@pytest.mark.parametrize(
+    ("values", "direction"),
+    [
+        ({32: 1.0, 16: -1.0, 8: -2.0}, "minimize"),  # below 0 there is no least
+        ({32: 1.0, 16: 0.0, 8: -1.0}, "minimize"),
+        ({32: -100.0, 16: -10.0, 8: -9.0}, "maximize"),  # a tenth of what was left, a hundredth of the baseline
+        ({32: -100.0, 16: -110.0, 8: -130.0}, "minimize"),
+    ],
+)
+def test_values_of_0_and_below_are_no_plateau_while_they_get_better(values: dict[int, float], direction: str) -> None:
+    assert plateau_after(values, direction) is None
+
+
+@pytest.mark.parametrize("last", [0.0, 1.0])
+def test_after_an_error_of_0_nothing_is_left_to_gain(last: float) -> None:
+    assert "plateau" in (plateau_after({32: 1.0, 16: 0.0, 8: last}, "minimize") or "")
+
+
 def two_rounds(losses: dict[int, float]) -> tuple[Simulation, RoundJudged]:
     """A round that promotes rate 0.01 by five runs each, and a round of single runs of other batches."""
     file = campaign({**RATES, "repeats": 5}, {"kind": "grid", "vary": {"batch": list(losses)}})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -350,16 +351,27 @@ def _plateau(file: CampaignFile, state: CampaignState) -> str | None:
         return None
     best, steps = 0.0, []
     for number in rounds:
-        total = _total_gain(file, _latest(state, number, file))
-        steps.append(
-            None if total is None else (total - best) / (1 - best if not file.objective.maximize else 1 + best)
-        )
+        latest = _latest(state, number, file)
+        total = _total_gain(file, latest)
+        below = any((one.baseline or 0.0) < 0 for one in latest.values())
+        steps.append(None if total is None else _step(best, total, maximize=file.objective.maximize, below=below))
         best = max(best, total or 0.0)
     last = steps[-plateau.rounds :]
     if any(step is None or step >= plateau.gain_below for step in last):
         return None
     told = ", ".join(_signed(max(step or 0.0, 0.0)) for step in last)
     return f"plateau: the last {plateau.rounds} rounds gained {told}, each below {100 * plateau.gain_below:g}%"
+
+
+def _step(best: float, total: float, *, maximize: bool, below: bool) -> float:
+    """What a round gained over the best before it, as a share of that one's value; both are shares of the baseline's.
+
+    `below`: the baseline's value is below 0.
+    """
+    left = abs(1 + best if maximize is not below else 1 - best)
+    if left:
+        return (total - best) / left
+    return math.inf if total > best else 0.0
 
 
 def _latest(state: CampaignState, until: int, file: CampaignFile) -> dict[str, ArmVerdict]:
