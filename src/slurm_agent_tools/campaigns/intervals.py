@@ -27,6 +27,9 @@ SEEN_BY_CHANCE = 0.06
 SEEN_OF_FEW = 0.03
 """The same where a configuration has so few runs that their means still lean to one side as runs do."""
 
+_ROUNDING = 1e-12
+"""A share of the values below which a difference is that of sums of floating-point numbers."""
+
 _DRAWS = 1000
 _PLAINLY = 9.21  # the 1 % point of the statistic of Jarque and Bera, chi squared with 2 degrees of freedom
 _FEWEST_DEVIATIONS = 20
@@ -59,13 +62,14 @@ def gains(
     wider = _bootstrapped(groups, families, seed) if spread.plainly_not_normal else (0.0, 0.0)
     runs = [len(group.deviations) for group in groups]
     seen = SEEN_OF_FEW if min(runs) < _FEW_RUNS else SEEN_BY_CHANCE
-    differ = _differ(groups, spread, seen / families)
+    rounding = _ROUNDING * max((abs(group.center) for group in groups if group.unit is not None), default=1.0)
+    differ = _differ(groups, spread, seen / families, rounding)
     found: dict[str, Gain] = {}
     for number, name in enumerate(judged, 1):
         error, freedom, weight = spread.of(number)
         sizes = (runs[0], tuple(sorted(runs[1:])), float(f"{min(freedom, 1000.0):.2g}"))
-        low = max(critical(*sizes, MISSED_LOW / families), wider[0]) * error
-        high = max(critical(*sizes, MISSED_HIGH / families), wider[1]) * error
+        low = max(critical(*sizes, MISSED_LOW / families), wider[0]) * error + rounding
+        high = max(critical(*sizes, MISSED_HIGH / families), wider[1]) * error + rounding
         more = groups[number].center - groups[0].center
         down, up = groups[0].ways(low if maximize else high, high if maximize else low, weight)
         ends = (more, more - down, more + up) if maximize else (-more, -more - up, -more + down)
@@ -212,7 +216,7 @@ def _welch(parts: Sequence[tuple[float, int]]) -> tuple[float, float]:
     return math.sqrt(square), max(square**2 / below, 1.0) if below else 1.0
 
 
-def _differ(groups: Sequence[_Group], spread: _Spread, missed: float) -> bool:
+def _differ(groups: Sequence[_Group], spread: _Spread, missed: float, rounding: float) -> bool:
     """Whether some group lies apart from all others together: analysis of means, each with its part of `missed`.
 
     (Nelson, Journal of Quality Technology 15, 1983; Bonferroni's bound, which is close here.) With many alike groups
@@ -224,7 +228,8 @@ def _differ(groups: Sequence[_Group], spread: _Spread, missed: float) -> bool:
     for number, group in enumerate(groups):
         others = (total - runs[number] * group.center) / (sum(runs) - runs[number])
         error, freedom = spread.of_others(number)
-        if abs(group.center - others) > error * critical(2, (2,), float(f"{min(freedom, 1000.0):.2g}"), missed / looks):
+        least = error * critical(2, (2,), float(f"{min(freedom, 1000.0):.2g}"), missed / looks) + rounding
+        if abs(group.center - others) > least:
             return True
     return False
 

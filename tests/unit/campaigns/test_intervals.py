@@ -119,3 +119,15 @@ def test_a_campaign_that_compares_more_often_asks_for_more() -> None:
 def test_runs_that_are_all_alike_leave_no_doubt() -> None:
     found = gains([2.0, 2.0], {"a": [1.0, 1.0]}, maximize=False)["a"]
     assert (found.gain, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+@pytest.mark.parametrize("value", [-0.1, 0.1, -7.3, 1e-9, 0.0])
+@pytest.mark.parametrize("maximize", [True, False])
+def test_what_differs_by_rounding_alone_is_no_difference(value: float, maximize: bool) -> None:
+    for runs in range(2, 13):
+        for arms in (1, 2, 3, 8):
+            others = {str(arm): [value] * runs for arm in range(arms)}
+            better = {"better": [value + (0.5 if maximize else -0.5)] * runs}
+            found = gains([value] * baseline_runs(runs, arms), {**others, **better}, maximize=maximize)
+            assert all(found[arm].low <= 0 <= found[arm].high for arm in others), (runs, arms)
+            assert found["better"].low > 0
