@@ -289,19 +289,21 @@ def _to_send(file: CampaignFile, state: CampaignState) -> Iterator[SendTrials]:
     free = file.limits.at_once - active(state)
     if free <= 0:
         return
-    fit, _ = affordable(_first_groups(_sendable(state), free), state.spent, file.limits)
-    if fit:
-        yield SendTrials(tuple(fit), free)
+    planned = (one.trial for one in _sendable(state)[:_AT_A_TIME])
+    fit, _ = affordable(planned, state.spent, file.limits)  # before groups: a limit leaves out the last of each
+    first = tuple(_first_groups(fit, free))
+    if first:
+        yield SendTrials(first, free)
 
 
-def _first_groups(planned: Sequence[TrialState], most: int) -> Iterator[Trial]:
+def _first_groups(planned: Sequence[Trial], most: int) -> Iterator[Trial]:
     """The trials of the first groups that may be one array each, in order: of others no script needs to be made now."""
     groups: set[tuple[object, ...]] = set()
-    for one in planned[:_AT_A_TIME]:
-        group = (one.trial.id.round, one.trial.stage, one.trial.purpose, one.trial.request)
+    for one in planned:
+        group = (one.id.round, one.stage, one.purpose, one.request)
         if group in groups or len(groups) < most:
             groups.add(group)
-            yield one.trial
+            yield one
 
 
 def _settled(state: CampaignState) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -285,3 +286,20 @@ async def test_where_every_stage_was_left_out_nothing_is_left_to_do():
     await Process(cluster).advance(document(SMOKE, GRID), decision="leave_out", by="alice")
     done = await run(cluster, document(SMOKE, GRID))
     assert (done.state.status, done.state.reason) == ("finished", "every stage was stopped")
+
+
+@pytest.mark.proves("campaign-budget")
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+@pytest.mark.parametrize("vary", [{"lr": [0.01, 0.03, 0.3, 0.5]}, {"cpus": [1, 3, 4, 5]}])
+async def test_where_a_limit_cuts_a_round_short_each_configuration_has_as_many_runs_as_can_be(at_once: int, vary: Any):
+    """Also where each is a job of its own, and few may run together: the baseline's further runs are left out first."""
+    file = document(
+        {"kind": "grid", "vary": vary, "repeats": 4}, limits={"cpu_hours": 100, "at_once": at_once, "trials": 16}
+    )
+    cluster = Cluster()
+    done = await run(cluster, file)
+    runs = Counter(json.dumps(dict(task.trial.settings)) for task in cluster.tasks)
+    assert sum(runs.values()) == 16
+    assert len(runs) == 5
+    assert max(runs.values()) - min(runs.values()) <= 1, runs
+    assert done.state.reason is not None
