@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from slurm_agent_tools.campaigns import driver, event_record, file_reader
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.outcomes import LOST_AFTER
+from slurm_agent_tools.campaigns.ports import TrialLook
 from slurm_agent_tools.errors import InputError, SlurmRefused, SlurmUncertain, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.campaign import TrialId
 
@@ -77,6 +78,38 @@ async def test_a_job_that_the_guard_does_not_cancel_is_not_told_as_cancelled(mon
 
 
 @pytest.mark.proves("campaign-errors-are-answers")
+async def test_a_job_that_may_be_there_is_told_and_asked_for_again_after_a_stop(monkeypatch):
+    cluster = Cluster(queue_seconds=10**6, lose=lambda _: "sent")
+    process = Process(cluster)
+    await process.advance(FILE)
+    failing(monkeypatch, "find", SlurmUnreachable("the controller does not answer"))
+    stopped = await process.advance(FILE, stop="enough", by="alice")
+    assert (stopped.state.status, stopped.undone, stopped.wait_seconds) == ("stopped", True, 60)
+    assert any("not known" in line and "does not answer" in line for line in stopped.happened)
+    again = await process.advance(FILE)
+    assert not again.undone
+    assert [task.cancelled for task in cluster.tasks] == [True]
+
+
+@pytest.mark.proves("campaign-errors-are-answers")
+async def test_what_could_not_be_seen_after_a_stop_is_cancelled_by_the_next_pass(monkeypatch):
+    cluster = Cluster(queue_seconds=10**6)
+    process = Process(cluster)
+    await process.advance(FILE)
+    seen = Process._seen
+
+    def unread(self: Process, trial: TrialId, task: Any) -> TrialLook:
+        return TrialLook(trial, "unknown", why="the queue cannot be read")
+
+    monkeypatch.setattr(Process, "_seen", unread)
+    stopped = await process.advance(FILE, stop="enough", by="alice")
+    assert (stopped.state.status, stopped.undone, stopped.wait_seconds) == ("stopped", True, 60)
+    monkeypatch.setattr(Process, "_seen", seen)
+    assert not (await process.advance(FILE)).undone
+    assert [task.cancelled for task in cluster.tasks] == [True]
+
+
+@pytest.mark.proves("campaign-errors-are-answers")
 async def test_files_that_cannot_be_written_now_hold_the_trial_up_and_nothing_is_written_down(monkeypatch):
     cluster = Cluster()
     failing(monkeypatch, "write", StorageError("the disk is full"))
@@ -129,6 +162,26 @@ async def test_a_place_of_results_that_is_away_is_an_answer_and_the_result_is_sa
     assert away.undone
     assert away.state.unsaved
     assert not (await process.advance(FILE)).state.unsaved
+
+
+async def test_lines_of_a_script_that_change_while_its_job_waits_for_a_slot_leave_that_job_as_it_is(monkeypatch):
+    """What a stage asks of Slurm is no part of what it runs, and so no new revision begins."""
+    cluster = Cluster(full=True)
+    own = {key: value for key, value in STAGE.items() if key != "command"} | {"script": "train.sh"}
+    file = document(SMOKE, stages=[own])
+    account = ["one"]
+
+    async def texts(self: Process, paths: Sequence[str]) -> Mapping[str, str]:
+        own = f"#!/bin/bash\n#SBATCH --account={account[0]}\n"
+        return {path: own if path == "train.sh" else self.cluster.files[path] for path in paths}
+
+    monkeypatch.setattr(Process, "texts", texts)
+    assert (await Process(cluster).advance(file)).state.phases["sending"]
+    before = dict(cluster.files)
+    account[0] = "two"
+    cluster.full = False
+    assert (await Process(cluster).advance(file)).submitted == ("100",)
+    assert {path: cluster.files[path] for path in before} == before
 
 
 # --- ends that nobody tells -------------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ async def look(this: CampaignPass, step: LookAtTrials) -> None:
     ended = [TrialEnded(look.trial, look.end) for look in looks if look.phase == "ended" and look.end is not None]
     await this.record.add_facts(*ended, *_missed(this, looks))
     _tell_unknown(this, looks)
+    if any(look.phase == "unknown" and not look.gone and look.trial in step.cancel for look in looks):
+        this.wait_for(AWAY, "it is not known which trials have not begun, and are to be cancelled")
+        this.undone = True
     waiting = {look.trial for look in looks if look.phase == "pending"} & step.cancel
     if waiting:
         await _cancel(this, [one for one in step.sent if one.trial.id in waiting], step.why)

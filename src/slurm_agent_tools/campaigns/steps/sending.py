@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slurm_agent_tools.campaigns.batch import Batch, batches
 from slurm_agent_tools.campaigns.campaign_pass import AWAY, PASSING, CampaignPass
 from slurm_agent_tools.campaigns.event_sentences import plain, trials_in_words
@@ -93,13 +95,26 @@ async def _made(this: CampaignPass, key: str) -> Batch:
     file = this.file_of(known.revision)
     trials = [this.state.trials[trial].trial for trial in known.intended.trials]
     made = batches(this.name, file, trials, known.intended.at_once or 1, texts=await this.texts(file))
-    if [batch.key for batch in made] != [key] or made[0].script_sha256 != known.intended.script_sha256:
+    same = made[0] if [batch.key for batch in made] == [key] else None
+    if same is not None and same.script_sha256 != known.intended.script_sha256:
+        same = await _as_written(this, same, known.intended)
+    if same is None:
         raise StorageError(
             f"{trials_in_words(known.intended.trials)} were about to be sent as {key}, and that job cannot be made"
             " again: another version of this tool, or of a file, is there now",
             hint="Stop the campaign, and begin one under another name.",
         )
-    return made[0]
+    return same
+
+
+async def _as_written(this: CampaignPass, batch: Batch, intended: BatchIntended) -> Batch | None:
+    """The batch with the script that was written for it, where only lines for Slurm are others by now; else None."""
+    try:
+        text = (await this.ports.texts([intended.script]))[intended.script]
+    except InputError:
+        return None
+    before = replace(batch, script_text=text)
+    return before if before.script_sha256 == intended.script_sha256 else None
 
 
 async def _send(this: CampaignPass, batch: Batch) -> None:
@@ -155,5 +170,10 @@ async def find(this: CampaignPass, key: str) -> None:
         case BatchWasNeverSent():
             trials = this.state.batches[key].intended.trials
             await this.record.add_facts(TrialsLeftOut(trials, this.state.reason or _CHANGED))
-        case BatchIsUnconfirmed():
-            this.wait_for(AWAY, f"it is not known yet whether Slurm has {key}")
+        case BatchIsUnconfirmed(why):
+            unknown = (
+                f"it is not known yet whether Slurm has {trials_in_words(this.state.batches[key].intended.trials)}"
+            )
+            this.tell(f"{unknown[0].upper()}{unknown[1:]}: {plain(why)}")
+            this.wait_for(AWAY, unknown)
+            this.undone = True
