@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord
@@ -15,7 +15,7 @@ from slurm_agent_tools.planning.findings.finding import (
     rounded,
     shown_name,
 )
-from slurm_agent_tools.planning.findings.occupancy import Moment, moments, need_of
+from slurm_agent_tools.planning.findings.occupancy import Moment, Room, moments, need_of
 
 MOST_OF_IT = 0.6
 """The share of what a partition has from which on one user has filled it; of three, each would have a third."""
@@ -51,19 +51,19 @@ def filled_by_one(record: ClusterRecord) -> Iterator[ClusterFinding]:
     for moment in moments(record):
         count += 1
         for name in record.partitions:
-            queue = [job for job in moment.waiting if name in job.partitions]
+            queue = {job: number for job, number in moment.waiting.items() if name in job.partitions}
             user = _holder(moment, name, queue) if queue else None
-            others = [job for job in queue if job.user != user]
+            others = {job: number for job, number in queue.items() if job.user != user}
             if user is not None and len({job.user for job in others}) >= STARVED:
                 filled[name, user] += 1
-                waiting[name, user] += len(others) * moment.hours
+                waiting[name, user] += sum(others.values()) * moment.hours
     for (name, user), times in filled.items():
         share = times / count
         if share >= FILLED_LOW:
             yield _filled_told(name, user, share, waiting[name, user])
 
 
-def _holder(moment: Moment, partition: str, queue: Sequence[AccountedJob]) -> str | None:
+def _holder(moment: Moment, partition: str, queue: Iterable[AccountedJob]) -> str | None:
     """Who has more than MOST_OF_IT of the GPUs of a partition, or of its cores where nobody waits for GPUs."""
     nodes = moment.nodes((partition,))
     gpus = any(job.gpus for job in queue)
@@ -104,8 +104,12 @@ def bottlenecks(record: ClusterRecord) -> list[Bottleneck]:
     blocks: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for moment in moments(record):
         block = int(moment.at // 3600 % 24) // _BLOCK
-        for job, count in moment.shapes():
-            key = (job.partitions[0] if job.partitions else "", _lacks(moment, job))
+        lacks: dict[tuple[tuple[str, ...], Room], str] = {}
+        for job, count in moment.waiting.items():
+            alike = job.partitions, need_of(job)  # users and limits tell apart many that need the same
+            if alike not in lacks:
+                lacks[alike] = _lacks(moment, job)
+            key = (job.partitions[0] if job.partitions else "", lacks[alike])
             hours[key] += count * moment.hours
             blocks[key][block] += count
     totals: Counter[str] = Counter()

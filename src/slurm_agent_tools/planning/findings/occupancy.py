@@ -6,9 +6,9 @@ Moments stand for equal stretches of time: what lasts much shorter than one is s
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord, NodeSpan
 from slurm_agent_tools.models.node import Node
@@ -82,7 +82,8 @@ def waited(job: AccountedJob, record: ClusterRecord) -> float:
 class Moment:
     """One moment: `seconds` is how long it stands for. It holds until the next one is asked for.
 
-    `waiting`: who has been waiting for resources longer than PATIENCE. `away`: nodes that were down or drained,
+    `waiting`: of those who have been waiting for resources longer than PATIENCE one of each kind, and how many are
+    alike, in the order in which the kinds began to wait. `away`: nodes that were down or drained,
     `kept`: those in a reservation.
     """
 
@@ -90,7 +91,7 @@ class Moment:
     seconds: float
     record: ClusterRecord
     holders: dict[str, dict[int, AccountedJob]] = field(default_factory=dict)
-    waiting: tuple[AccountedJob, ...] = ()
+    waiting: Mapping[AccountedJob, int] = field(default_factory=dict)
     away: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     _left: dict[str, Room] = field(default_factory=dict)
@@ -128,14 +129,7 @@ class Moment:
 
     def shapes(self) -> list[tuple[AccountedJob, int]]:
         """Those who wait, alike ones counted: one of each, and how many."""
-        counts: dict[AccountedJob, int] = {}
-        for job in self.waiting:
-            alike = replace(
-                _PLAIN, user=job.user, partitions=job.partitions, cpus=job.cpus, memory=job.memory, gpus=job.gpus,
-                node_count=job.node_count, gpu_types=job.gpu_types, limit=job.limit,
-            )  # fmt: skip
-            counts[alike] = counts.get(alike, 0) + 1
-        return list(counts.items())[:_SHAPES]
+        return list(islice(self.waiting.items(), _SHAPES))
 
     def starts_now(self, job: AccountedJob) -> bool:
         """Whether enough nodes of its own partitions have room for it: something else kept it waiting."""
@@ -195,24 +189,38 @@ class _Running:
 
 
 class _Waiting:
-    """Who has been waiting for long, moment after moment."""
+    """Who has been waiting for long, moment after moment: by what they ask for, so that a long queue costs little."""
 
     def __init__(self, record: ClusterRecord) -> None:
         asked = [job for job in record.jobs if job.ready is not None and for_resources(job) and not is_barred(job)]
-        long = [job for job in asked if waited(job, record) > PATIENCE]
-        self._jobs = sorted(long, key=lambda job: job.ready or 0.0)
-        self._since = [(job.ready or 0.0) + PATIENCE for job in self._jobs]
-        self._left: list[AccountedJob] = []
-        self._next = 0
+        long = [(job, _alike(job)) for job in asked if waited(job, record) > PATIENCE]
+        self._since = sorted((((job.ready or 0.0) + PATIENCE, kind) for job, kind in long), key=_when)
+        ends = [(job.start if job.start is not None else job.end, kind) for job, kind in long]
+        self._until = sorted(((end, kind) for end, kind in ends if end is not None), key=_when)
+        self._come = self._gone = 0
+        self._now: dict[AccountedJob, int] = {}
 
-    def at(self, at: float) -> tuple[AccountedJob, ...]:
-        upto = bisect_right(self._since, at)
-        self._left += self._jobs[self._next : upto]
-        self._next = upto
-        self._left = [job for job in self._left if _still(job, at)]
-        return tuple(self._left)
+    def at(self, at: float) -> Mapping[AccountedJob, int]:
+        while self._come < len(self._since) and self._since[self._come][0] <= at:
+            kind = self._since[self._come][1]
+            self._now[kind] = self._now.get(kind, 0) + 1
+            self._come += 1
+        while self._gone < len(self._until) and self._until[self._gone][0] <= at:  # nobody goes before they have come
+            kind = self._until[self._gone][1]
+            self._now[kind] -= 1
+            if not self._now[kind]:
+                del self._now[kind]
+            self._gone += 1
+        return self._now
 
 
-def _still(job: AccountedJob, at: float) -> bool:
-    until = job.start if job.start is not None else job.end
-    return until is None or until > at
+def _when(event: tuple[float, AccountedJob]) -> float:
+    return event[0]
+
+
+def _alike(job: AccountedJob) -> AccountedJob:
+    """What a job has in common with others that ask for the same."""
+    return replace(
+        _PLAIN, user=job.user, partitions=job.partitions, cpus=job.cpus, memory=job.memory, gpus=job.gpus,
+        node_count=job.node_count, gpu_types=job.gpu_types, limit=job.limit,
+    )  # fmt: skip
