@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigns.simulated import STAGE, Measure, Simulation, by_loss, campaign, fails, noisy, passes
 
+from slurm_agent_tools.campaigns import measured
 from slurm_agent_tools.campaigns.rules.judge import finished_early, judge_round
 from slurm_agent_tools.models.campaign import (
     ArmVerdict,
@@ -314,6 +315,26 @@ def test_a_single_run_that_chance_does_not_explain_is_gone_on_with() -> None:
     simulation, second = two_rounds({16: 1.2, 64: 0.4})
     settings = {s.trial.arm: s.trial.settings for s in simulation.state.trials.values()}
     assert settings[second.best["training"]] == {"rate": 0.01, "batch": 64, "epochs": 10}
+
+
+def test_what_halving_dropped_is_ranked_once_for_each_length_however_many_there_are(monkeypatch) -> None:
+    counted, identify = [0], measured.identity_of
+
+    def counting(*args: Any) -> str:
+        counted[0] += 1
+        return identify(*args)
+
+    monkeypatch.setattr(measured, "identity_of", counting)
+    halving = {"kind": "halving", "trials": 90, "length": "epochs", "from": 1, "to": 9}
+    file = campaign({**halving, "vary": {"rate": {"low": 0.001, "high": 1.0}}})
+    simulation = Simulation(file)
+    simulation.round(0, by_loss(lambda trial: float(trial.settings["rate"])))
+    counted[0] = 0
+    found = judge_round(file, 0, simulation.state)
+    dropped = [verdict.reason for verdict in found.verdicts if verdict.reason.startswith("Place ")]
+    assert len(dropped) == 80
+    assert len(set(dropped)) == 80
+    assert counted[0] <= 6 * len(simulation.state.trials)
 
 
 def test_runs_of_former_code_count_only_where_there_are_no_others() -> None:

@@ -64,6 +64,16 @@ class _StageRound:
         return arms_at(self.file, self.state, self.stage, self.levels[-1], only=only)
 
     @cached_property
+    def places(self) -> dict[Lengths, dict[str, int]]:
+        """For each length the places of the configurations, from 1 on."""
+        only = frozenset(found.trial.id for found in self.own)
+        arms = {level: arms_at(self.file, self.state, self.stage, level, only=only) for level in self.levels}
+        return {
+            level: {runs.arm: place for place, runs in enumerate(ranked(self.file, found.values()), 1)}
+            for level, found in arms.items()
+        }
+
+    @cached_property
     def baseline(self) -> str:
         """The arm of the baseline."""
         return arm_of(self.stage, baseline_settings(self.state, self.stage))
@@ -216,13 +226,10 @@ class _StageRound:
         this = self.file.rounds[self.number]
         if not isinstance(this, HalvingRound) or level == self.levels[-1]:
             return None
-        only = frozenset(one.trial.id for one in self.own)
-        order = [
-            runs.arm
-            for runs in ranked(self.file, arms_at(self.file, self.state, self.stage, level, only=only).values())
-        ]
-        place = order.index(found.trial.arm) + 1 if found.trial.arm in order else len(order)
-        return f"Place {place} of {len(order)} with {this.length}={dict(level)[this.length]}: only the best ran longer."
+        places = self.places[level]
+        place = places.get(found.trial.arm, len(places))
+        length = f"{this.length}={dict(level)[this.length]}"
+        return f"Place {place} of {len(places)} with {length}: only the best ran longer."
 
     def _failed(self, judged: ArmVerdict, failed: Sequence[TrialState]) -> ArmVerdict:
         last = failed[-1].trial.id
