@@ -13,7 +13,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import cast
 
 from slurm_agent_tools.backends.input_files import WRITES, InputFile, read_inputs
@@ -32,6 +31,9 @@ _SCRIPT = 2**20
 
 _LEFT_BY_RUNS = re.compile(r"^\.|^__pycache__$|\.py[co]$")
 """Names in a folder that are no part of what is read: hidden ones, and what Python makes of the code in it."""
+
+_TRIAL = r"r\d+-t\d+"
+"""What `{trial}` stands for, as a pattern."""
 
 _SETTLED = 10.0
 """Seconds since a file was written last before its times tell whether it is written again."""
@@ -86,7 +88,7 @@ async def stage_code(files: Files, root: str, stage: CampaignStage, *, far: bool
         named["config_file"] = await _told(files, root, field, stage.config_file)
     body = {
         "script": hashlib.sha256(_DIRECTIVE.sub(b"", data)).hexdigest(),
-        "files": _read_only(found, (*_written(stage), path)),
+        "files": _read_only(found, (*_written(stage), re.escape(path))),
         "setup": stage.setup,
         "told": ways_told(stage),
         "measured": measures(stage),
@@ -105,10 +107,12 @@ async def _script(files: Files, root: str, stage: CampaignStage) -> tuple[str, b
 
 
 def _written(stage: CampaignStage) -> tuple[str, ...]:
-    """Patterns of what a trial writes, as far as the campaign's file says."""
+    """Regular expressions of what a trial writes, as far as the campaign's file says."""
     source = stage.metrics.file if stage.metrics is not None else None
     named = [*stage.passes.files, *([source] if source is not None else [])]
-    return tuple(posixpath.normpath(name.replace("{trial}", "*")) for name in named)
+    patterns = (re.escape(posixpath.normpath(name)) for name in named)
+    own = re.escape("{trial}")
+    return tuple(f"{one.replace(own, _TRIAL)}(?:/.*)?" if own in one else one for one in patterns)
 
 
 def _read_only(found: Mapping[str, InputFile], written: Iterable[str]) -> dict[str, str]:
@@ -117,7 +121,7 @@ def _read_only(found: Mapping[str, InputFile], written: Iterable[str]) -> dict[s
     return {
         name: one.identity
         for name, one in sorted(found.items())
-        if name != WRITES and not any(fnmatchcase(name, pattern) for pattern in patterns)
+        if name != WRITES and not any(re.fullmatch(pattern, name) for pattern in patterns)
     }
 
 

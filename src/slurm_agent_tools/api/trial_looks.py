@@ -57,8 +57,9 @@ async def running_trials(context: ClusterContext, state: CampaignState) -> froze
         queue = await context.slurm.queue()
     except SlurmError:
         return frozenset()
-    going = [job for job in queue.jobs(sorted({one.base for one in ids})) if job.active and job.state not in HELD_UP]
-    return frozenset(trial for job_id, trial in ids.items() if any(job.job_id == job_id for job in going))
+    listed = queue.jobs(sorted({one.base for one in ids}))
+    going = {job.job_id for job in listed if job.active and job.state not in HELD_UP}
+    return frozenset(trial for job_id, trial in ids.items() if job_id in going)
 
 
 def _with_wholes(ids: Mapping[TrialId, JobId]) -> list[JobId]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.api.campaigns import CampaignScene
 
-from slurm_agent_tools.api.stage_code import StageHashes
-from slurm_agent_tools.models.campaign_file import CampaignStage
+from slurm_agent_tools.api.stage_code import StageHashes, stage_code
+from slurm_agent_tools.models.campaign_file import CampaignStage, MetricSource
 from slurm_agent_tools.transport.local import LocalFiles
 
 LATER = 3600.0
@@ -88,3 +88,17 @@ async def test_another_stage_has_a_hash_of_its_own(tmp_path: Path):
     other = watched.stage.model_copy(update={"setup": ("module load python",)})
     assert await watched.hashes.of(watched.files, str(watched.scene.project), other) != first
     assert await watched.asked() == (first, 0)
+
+
+async def test_what_a_program_reads_beside_the_files_of_its_trials_is_part_of_what_runs(tmp_path: Path):
+    """Only names that a trial's own file can have are its outputs: r1-t3.json, and not model.json beside it."""
+    watched = Watched(tmp_path)
+    watched.scene.write("train.py", "import json\nmodel = json.load(open('model.json'))\nprint('val_loss=0.5')\n")
+    watched.scene.write("model.json", '{"layers": 2}')
+    stage = watched.stage.model_copy(update={"metrics": MetricSource(file="{trial}.json")})
+    root = str(watched.scene.project)
+    first = await stage_code(watched.files, root, stage)
+    watched.scene.write("r1-t3.json", '{"val_loss": 0.5}')
+    assert await stage_code(watched.files, root, stage) == first
+    watched.scene.write("model.json", '{"layers": 3}')
+    assert await stage_code(watched.files, root, stage) != first
