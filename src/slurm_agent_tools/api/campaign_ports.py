@@ -200,18 +200,23 @@ class ServicePorts:
                 self.failed.add(run_key(one.trial, one.stage))
         return found
 
-    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
-        """As cancel_job does it. Raises SlurmUnreachable."""
-        kept: dict[TrialId, str] = {}
-        for base, parts in groupby(sorted(sent, key=_base), key=_base):
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str | None]:
+        """As cancel_job does it, and only what has not begun since it was looked at. Raises SlurmUnreachable."""
+        try:
+            begun = trial_looks.going(await self.context.slurm.queue(fresh=True), map(_base, sent))
+        except SlurmGarbled as error:
+            return {one.trial.id: error.message for one in sent}
+        kept: dict[TrialId, str | None] = {one.trial.id: None for one in sent if jobs.parse(one.job_id) in begun}
+        left = sorted((one for one in sent if one.trial.id not in kept), key=_base)
+        for base, parts in groupby(left, key=_base):
             listed = list(parts)
             problem = await self._cancel(base, [jobs.parse(one.job_id) for one in listed], reason[:500])
             if problem is not None:
-                kept |= {one.trial.id: problem for one in listed}
+                kept |= {one.trial.id: problem or None for one in listed}
         return kept
 
     async def _cancel(self, base: int, ids: Sequence[JobId], reason: str) -> str | None:
-        """Cancel what belongs to one job, tasks of an array by one command; why it was not."""
+        """Cancel what belongs to one job, tasks of an array by one command; why it was not, "" where it is over."""
         tasks = [one.task for one in ids if one.task is not None]
         try:
             if len(tasks) > 1:
@@ -220,10 +225,12 @@ class ServicePorts:
                 answer = await cancel.cancel_job(
                     self.context, CancelJob(job_id=str(ids[0]), reason=reason), self.caller
                 )
-        except UnknownJob:  # nothing is left to cancel
-            return None
+        except UnknownJob:
+            return ""
         except (SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError) as error:
             return error.message
+        if answer.status == "already_finished":
+            return ""
         return (answer.reason or answer.summary) if answer.status == "blocked" else None
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
@@ -254,19 +261,23 @@ class ServicePorts:
         """A line in the project's lessons, once."""
         place = lessons.PLACE
         real = await project_paths.resolve(self.context.here, "lessons", place)
-        text = (await self.context.files.read(real, size=lessons.LONGEST) or b"").decode("utf-8", "replace")
+        before = await self.context.files.read(real, size=lessons.LONGEST + 1) or b""
+        if len(before) > lessons.LONGEST:
+            raise StorageError(f"{place} is larger than {lessons.LONGEST} bytes", hint="Move old lessons elsewhere.")
+        text = before.decode("utf-8", "surrogateescape")  # what is there stays as it is, byte for byte
         what = f"{failed.explanation or failed.problem} ({self.name}, {mended.stage}, job {failed.job_id})"
         how = f"{mended.mended} (job {end.job_id})"
         line = lessons.lesson(self.context.clock.now().date(), failed.category or "failed", what, how)
         whole = lessons.with_lesson(text, line)
         if whole == text:
             return None
-        plan, decision = await failures.judged(self.context, place, len(whole.encode()), adds=True)
+        data = whole.encode("utf-8", "surrogateescape")
+        plan, decision = await failures.judged(self.context, place, len(data), adds=True)
         await self.context.log_decision(self.caller, decision, _TOOL, "decided", path=place, size=plan.size)
         if decision.verdict != "allow" or plan.path is None:
             return None
-        if not await self.context.files.write_new(plan.path, whole.encode(), mode=0o600):
-            await self.context.files.write_over(plan.path, whole.encode(), mode=0o600)
+        if not await self.context.files.write_new(plan.path, data, mode=0o600):
+            await self.context.files.write_over(plan.path, data, mode=0o600)
         return line
 
     async def write_report(self, file: CampaignFile, state: CampaignState) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
@@ -20,6 +20,7 @@ from slurm_agent_tools.models.job import HELD_UP, Job, JobView
 from slurm_agent_tools.services import completion_report, jobs, log_analysis, log_files, log_paths, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.client import JobViews
+from slurm_agent_tools.slurm.commands.squeue import Queue
 from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.units import JobId
 
@@ -57,9 +58,14 @@ async def running_trials(context: ClusterContext, state: CampaignState) -> froze
         queue = await context.slurm.queue()
     except SlurmError:
         return frozenset()
-    listed = queue.jobs(sorted({one.base for one in ids}))
-    going = {job.job_id for job in listed if job.active and job.state not in HELD_UP}
-    return frozenset(trial for job_id, trial in ids.items() if job_id in going)
+    found = going(queue, (one.base for one in ids))
+    return frozenset(trial for job_id, trial in ids.items() if job_id in found)
+
+
+def going(queue: Queue, bases: Iterable[int]) -> frozenset[JobId]:
+    """What of these jobs, and of their tasks, has begun and is not over."""
+    listed = queue.jobs(sorted(set(bases)))
+    return frozenset(job.job_id for job in listed if job.active and job.state not in HELD_UP)
 
 
 def _with_wholes(ids: Mapping[TrialId, JobId]) -> list[JobId]:

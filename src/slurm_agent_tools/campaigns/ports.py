@@ -140,8 +140,8 @@ class CampaignPorts(Protocol):
         """Where trials stand that Slurm has."""
         ...
 
-    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str]:
-        """Cancel trials that have not started. Those that were not cancelled, and why."""
+    async def cancel(self, sent: Sequence[SentTrial], reason: str) -> Mapping[TrialId, str | None]:
+        """Cancel trials that have not started. Those that were not cancelled, and why; None: it began, or is over."""
         ...
 
     async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:

@@ -18,7 +18,7 @@ from slurm_agent_tools.campaigns.ports import (
     TrialLook,
 )
 from slurm_agent_tools.devcluster.fake.endings import Ending
-from slurm_agent_tools.errors import InputError, SlurmUnreachable
+from slurm_agent_tools.errors import InputError, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.campaign import TrialEnd, TrialId
 
 OUT_OF_MEMORY = (
@@ -172,6 +172,27 @@ async def test_a_lesson_is_written_once(scene: CampaignScene):
     assert "lr 0.1 -> 0.05" in (scene.project / "documents/lessons.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("before", "written"), [(b"# Gelernt\n\nGr\xfc\xdfe\n", True), (b"- a line\n" * 150_000, False)]
+)
+async def test_a_lesson_leaves_what_stood_there_as_it_was(scene: CampaignScene, before: bytes, written: bool):
+    """Also where it is no UTF-8; and nothing is cut off where there is more than is read."""
+    place = scene.project / "documents/lessons.md"
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(before)
+    failed = TrialEnd("7", "OUT_OF_MEMORY", passed=False, category="host-out-of-memory", explanation="It ran out.")
+    (trial, *_) = scene.trials(1)
+    mended = replace(trial, mended="lr 0.1 -> 0.05")
+    passed = replace(failed, job_id="8", passed=True)
+    if written:
+        assert await scene.ports.write_lesson(failed, mended, passed) is not None
+        assert await scene.ports.write_lesson(failed, mended, passed) is None
+    else:
+        with pytest.raises(StorageError, match="is larger than"):
+            await scene.ports.write_lesson(failed, mended, passed)
+    assert place.read_bytes().startswith(before)
+
+
 async def test_what_a_stage_runs_is_its_code_and_not_what_its_runs_write(scene: CampaignScene):
     stage = scene.file.stages[0]
     before = await scene.ports.code_hash(stage)
@@ -191,7 +212,8 @@ async def test_what_a_stage_runs_is_its_code_and_not_what_its_runs_write(scene: 
 
 
 async def test_a_cancelled_trial_was_asked_for_by_the_campaign(scene: CampaignScene):
-    scene.slurm.next_job(after=6000)
+    for node in ("cpu01", "cpu02"):
+        scene.slurm.fail_node(node)
     (smoke,) = await sent(scene, 0)
     await scene.ports.look([smoke])
     await scene.ports.cancel([smoke], "the campaign was stopped")
@@ -226,6 +248,35 @@ async def test_tasks_that_wait_are_cancelled_by_one_command_and_what_runs_goes_o
     running = [one for one in trials if one not in waiting]
     assert running
     assert {looks[one.trial.id].phase for one in running} == {"running"}
+
+
+async def test_what_began_since_it_was_looked_at_goes_on_and_is_not_told_as_cancelled(scene: CampaignScene):
+    """Between a look and its cancelling lie the logs of all that ended: tasks that waited may run by then."""
+    scene.change(FILE.replace("[0.01, 0.1, 1.0]", "[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.11]"))
+    scene.limits(max_concurrent_jobs=8)
+    scene.slurm.on_start(lambda _: Ending(after=300))
+    trials = await sent(scene)
+    phases = {look.trial: look.phase for look in await scene.ports.look(trials)}
+    waiting = [one for one in trials if phases[one.trial.id] == "pending"]
+    scene.slurm.clock.move(300)
+    kept = await scene.ports.cancel(waiting, "the campaign was stopped")
+    assert set(kept.values()) == {None}
+    assert 0 < len(kept) < len(waiting)
+    scene.slurm.clock.move(10)
+    looks = {look.trial: look for look in await scene.ports.look(waiting)}
+    assert {looks[trial].phase for trial in kept} == {"running"}
+    ends = [look.end for trial, look in looks.items() if trial not in kept]
+    assert {None if end is None else end.state for end in ends} == {"CANCELLED"}
+
+
+async def test_a_single_job_that_began_or_is_over_is_left_as_it_is(scene: CampaignScene):
+    scene.slurm.next_job(after=600)
+    (smoke,) = await sent(scene, 0)
+    await scene.ports.look([smoke])
+    assert await scene.ports.cancel([smoke], "the campaign was stopped") == {smoke.trial.id: None}
+    scene.slurm.clock.move(900)
+    assert await scene.ports.cancel([smoke], "the campaign was stopped") == {smoke.trial.id: None}
+    assert not cancels(scene)
 
 
 async def test_a_job_that_another_has_the_number_of_is_not_cancelled_and_the_reason_is_told(scene: CampaignScene):

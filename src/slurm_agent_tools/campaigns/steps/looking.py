@@ -61,7 +61,7 @@ async def _cancel(this: CampaignPass, sent: Sequence[SentTrial], why: str) -> No
     gone = sorted(one.trial.id for one in sent if one.trial.id not in kept)
     if gone:
         this.tell(f"{trials_in_words(gone)} had not begun and were cancelled.")
-    for reason in dict.fromkeys(kept.values()):
+    for reason in dict.fromkeys(said for said in kept.values() if said is not None):
         left = trials_in_words(sorted(trial for trial, said in kept.items() if said == reason))
         this.tell(f"{left} could not be cancelled: {plain(reason)} It is tried again with the next call.")
         this.wait_for(AWAY, f"{left} could not be cancelled")
