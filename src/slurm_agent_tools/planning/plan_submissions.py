@@ -9,6 +9,7 @@ the cap is submitted once those before it have ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -107,6 +108,7 @@ class _Slots:
         self._ends, self._most = ends, most
         self._numbers = {name: number for number, name in enumerate(ends)}
         self._held: dict[str, int] = {}  # the last of each chain -> the chain's width, the oldest first
+        self._passed = -math.inf  # until then it was waited outside of Slurm
 
     def submission(self, copies: Sequence[PlacedJob], holders: Collection[str]) -> PlannedSubmission:
         """One kind: its first copy says what it follows."""
@@ -115,7 +117,10 @@ class _Slots:
         chained = dict.fromkeys([*first.job.after, *(one for one in holders if self._ends[one] <= first.start)])
         behind: list[str] = []
         if self._most is not None:
-            behind = self._room(chained, width, first.start, self._most)
+            behind = self._over(chained, first.job.after)
+            behind += self._room(chained, width, first.start, self._most)
+            self._passed = max([self._passed, *(self._ends[name] for name in behind)])
+            behind += self._over(chained, first.job.after)
             self._take(chained, first.job.name, width)
         names = tuple(sorted(chained, key=self._numbers.__getitem__))
         how: Literal["array", "single", "chain"] = "array" if len(copies) > 1 else "chain" if names else "single"
@@ -123,6 +128,17 @@ class _Slots:
         return PlannedSubmission(
             first.job.name, how, width, first.start, first.pool, len(copies), names, needed, tuple(behind)
         )
+
+    def _over(self, chained: dict[str, None], needed: Collection[str]) -> list[str]:
+        """Those that held a slot, of what has ended when it is submitted; `chained` waits for none of it any more.
+
+        Slurm forgets jobs minutes after their end, and the policy lets nothing wait for a job that it has forgotten.
+        Of `needed` the success has still to be asked for.
+        """
+        ended = [name for name in chained if self._ends[name] <= self._passed and name not in needed]
+        for name in ended:
+            del chained[name]
+        return [name for name in ended if self._held.pop(name, None) is not None]
 
     def _heir(self, chained: Collection[str]) -> str | None:
         return next((name for name in self._held if name in chained), None)

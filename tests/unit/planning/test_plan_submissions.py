@@ -74,6 +74,21 @@ def test_all_are_submitted_at_once_where_each_waits_for_those_whose_gpus_it_take
 
 
 @pytest.mark.proves("plans-become-few-calls")
+def test_nothing_is_chained_to_what_has_ended_before_it_is_submitted_and_slurm_may_have_forgotten():
+    waited = 0
+    for seed in range(10):
+        problem = problems.gangs(seed, jobs=24)
+        schedule = naive(problem).schedule(problem)
+        ends = {one.name: one.end for one in schedule.placed}
+        passed = 0.0
+        for one in submissions(schedule, 2):
+            waited += len(one.behind)
+            passed = max([passed, *(ends[name] for name in one.behind)])
+            assert all(ends[name] > passed for name in one.chained)
+    assert waited
+
+
+@pytest.mark.proves("plans-become-few-calls")
 def test_success_is_asked_for_only_of_those_that_the_caller_named():
     jobs = [
         PlannedJob("prepare", 10, gpus=1), PlannedJob("other", 20, gpus=3), PlannedJob("train", 60, gpus=4, after=("prepare",)),
