@@ -19,6 +19,8 @@ _MOST_BARS = 16
 class Arm:
     """One configuration of a stage at one length. `passed`: its runs that count; `failed`: those that did not pass.
 
+    Each run is there once, however often its result counts again.
+
     Of what the stage runs now there may be none: then those of before count.
     """
 
@@ -29,6 +31,8 @@ class Arm:
     passed: tuple[TrialState, ...]
     failed: tuple[TrialState, ...]
     values: tuple[float, ...]
+    rounds: frozenset[int] = frozenset()
+    """Rounds that have it, also those in which a result of before counts again."""
 
     @property
     def value(self) -> float | None:
@@ -60,7 +64,11 @@ def _same(trial: TrialState) -> tuple[object, ...]:
 
 def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -> Arm:
     first = runs[0].trial
-    every = tuple(run for run in runs if run.passed)
+    once: dict[TrialId, TrialState] = {}
+    for run in runs:
+        if run.passed:
+            once.setdefault(run.trial.reuses or run.trial.id, run)
+    every = tuple(once.values())
     good = tuple(run for run in every if not state.changed_code(run.trial.id)) or every
     values = (trial_value(file, state, run.trial.id) for run in good)
     return Arm(
@@ -71,6 +79,7 @@ def _arm(file: CampaignFile, state: CampaignState, runs: Sequence[TrialState]) -
         passed=good,
         failed=tuple(run for run in runs if run.failed),
         values=tuple(value for value in values if value is not None),
+        rounds=frozenset(run.trial.id.round for run in runs),
     )
 
 

@@ -95,10 +95,10 @@ def _spending(file: CampaignFile, state: CampaignState) -> Iterator[tuple[str, .
     limits = file.limits
     yield ("CPU hours", f"{hours.cpu_hours:.2f}", _limit(limits.cpu_hours))
     yield ("GPU hours", f"{hours.gpu_hours:.2f}", _limit(limits.gpu_hours))
-    yield ("trials", str(len(state.trials)), str(limits.trials))
+    yield ("trials", str(hours.trials), str(limits.trials))
     costs: dict[str, float] = {}
     for trial in state.trials.values():
-        if trial.end is not None and trial.end.cost is not None:
+        if trial.end is not None and trial.end.cost is not None and trial.trial.reuses is None:
             costs[trial.end.currency or ""] = costs.get(trial.end.currency or "", 0.0) + trial.end.cost
     yield ("cost", "; ".join(f"{cost:.2f} {unit}".strip() for unit, cost in costs.items()) or "no price is known", "")
 
@@ -125,7 +125,7 @@ def _rounds(file: CampaignFile, state: CampaignState) -> ReportTable:
 
 def _stages(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
     totals = {stage.name: _usual_seconds(arms(file, state, stage.name)) for stage in file.stages}
-    known = {name: total for name, total in totals.items() if total is not None}
+    known = {name: total for name, total in totals.items() if total}
     if len(known) > 1:
         slowest = max(known, key=lambda name: known[name])
         share = known[slowest] / sum(known.values())
@@ -160,8 +160,8 @@ def _stage(file: CampaignFile, state: CampaignState, stage: CampaignStage) -> It
 
 def _verdict(state: CampaignState, arm: Arm) -> ArmVerdict | None:
     """The last verdict on these very runs: the same configuration at another length has one of its own."""
-    rounds = {run.trial.id.round for run in (*arm.passed, *arm.failed)} & state.judged.keys()
-    found = (one for place in sorted(rounds, reverse=True) for one in state.judged[place].verdicts)
+    rounds = sorted(arm.rounds & state.judged.keys(), reverse=True)
+    found = (one for place in rounds for one in state.judged[place].verdicts)
     return next((one for one in found if (one.stage, one.arm) == (arm.stage, arm.arm)), None)
 
 
@@ -272,9 +272,10 @@ def _choice(file: CampaignFile, state: CampaignState) -> Iterator[ReportBlock]:
         if before is not None and baseline is not None and baseline.value is not None:
             before.append(baseline.value)
     if file.objective.wall_clock is not None and total and before and len(total) == len(before) == len(file.stages):
+        less = f" ({1 - sum(total) / sum(before):.0%} less)" if sum(before) else ""
         yield Paragraph(
             f"Expected time for all stages: {format_duration(round(sum(total)))} instead of"
-            f" {format_duration(round(sum(before)))} with the defaults ({1 - sum(total) / sum(before):.0%} less),"
+            f" {format_duration(round(sum(before)))} with the defaults{less},"
             " queue and retries as they were in these runs."
         )
 

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from tests.unit.campaigns.happened import START, campaign_file, ended, events, sent, state_after, trial
+from tests.unit.campaigns.happened import DOCUMENT, START, campaign_file, ended, events, sent, state_after, trial
 
 from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
@@ -142,3 +142,41 @@ def test_while_the_first_round_runs_its_best_is_shown_and_not_what_the_smoke_run
     until = next(at for at, one in enumerate(happened) if isinstance(one, RoundJudged) and one.round == 1)
     (found,) = campaign_view.best(campaign_file(), state_after(happened[:until]), "rates")
     assert (found.value, found.trial) == (0.95, "rates/r1/t5")
+
+
+def test_a_result_that_counts_again_is_one_run_and_paid_once() -> None:
+    first = trial(0, 1)
+    planned, again, other = (
+        trial(0, 2, settings={"rate": 0.5}),
+        trial(1, 1, reuses=first.id),
+        trial(1, 2, reuses=first.id),
+    )
+    state = state_after([
+        RevisionBegun(1, "f" * 64, "campaign: 1", {"training": "c0de"}),
+        RoundDesigned(0, 1, "one", (first, planned)),
+        *sent([first], 1),
+        ended(first, "1", metrics={"accuracy": 0.9}, cost=2.5, currency="EUR"),
+        RoundDesigned(1, 1, "again", (again, other)),
+    ])  # fmt: skip
+    (arm,) = arms(campaign_file(), state, "training")
+    assert (arm.values, len(arm.passed)) == ((0.9,), 1)
+    scope = part(report_files(campaign_file(), state, FACTS)["campaigns/rates.report.md"], "Objective and scope")
+    assert "| cost | 2.50 EUR |" in scope
+    assert "| trials | 1 | 200 |" in scope
+
+
+def test_runs_that_took_no_second_make_a_report() -> None:
+    stages = [{**DOCUMENT["stages"][0], "name": name} for name in ("loading", "training")]
+    file = campaign_file(objective={"wall_clock": "one epoch"}, stages=stages)
+    runs = [
+        trial(0, number, stage=stage, purpose="baseline") for number, stage in enumerate(("loading", "training"), 1)
+    ]
+    state = state_after([
+        RevisionBegun(1, "f" * 64, "campaign: 1", {"loading": "c0de", "training": "c0de"}),
+        RoundDesigned(0, 1, "one", tuple(runs)),
+        *(event for one in runs for event in sent([one], one.id.number)),
+        *(ended(one, str(one.id.number), queue_seconds=0, run_seconds=0) for one in runs),
+    ])  # fmt: skip
+    assert "Expected time" in part(
+        report_files(file, state, FACTS)["campaigns/rates.report.md"], "Chosen configuration"
+    )
