@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -137,6 +137,27 @@ class FoundPage:
     path: str
     page: BackendPage
     hidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPrices:
+    """A GPU hour by partition, all in one currency; None: its price is in another one."""
+
+    by_partition: Mapping[str, float | None] = field(default_factory=dict)
+    currency: str | None = None
+
+
+def gpu_prices(found: Iterable[FoundPage], cluster: str, currency: str | None = None) -> GpuPrices:
+    """What the pages of a cluster say. `currency`: of all other prices; without it that of the first price counts."""
+    prices: dict[str, float | None] = {}
+    for one in found:
+        price = one.page.price
+        for queue in one.page.queues if cluster == (one.page.cluster or one.name) else ():
+            hour = price.gpu_hour if queue.gpu_hour is None else queue.gpu_hour
+            if hour is not None:
+                currency = currency or price.currency
+                prices[queue.name] = hour if price.currency in {None, currency} else None
+    return GpuPrices(prices, currency)
 
 
 def folders(project: Path) -> tuple[Path, ...]:

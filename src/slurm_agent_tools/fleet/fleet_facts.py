@@ -15,17 +15,21 @@ from slurm_agent_tools.settings import FleetSettings, RateSettings
 GpuPoints = tuple[tuple[tuple[datetime, float], ...], ...]
 """A series for each GPU: moments and shares 0..1."""
 
+_KEPT = frozenset({"RESERVED", "MAINTENANCE", "MAINT"})
+
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
     """One look at the cluster. None: not asked, or no answer.
 
     `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one by
-    one; `queue`: how many jobs are in each partition and state. By Slurm's own number of a job: `use` of its steps,
+    one, `mine_waiting`: how many of all of them wait; `queue`: how many jobs are in each partition and state. By Slurm's
+    own number of a job: `use` of its steps,
     `quiet_since` when its steps last took CPU time by earlier looks, `gpu_series`. `preemption`: how the
     cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`. `ran`: what
     the accounting has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`:
-    the most GPU hours a day that the policy lets a caller ask for.
+    the most GPU hours a day that the policy lets a caller ask for. `partition_prices`: of a GPU hour; None where
+    that is in another currency than `rates`.
     """
 
     now: datetime
@@ -37,6 +41,7 @@ class FleetFacts:
     need: FleetNeed | None = None
     mine: tuple[Job, ...] = ()
     mine_not_asked: int = 0
+    mine_waiting: int = 0
     queue: Mapping[tuple[str, str], int] = field(default_factory=dict)
     use: Mapping[int, tuple[StepUse, ...]] | None = None
     quiet_since: Mapping[int, datetime] = field(default_factory=dict)
@@ -47,15 +52,22 @@ class FleetFacts:
     ran: tuple[Job, ...] | None = None
     runs: Mapping[int, JobRecord] = field(default_factory=dict)
     rates: RateSettings = field(default_factory=RateSettings)
-    partition_prices: Mapping[str, float] = field(default_factory=dict)
+    partition_prices: Mapping[str, float | None] = field(default_factory=dict)
     day_cap: float | None = None
     alerts: tuple[Alert, ...] = ()
 
     @property
     def reserved(self) -> frozenset[str]:
-        """Nodes that are kept for somebody at this moment."""
-        held = [one.nodes for one in self.reservations or () if one.start <= self.now < one.end]
+        """Nodes that are kept for somebody at this moment; by their flags where the reservations were not read."""
+        if self.reservations is None:
+            return frozenset(node.name for node in self.nodes if not node.flags.isdisjoint(_KEPT))
+        held = [one.nodes for one in self.reservations if one.start <= self.now < one.end]
         return frozenset[str]().union(*held)
+
+    def opens(self, node: Node) -> bool:
+        """Whether a partition of the node takes jobs, as far as is known."""
+        known = [self.partitions[name].state == "UP" for name in node.partitions if name in self.partitions]
+        return not known or any(known)
 
     def may_vanish(self, partition: Partition) -> str | None:
         """Why a job of this partition can lose its nodes; None where nothing says so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import anyio.to_thread
 
 from slurm_agent_tools.backends import pages
-from slurm_agent_tools.errors import AgentToolsError, InputError, SlurmError
+from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import spending
 from slurm_agent_tools.fleet.sections.idle_use import quiet_since
@@ -45,8 +46,8 @@ _OWN = 50
 
 _SERIES = timedelta(hours=2)
 
-looks = KeptLooks()
-"""Earlier looks of this process."""
+looks: defaultdict[str, KeptLooks] = defaultdict(KeptLooks)
+"""Earlier looks of this process, by cluster: the number of a job is another job's elsewhere."""
 
 
 async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
@@ -80,21 +81,15 @@ def _wanted(ask: GetFleet) -> dict[str, FleetSectionMaker]:
 
 
 def _section(maker: FleetSectionMaker, facts: FleetFacts, answers: _Answers) -> Any:
-    try:
-        for source in maker.needs:
-            answers.questions[source].value()
-        return maker.make(facts)
-    except InputError:
-        raise
-    except AgentToolsError as error:
-        return present.section_error(error)
+    """What it is made of, or why that could not be read. Raises InputError for what the caller asked."""
+    errors = [one for source in maker.needs if (one := answers.questions[source].error) is not None]
+    return present.section_error(errors[0]) if errors else maker.make(facts)
 
 
-def _prices(project: str, cluster: str) -> dict[str, float]:
+def _prices(context: ClusterContext) -> pages.GpuPrices:
     """The price of a GPU hour by partition, as the pages of this cluster say. Raises ConfigError."""
-    found = [one for one in pages.found_pages(Path(project)) if cluster in {one.page.cluster, one.name}]
-    told = {queue.name: queue.gpu_hour or one.page.price.gpu_hour for one in found for queue in one.page.queues}
-    return {name: price for name, price in told.items() if price is not None}
+    every, currency = pages.found_pages(Path(context.project)), context.settings.rates.currency
+    return pages.gpu_prices(every, context.cluster, currency)
 
 
 def _with_gpus(job: Job, told: Job | None) -> Job:
@@ -119,9 +114,10 @@ class _Answers:
             "use": ConcurrentQuestion(self._use),
             "ran": ConcurrentQuestion(slurm.accounting.week),
             "alerts": ConcurrentQuestion(self._alerts),
+            "prices": ConcurrentQuestion(partial(anyio.to_thread.run_sync, _prices, context)),
         }
         self.mine: tuple[Job, ...] = ()
-        self.not_asked, self.series = 0, GpuSeries()
+        self.not_asked, self.waiting, self.series = 0, 0, GpuSeries()
         self.config = ConcurrentQuestion(slurm.configuration)
 
     async def gather(self, wanted: set[str]) -> None:
@@ -148,10 +144,10 @@ class _Answers:
         newest = heapq.nlargest(_OWN, active.bases)
         rows = active.jobs(sorted(newest))
         self.mine, self.not_asked = rows, len(active) - len(rows)
+        self.waiting = sum(number for state, number in active.states().items() if state in HELD_UP)
         with contextlib.suppress(SlurmError):
             views = await self.context.slurm.jobs([JobId(base) for base in sorted(newest)], patient=False)
             self.mine = tuple(part for view in views.values() for part in view.tasks or (view.job,) if part.active)
-
         known = {job.job_id: job for job in self.questions["ran"].answer or ()}
         self.mine = tuple(_with_gpus(job, known.get(job.job_id)) for job in self.mine)
 
@@ -171,7 +167,7 @@ class _Answers:
         since = context.clock.now() - spending.WEEK
         paid = self.questions["ran"].answer is not None
         runs = await context.db(context.store.history, context.owner, since=since, limit=_RUNS) if paid else []
-        prices = await anyio.to_thread.run_sync(_prices, context.project, context.cluster) if paid else {}
+        prices, rates = found["prices"] or pages.GpuPrices(), context.settings.rates
         facts = FleetFacts(
             now=self.context.clock.now(),
             settings=self.context.settings.fleet,
@@ -182,6 +178,7 @@ class _Answers:
             need=ask.match,
             mine=self.mine,
             mine_not_asked=self.not_asked,
+            mine_waiting=self.waiting,
             queue=found["queue"].going().by_partition() if found["queue"] is not None else {},
             use=found["use"],
             gpu_series=self.series.jobs,
@@ -190,9 +187,9 @@ class _Answers:
             user=context.slurm.user,
             ran=found["ran"],
             runs={parse_job_id(one.job_id).base: one for one in runs},
-            rates=context.settings.rates,
-            partition_prices=prices,
+            rates=rates if rates.currency else rates.model_copy(update={"currency": prices.currency}),
+            partition_prices=prices.by_partition,
             day_cap=context.policy.policy.limits.gpu_hours_per_day,
             alerts=tuple(found["alerts"] or ()),
         )
-        return replace(facts, quiet_since=quiet_since(facts, looks))
+        return replace(facts, quiet_since=quiet_since(facts, looks[context.cluster]))

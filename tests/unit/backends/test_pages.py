@@ -101,6 +101,19 @@ def test_pages_of_the_user_count_first_then_the_sites_then_the_projects(home: Pa
     assert (found["three"].path, found["three"].hidden) == (str(own[2]), ())
 
 
+def test_the_price_of_a_gpu_hour_is_the_queues_own_or_that_of_the_page_in_one_currency() -> None:
+    def page(price: dict[str, object], cluster: str | None = None) -> pages.BackendPage:
+        queues = [{"name": "free", "purpose": "testing", "gpu_hour": 0}, {"name": "long", "purpose": "long"}]
+        facts = {"kind": "slurm", "cluster": cluster, "partitions": queues, "price": price}
+        return pages.BackendPage.model_validate(facts)
+
+    dear = pages.FoundPage("lab", "", page({"currency": "EUR", "gpu_hour": 2}))
+    assert pages.gpu_prices([dear], "lab") == pages.GpuPrices({"free": 0, "long": 2}, "EUR")
+    assert pages.gpu_prices([dear], "lab", "USD") == pages.GpuPrices({"free": None, "long": None}, "USD")
+    other = pages.FoundPage("lab", "", page({"currency": "EUR", "gpu_hour": 2}, cluster="other"))
+    assert pages.gpu_prices([other], "lab") == pages.GpuPrices()
+
+
 def test_without_any_folder_there_is_no_page(home: Path, tmp_path: Path) -> None:
     assert pages.found_pages(tmp_path) == []
 

@@ -14,6 +14,7 @@ from slurm_agent_tools.fleet.sections import fleet_alerts, quota_shares, spendin
 from slurm_agent_tools.models.job import Job
 from slurm_agent_tools.models.shapes import Alert
 from slurm_agent_tools.settings import FleetSettings, RateSettings
+from slurm_agent_tools.units import UNLIMITED
 
 RATES = RateSettings(currency="EUR", gpu_hour={"a100": 2.0, "other": 1.0}, cpu_hour=0.1)
 
@@ -67,6 +68,37 @@ def test_what_runs_is_foreseen_to_its_limits():
     assert made.running_at_most.gpu_hours == 2
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            {"mine": (replace(job(), resources=replace(job().resources, time_limit_seconds=UNLIMITED)),)},
+            "no time limit",
+        ),
+        ({"mine": (job(),), "mine_not_asked": 7}, "7 more active jobs"),
+    ],
+)
+def test_what_runs_at_most_is_not_known_where_a_part_of_it_has_no_end(more, words):
+    made = spent(**more).running_at_most
+    assert (made.gpu_hours, made.cpu_hours, made.amount) == (None, None, None)
+    assert words in (made.note or "")
+
+
+def test_a_price_in_another_currency_is_no_price():
+    made = facts([], ran=(ran(1, 1),), rates=RATES, partition_prices={"main": None})
+    assert (spending.section(made).today.amount, spending.section(made).partition_gpu_hour) == (None, {})
+    assert "another currency" in spending.unknown(made)[0].why
+
+
+def test_a_partition_that_costs_nothing_costs_nothing():
+    assert spent(ran(1, 1), partition_prices={"main": 0.0}).today.amount == pytest.approx(0.4)
+
+
+def test_a_price_of_the_gpus_alone_says_so():
+    made = spent(ran(1, 1), rates=RateSettings(currency="EUR", gpu_hour={"a100": 2.0}))
+    assert (made.today.amount, made.today.note) == (4, "GPUs alone: no rate is set for CPUs")
+
+
 def shares(*jobs: Job, quotas: dict[str, float], **more: Any):
     nodes = [node("a1", "a100", 4)]
     return facts(nodes, ran=jobs, settings=FleetSettings(quotas=quotas), user="alice", **more)
@@ -104,6 +136,16 @@ def test_the_use_of_another_user_is_not_measured():
     assert "user:bob" in quota_shares.unknown(look_at)[0].what
 
 
+def test_a_quota_for_more_than_one_user_is_not_measured_in_full():
+    (told,) = quota_shares.unknown(shares(quotas={"user:*": 0.5, "user:alice": 0.5}))
+    assert told.what == "use of user:*"
+
+
+def test_no_share_of_a_cluster_without_gpus_is_used_up():
+    made = quota_shares.section(replace(shares(quotas={"user:alice": 0.5}), nodes=(node("c"),)))
+    assert quota_shares.sentence(made) == ""
+
+
 def test_without_quotas_nothing_is_told():
     assert quota_shares.section(facts([], ran=())).quotas == []
 
@@ -128,6 +170,11 @@ def test_gpus_that_are_in_use_for_less_than_half_of_half_an_hour_are_told(use, t
     assert [one.code for one in fleet_alerts.section(look(job(), series=[[use] * 50]))] == told
     short = look(job(), series=[[use] * 9]) if use else look(job(ago=timedelta(minutes=5)), series=[[use] * 5])
     assert fleet_alerts.section(short) == []
+
+
+def test_running_jobs_that_were_not_looked_at_are_no_queue():
+    assert fleet_alerts.section(look(waiting(), mine_not_asked=40, mine_waiting=3)) == []
+    assert [one.code for one in fleet_alerts.section(look(waiting(), mine_waiting=30))] == ["queue-backup"]
 
 
 def test_nothing_to_see_is_no_alert():

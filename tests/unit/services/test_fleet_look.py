@@ -142,6 +142,15 @@ async def test_reservations_that_cannot_be_read_are_told_and_stop_nothing(box, s
     assert "reserved nodes" in {one.what for one in reply.not_measured}
 
 
+async def test_a_page_that_cannot_be_read_breaks_what_jobs_cost_and_nothing_else(box, tmp_path):
+    (tmp_path / "project" / "backends").mkdir(parents=True)
+    (tmp_path / "project" / "backends" / "lab.yaml").write_text("kind: 3\n")
+    reply, body = await look(box)
+    assert reply.status == "partial"
+    assert "kind: Input should be" in body["cost"]["error"]["message"]
+    assert reply.inventory.nodes
+
+
 GPU_JOB = ("#!/bin/bash\nsleep 6000\n", "--partition=gpu", "--gres=gpu:2", "--time=2:00:00")
 
 

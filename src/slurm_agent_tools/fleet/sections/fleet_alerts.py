@@ -21,7 +21,7 @@ _ORDER = ("critical", "high", "medium")
 def section(facts: FleetFacts) -> list[Alert]:
     """All of them, the gravest first."""
     found = [*facts.alerts, *_idle(facts), *_low(facts), *_starved(facts)]
-    found += crowded(sum(job.state in HELD_UP for job in facts.mine) + facts.mine_not_asked)
+    found += crowded(max(facts.mine_waiting, sum(job.state in HELD_UP for job in facts.mine)))
     bad = [f"{node.name} ({node.state})" for node in facts.nodes if node.troubled]
     if bad:
         told = f"Nodes down, failing or silent: {listed(bad, most=3)}."

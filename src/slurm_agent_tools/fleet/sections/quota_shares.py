@@ -39,7 +39,7 @@ def section(facts: FleetFacts) -> SharesSection:
 def sentence(made: SharesSection) -> str:
     """Who is starved, and whose share is used up."""
     starved = [one.quota for one in made.quotas if one.starved]
-    spent = [one.quota for one in made.quotas if one.left is not None and one.left <= 0 and one.share > 0]
+    spent = [one.quota for one in made.quotas if one.left is not None and one.left <= 0 and one.used]
     told = [f"Starved of their share: {listed(starved)}."] if starved else []
     told += [f"Used up for today: {listed(spent)}."] if spent else []
     return " ".join(told)
@@ -47,7 +47,7 @@ def sentence(made: SharesSection) -> str:
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Other users' hours are not looked at."""
-    others = [key for key in facts.settings.quotas if _of_another(key, facts)]
+    others = [key for key in facts.settings.quotas if key.startswith("user:") and key != f"user:{facts.user}"]
     return (
         [NotMeasured(what=f"use of {listed(others, most=3)}", why="only your own jobs are looked at")] if others else []
     )

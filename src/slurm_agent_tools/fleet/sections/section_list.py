@@ -19,7 +19,7 @@ from slurm_agent_tools.fleet.sections import (
 )
 from slurm_agent_tools.models.fleet_answer import NotMeasured
 
-Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past", "ran", "alerts"]
+Source = Literal["nodes", "partitions", "reservations", "queue", "use", "past", "ran", "alerts", "prices"]
 """What is read of the cluster, by a word."""
 
 
@@ -46,14 +46,16 @@ SECTIONS: dict[str, FleetSectionMaker] = {
     "free": FleetSectionMaker(
         ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
     ),
-    "match": FleetSectionMaker(("nodes", "partitions"), matching.section, matching.sentence, helps=("reservations",)),
+    "match": FleetSectionMaker(
+        ("nodes", "partitions"), matching.section, matching.sentence, free_now.unknown, ("reservations",)
+    ),
     "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use", "ran")),
     "use": FleetSectionMaker(("queue",), idle_use.beside, lambda _: "", helps=("use",), asked="idle"),
     "ends_soon": FleetSectionMaker(("queue",), idle_use.endings, lambda _: "", asked="idle"),
     "waits": FleetSectionMaker(
         ("queue",), pending_waits.section, pending_waits.sentence, pending_waits.unknown, ("past",)
     ),
-    "cost": FleetSectionMaker(("ran",), spending.section, spending.sentence, spending.unknown, ("queue",)),
+    "cost": FleetSectionMaker(("ran", "prices"), spending.section, spending.sentence, spending.unknown, ("queue",)),
     "shares": FleetSectionMaker(
         ("ran",), quota_shares.section, quota_shares.sentence, quota_shares.unknown, ("queue", "nodes")
     ),

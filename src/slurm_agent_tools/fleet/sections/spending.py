@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slurm_agent_tools.diagnosis import completion
-from slurm_agent_tools.diagnosis.phrases import flat
+from slurm_agent_tools.diagnosis.phrases import flat, listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.insights.usage import GPUS, ran, seconds
 from slurm_agent_tools.models.fleet_answer import CostSection, NotMeasured, Spent
@@ -44,8 +44,8 @@ def section(facts: FleetFacts) -> CostSection:
         week=_spent(None, week, facts),
         campaigns=_most(campaigns, facts),
         results=_most(results, facts),
-        running_at_most=_spent(None, _ahead(facts), facts),
-        partition_gpu_hour=dict(facts.partition_prices),
+        running_at_most=_at_most(facts),
+        partition_gpu_hour={name: one for name, one in facts.partition_prices.items() if one is not None},
         gpu_hour=dict(facts.rates.gpu_hour),
         cpu_hour=facts.rates.cpu_hour,
     )
@@ -63,6 +63,10 @@ def _words(spent: Spent, made: CostSection) -> str:
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Why there is no price."""
+    foreign = [flat(name) for name, price in facts.partition_prices.items() if price is None]
+    if foreign:
+        why = "its page has it in another currency than the other prices"
+        return [NotMeasured(what=f"price of partition {listed(foreign)}", why=why)]
     if facts.ran and not facts.partition_prices and facts.rates.cpu_hour is None and not facts.rates.gpu_hour:
         return [NotMeasured(what="prices", why="no rates are set (rates.gpu_hour, rates.cpu_hour, or a backend page)")]
     return []
@@ -121,26 +125,38 @@ def _ahead(facts: FleetFacts) -> list[Job]:
     return found
 
 
+def _at_most(facts: FleetFacts) -> Spent:
+    """What they will cost at most; not known where one has no limit, or not all were looked at."""
+    running = [job for job in facts.mine if job.state == "RUNNING"]
+    endless = sum((job.resources.time_limit_seconds or 0) <= 0 for job in running)
+    gaps = [f"{endless} running jobs have no time limit"] if endless else []
+    gaps += [f"{facts.mine_not_asked} more active jobs were not looked at"] if facts.mine_not_asked else []
+    return Spent(note="; ".join(gaps)) if gaps else _spent(None, _ahead(facts), facts)
+
+
 def _spent(what: str | None, parts: Sequence[Job], facts: FleetFacts) -> Spent:
     """Hours and price, partition by partition."""
     amounts: list[float | None] = []
-    note = None
+    missing = beside = None
     for name in dict.fromkeys(part.partition for part in parts):
         here = [part for part in parts if part.partition == name]
         priced = completion.cost(here, _rates(name, facts.rates, facts))
         amounts.append(priced.amount)
-        note = note or (priced.note if priced.amount is None else None)
+        missing = missing or (priced.note if priced.amount is None else None)
+        beside = beside or priced.note
     hours, cpus = gpu_hours(parts), [seconds(part, "cpu") for part in parts]
     return Spent(
         what=what,
         gpu_hours=None if hours is None else round(hours, 2),
         cpu_hours=None if None in cpus else round(sum(value or 0.0 for value in cpus) / _HOUR, 2),
         amount=None if None in amounts or not amounts else round(sum(value or 0.0 for value in amounts), 2),
-        note=note,
+        note=missing or beside,
     )
 
 
 def _rates(partition: str | None, rates: RateSettings, facts: FleetFacts) -> RateSettings:
     """The rates with the price of a partition in place of those by type."""
-    own = facts.partition_prices.get(partition or "")
-    return rates if own is None else rates.model_copy(update={"gpu_hour": {_OTHER: own}})
+    if partition is None or partition not in facts.partition_prices:
+        return rates
+    own = facts.partition_prices[partition]
+    return rates.model_copy(update={"gpu_hour": {} if own is None else {_OTHER: own}})
