@@ -10,6 +10,7 @@ from tests.unit.fleet.looks import NOW, G, facts, node, partition
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.fleet.sections import free_now, inventory, matching
+from slurm_agent_tools.fleet.sections.section_list import SECTIONS
 from slurm_agent_tools.models.node import Reservation
 from slurm_agent_tools.models.toolset_arguments import FleetNeed
 from slurm_agent_tools.settings import FleetSettings
@@ -90,6 +91,25 @@ def test_a_partition_that_is_not_up_starts_nothing(away):
     made = free_now.section(facts(MIXED, partition(**away)))
     assert made.largest_start_now == []
     assert "no job can start now" in free_now.sentence(made)
+
+
+def test_nodes_of_which_no_partition_is_up_are_not_free_and_match_nothing():
+    closed = facts(MIXED, partition(state="DOWN"), need=FleetNeed(gpus=1))
+    assert (free_now.section(closed).gpus, free_now.section(closed).cpus) == (0, 0)
+    made = matching.section(closed)
+    assert (made.best, {one.startable for one in made.tiers}) == (None, {None})
+    assert "no node of it starts jobs now" in {one.why_not for one in made.tiers}
+
+
+def test_nodes_whose_flags_say_reserved_are_not_free_where_the_reservations_are_silent():
+    kept = replace(MIXED[0], flags=frozenset({"RESERVED"}))
+    assert free_now.section(facts([kept, *MIXED[1:]], reservations=None)).gpus == 6
+
+
+def test_what_was_not_read_of_reservations_and_preemption_is_said():
+    silent = facts(MIXED, reservations=None, preemption=None)
+    assert {"reserved nodes", "preemption"} <= {one.what for one in inventory.unknown(silent)}
+    assert [one.what for one in SECTIONS["match"].unknown(silent)] == ["reserved nodes"]
 
 
 def test_a_free_gpu_without_a_free_cpu_is_told_as_blocked_and_starts_nothing():

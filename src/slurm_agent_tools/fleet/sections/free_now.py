@@ -42,7 +42,7 @@ class NodeRoom:
 def rooms(facts: FleetFacts) -> list[NodeRoom]:
     """What is free on each node that starts jobs and is not reserved; those whose use Slurm does not tell have none."""
     reserved = facts.reserved
-    return [_room(node) for node in facts.nodes if usable(node) and node.name not in reserved]
+    return [_room(node) for node in facts.nodes if usable(node) and facts.opens(node) and node.name not in reserved]
 
 
 def _room(node: Node) -> NodeRoom:

@@ -66,6 +66,10 @@ def unknown(facts: FleetFacts) -> list[NotMeasured]:
         if size.size is None
     ]
     assumed = [f"{flat(kind)} as {size.size:g}G" for kind, size in sizes.items() if size.assumed]
+    if facts.reservations is None:
+        told.append(NotMeasured(what="reserved nodes", why="the reservations could not be read"))
+    if facts.preemption is None:
+        told.append(NotMeasured(what="preemption", why="the configuration could not be read"))
     if facts.preemption == "qos":
         why = "which QOS ends jobs of which other is not read, so any job may lose its nodes"
         told.append(NotMeasured(what="preemption", why=why))

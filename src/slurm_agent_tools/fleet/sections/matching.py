@@ -69,7 +69,7 @@ def _judged(
     tier: str, nodes: Sequence[Node], free: Sequence[NodeRoom], wanted: _Wanted, facts: FleetFacts
 ) -> TierMatch:
     """One tier. A job goes on one node; what no node has alone is told with what all have together."""
-    good = [node for node in nodes if usable(node)]
+    good = [node for node in nodes if usable(node) and facts.opens(node)]
     why = _why_not(good, wanted, facts)
     if why is not None:
         return TierMatch(tier=tier, fits=False, why_not=why)
