@@ -76,6 +76,16 @@ def test_a_job_that_holds_gpus_with_no_step_but_the_one_that_holds_them_is_empty
     assert found.kind == "held-empty"
 
 
+def test_a_program_that_was_started_by_ssh_runs_in_the_step_that_holds_the_nodes():
+    assert idle_use.idle(look(job(), use=[step(3000, name="extern")])) == []
+    assert idle_use.idle(look(job(), use=[step(0.1), step(3000, name="extern")])) == []
+
+
+def test_no_more_gpus_are_idle_than_a_job_holds():
+    twice = look(job(gpus=1), series=[[0.0] * 60, [0.0] * 60])  # two Prometheus that collect the same
+    assert [one.gpus for one in idle_use.idle(twice)] == [1]
+
+
 def test_gpu_use_that_slurm_samples_as_none_is_the_source():
     (found,) = idle_use.idle(look(job(), use=[step(0.1, percent=0)]))
     assert found.source == "gpuutil"
@@ -155,6 +165,25 @@ def test_the_start_is_an_interval_over_jobs_that_waited_longer():
     (shown,) = pending_waits.section(look(waiting(), past=past(*waits))).jobs
     assert (shown.start_from, shown.start_to) == (NOW + timedelta(seconds=100), NOW + timedelta(seconds=5400))
     assert shown.basis == "6 jobs like it of the last 24 h"
+
+
+def test_a_wait_counts_from_when_a_job_could_start():
+    waits = [600, 3700, 4200, 4800, 5400, 6000, 9000]
+    (shown,) = pending_waits.section(look(waiting(eligible=NOW), past=past(*waits))).jobs
+    assert (shown.start_from, shown.start_to) == (NOW + timedelta(seconds=600), NOW + timedelta(seconds=9000))
+
+
+@pytest.mark.parametrize("more", [{"reason": "Dependency"}, {"reason": "BeginTime", "eligible": NOW + HOUR}])
+def test_a_job_that_may_not_start_yet_has_no_interval(more):
+    (shown,) = pending_waits.section(look(waiting(**more), past=past(*[4000] * 9))).jobs
+    assert (shown.start_from, shown.start_to) == (None, None)
+    assert "may not start" in (shown.basis or "")
+
+
+def test_running_jobs_that_were_not_looked_at_do_not_count_as_waiting():
+    made = pending_waits.section(look(waiting(), mine_not_asked=40, mine_waiting=3, queue={("main", "PENDING"): 9}))
+    assert made.jobs_not_shown == 2
+    assert "9 jobs wait, 3 of them yours" in pending_waits.sentence(made)
 
 
 def test_too_few_earlier_waits_give_no_interval_and_say_so():

@@ -68,7 +68,8 @@ def _by_series(job: Job, facts: FleetFacts) -> IdleShown | None:
     if not windows:
         return None
     first = min(windows, key=lambda one: one.start)
-    return IdleShown(job_id=str(job.job_id), gpus=len(windows), since=first.start, source="prometheus", kind=first.kind)
+    gpus = min(len(windows), job.resources.gpus or len(windows))  # two collectors tell the same GPU twice
+    return IdleShown(job_id=str(job.job_id), gpus=gpus, since=first.start, source="prometheus", kind=first.kind)
 
 
 def _by_cpu_time(job: Job, steps: Sequence[StepUse], facts: FleetFacts) -> IdleShown | None:
@@ -100,8 +101,11 @@ def _steps(job: Job, facts: FleetFacts) -> tuple[StepUse, ...] | None:
 
 
 def _spent(steps: Sequence[StepUse]) -> float | None:
-    """CPU seconds of all steps; 0 where Slurm keeps nothing but the step that holds the nodes."""
-    real = [step for step in steps if step.step_id != _EXTERN]
+    """CPU seconds of all steps; 0 where Slurm keeps nothing but the step that holds the nodes.
+
+    What somebody starts on a node by ssh runs in that one (pam_slurm_adopt), so it counts as far as it is known.
+    """
+    real = [step for step in steps if step.step_id != _EXTERN or step.cpu_seconds is not None]
     if not real:
         return 0.0
     known = [step.cpu_seconds for step in real]

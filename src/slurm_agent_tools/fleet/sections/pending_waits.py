@@ -22,6 +22,8 @@ _MOST = 50
 
 _LONGEST = 120
 
+_NOT_YET = ("Dependency", "BeginTime")
+
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"Priority", "jobs with a higher priority go before it"),
     (r"Resources", "it is next in its turn and waits until enough is free"),
@@ -52,7 +54,7 @@ def section(facts: FleetFacts) -> WaitsSection:
         queues[name] = one.model_copy(update={field: getattr(one, field) + number})
     return WaitsSection(
         jobs=shown,
-        jobs_not_shown=len(waiting) - len(shown) + facts.mine_not_asked,
+        jobs_not_shown=max(len(waiting), facts.mine_waiting) - len(shown),
         queue=sorted(queues.values(), key=lambda one: (-one.pending, -one.running, one.partition)),
     )
 
@@ -107,7 +109,10 @@ def _interval(job: Job, facts: FleetFacts) -> tuple[float | None, float | None, 
     """Seconds from now, 10 % to 90 %, and what they rest on; None where it is too little."""
     if facts.past is None or job.submitted is None or job.held or cannot_start(job) is not None:
         return None, None, None
-    by_now = (facts.now - job.submitted).total_seconds()
+    ready = job.submitted if job.eligible is None else max(job.submitted, job.eligible)
+    if ready > facts.now or (job.reason or "").startswith(_NOT_YET):
+        return None, None, "it may not start yet, whatever is free"
+    by_now = (facts.now - ready).total_seconds()
     alike = {one.job: one.seconds for one in same_shape(facts.past.waits, job.resources) if one.seconds >= by_now}
     left = sorted(seconds - by_now for seconds in alike.values())
     if len(left) < ENOUGH:
