@@ -50,9 +50,9 @@ def gpu_memory(kind: str, known: Mapping[str, float]) -> GpuMemory:
     if kind in known:
         return GpuMemory(known[kind])
     name = kind.lower().replace("_", " ").replace("-", " ")
-    said = _SAID.search(re.sub(r"\b\dg\.", "", name))
-    if said is not None:
-        return GpuMemory(float(said[1]))
+    said = _SAID.findall(re.sub(r"\b\dg\.", "", name))
+    if said:  # `1g 5gb`: the share of the processors is never the larger number
+        return GpuMemory(max(map(float, said)))
     joined = name.replace(" ", "")
     sign, size = next(((sign, size) for sign, size in _KNOWN if _holds(joined, sign)), ("", None))
     return GpuMemory(size, assumed=sign in _SEVERAL)
