@@ -43,8 +43,8 @@ class SliceOffer:
 def slice_offer(
     jobs: Sequence[PlannedJob], pools: Sequence[JobPool], most_at_once: int | None, first: float = FIRST
 ) -> SliceOffer | None:
-    """The offer; None where a job does not checkpoint, has copies or waits for another, or no job is cut."""
-    if any(job.restart is None or job.count > 1 or job.after or job.running for job in jobs):
+    """The offer; None where a job does not checkpoint, has copies or waits for another, or none is cut."""
+    if not jobs or any(job.restart is None or job.count > 1 or job.after or job.running for job in jobs):
         return None
     cut = [one for job in jobs for one in _cut(job, first)]
     numbers = {one.name: number for _, number, one, _ in cut}
@@ -57,7 +57,9 @@ def slice_offer(
     rank = [float(numbers[problem.job(index).name]) for index in range(problem.size)]
     schedule = parallel(problem, rank).schedule(problem)
     steps = {step.job: step for step in submissions(schedule, most_at_once)}
-    found = {one.name: PlannedSlice(job.name, number, limit, steps[one.name]) for job, number, one, limit in cut}
+    # A slice ends at its time limit, which is no success: the next one waits for its end alone.
+    freed = {name: replace(step, needed=()) for name, step in steps.items()}
+    found = {one.name: PlannedSlice(job.name, number, limit, freed[one.name]) for job, number, one, limit in cut}
     restarts = [job.restart or 0.0 for job, number, _, _ in cut if number > 1]
     return SliceOffer(_mean(jobs, schedule, found), len(restarts), sum(restarts), tuple(found[name] for name in steps))
 

@@ -15,13 +15,13 @@ def job(name, hours, gpus=1, **more):
 
 
 @pytest.mark.proves("slices-are-offered")
-def test_a_job_is_cut_into_one_two_and_four_gpu_hours_that_wait_for_each_other():
+def test_a_job_is_cut_into_one_two_and_four_gpu_hours_each_behind_the_end_of_the_last_at_its_time_limit():
     offer = slice_offer([job("long", 7)], [POOL], 4)
     assert [one.time_limit for one in offer.slices] == [HOUR, 2 * HOUR + 60, None]
     assert [one.submission.dependency() for one in offer.slices] == [
         None,
-        "afterok:<long slice 1>",
-        "afterok:<long slice 2>",
+        "afterany:<long slice 1>",
+        "afterany:<long slice 2>",
     ]
     assert (offer.restarts, offer.lost, offer.mean_completion) == (2, 120.0, 7 * HOUR + 120)
 

@@ -183,7 +183,7 @@ async def test_jobs_that_checkpoint_are_offered_slices_with_what_they_cost(box, 
     assert (reply.slices.restarts, reply.slices.lost_seconds, reply.slices.calls) == (2, 120, 3)
     rows = json.loads(await box.view("plan", {"plan_id": reply.uri.removeprefix("slurm://plans/")}))["slices"]
     assert [row.get("time_limit") for row in rows] == ["01:00:00", "02:01:00", None]
-    assert rows[1]["dependency"] == "afterok:<train slice 1>"
+    assert rows[1]["dependency"] == "afterany:<train slice 1>"
     with pytest.raises(InputError, match="restart"):
         await plan(box, [{**job, "restart": "soon"}])
 
