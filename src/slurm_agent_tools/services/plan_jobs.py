@@ -61,7 +61,8 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     kept = KeptPlan(plan, slots, scripts, steps, now, now, tuple(assumed))
     if earlier is not None:
         kept = plan_view.remade(kept, jobs, progress, earlier)
-    kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, jobs, pools, slots))
+    if not kept.job_ids:  # one that was submitted is not cut any more
+        kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, plan.problem.jobs, pools, slots))
     calls = kept.judged[:_JUDGED]
     kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
     first = kept.first_of(gathered) if ask.pool is None else None

@@ -137,3 +137,16 @@ async def test_a_task_of_an_array_that_runs_is_a_job_of_its_own(box, tmp_path):
     assert "4 ended, 4 run" in again.changes[0]
     assert again.submissions == []
     assert {row["job_id"] for row in (await rows(box, again))["jobs"]} == {reply.job_id}
+
+
+@pytest.mark.proves("slices-are-offered")
+async def test_slices_are_offered_of_what_is_left_and_not_submitted(box):
+    jobs = [{"name": name, "script": f"{name}.sh", "expected": "7h", "restart": "1min"} for name in "ad"]
+    first = await asked(box, "plan_jobs", jobs=jobs, pool={"gpus": 4}, seconds=0)
+    await followed(box, first, most=1)
+    again = await asked(box, "plan_jobs", jobs=jobs, pool={"gpus": 4}, seconds=0)
+    await box.clock.advance(4000)
+    later = await asked(box, "plan_jobs", jobs=jobs, pool={"gpus": 4}, seconds=0)
+    assert first.slices.calls == 7
+    assert again.slices is None
+    assert later.slices.calls < first.slices.calls
