@@ -19,13 +19,16 @@ RUNNING = " (running "
 
 _TOLD, _DIFFERENT = 3, 0.1
 
+_NEVER = "DependencyNeverSatisfied"
+"""Slurm's reason for a job that waits for the success of one that failed: it is in the queue until it is cancelled."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
     """What became of one kind since its plan was made: copies by how they are now.
 
     `running`: seconds that each has run for. `took`: seconds that those took that have ended, where it is known.
-    `job_ids`: of those that run or wait.
+    `job_ids`: of those that run or wait. `stuck`: of those that wait for what can no longer come; they count as failed.
     """
 
     done: int = 0
@@ -34,6 +37,7 @@ class JobProgress:
     failed: int = 0
     took: float | None = None
     job_ids: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
 
     @property
     def sent(self) -> int:
@@ -73,6 +77,8 @@ def job_progress(
 def _with(before: JobProgress, record: JobRecord, rows: Sequence[Job], count: int, now: datetime) -> JobProgress:
     """One submission more. `rows`: what of it is in the queue."""
     tasks = min(count, record.requested.array_tasks or 1)
+    if rows and all(row.state == "PENDING" and row.reason == _NEVER for row in rows):
+        return replace(before, failed=before.failed + tasks, stuck=(*before.stuck, record.job_id))
     if rows:
         running = tuple(
             max(0.0, (now - row.started).total_seconds()) for row in rows if row.started and row.state != "PENDING"
@@ -138,6 +144,10 @@ def told_progress(
     }
     listed = ", ".join(f"{many} {what}" for what, many in counts.items() if many)
     found = [f"Of what was planned since {begun:%Y-%m-%d %H:%M:%S} UTC {listed}. Other names plan it anew."]
+    stuck = [number for one in states for number in one.stuck]
+    if stuck:
+        more = f" and {len(stuck) - _TOLD} more" if len(stuck) > _TOLD else ""
+        found.append(f"Cancel {', '.join(stuck[:_TOLD])}{more}: what it waited for failed, so it never starts.")
     took = {name: one.took for name, one in progress.items() if one.took is not None and name in expected}
     off = sorted(took, key=lambda name: -abs(took[name] - expected[name]))
     off = [name for name in off if abs(took[name] - expected[name]) > _DIFFERENT * expected[name]]

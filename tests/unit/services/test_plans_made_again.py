@@ -103,6 +103,19 @@ async def test_a_job_that_took_longer_is_named_and_one_that_failed_is_planned_ag
 
 
 @pytest.mark.proves("plans-are-made-again")
+async def test_what_waits_for_the_success_of_one_that_failed_is_planned_again_and_is_to_be_cancelled(box, tmp_path):
+    path = tmp_path / "project" / "a.sh"
+    path.write_text(path.read_text().replace("sleep 1000", "exit 3"))
+    ids = await followed(box, await plan(box))
+    await box.clock.advance(1200)
+    again = await plan(box)
+    calls = {step.job: step.dependency or "" for step in again.submissions}
+    assert {"a", "c"} <= set(calls)
+    assert "<a>" in calls["c"]
+    assert any(f"Cancel {ids['c']}: " in text for text in again.changes)
+
+
+@pytest.mark.proves("plans-are-made-again")
 async def test_once_all_have_ended_the_same_jobs_are_new_work(box):
     await followed(box, await plan(box))
     await box.clock.advance(50_000)
