@@ -137,7 +137,12 @@ def test_a_configuration_that_was_mended_by_another_one_is_to_be_fixed() -> None
 
 @pytest.mark.parametrize(
     ("category", "repeats", "expected"),
-    [("python-exception", 1, "fix"), ("python-exception", 2, "stop"), ("node-failure", 2, "fix")],
+    [
+        ("python-exception", 1, "fix"),
+        ("python-exception", 2, "stop"),
+        ("node-failure", 2, "fix"),
+        ("no-record", 2, "fix"),
+    ],
 )
 def test_failures_decide_with_their_category(category: str, repeats: int, expected: str) -> None:
     file = campaign({**RATES, "repeats": repeats})

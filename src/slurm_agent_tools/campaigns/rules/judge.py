@@ -16,7 +16,9 @@ from slurm_agent_tools.models.campaign import ArmOutcome, ArmVerdict, RoundJudge
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, HalvingRound, SmokeRound
 from slurm_agent_tools.units import format_duration
 
-NOT_ITS_DOING = frozenset({"node-failure", "preempted", "node-unavailable", "cancelled", "storage-fault", "license"})
+NOT_ITS_DOING = frozenset(
+    {"node-failure", "preempted", "node-unavailable", "cancelled", "no-record", "storage-fault", "license"}
+)
 """Categories that say nothing of a configuration."""
 
 
