@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
@@ -90,8 +90,9 @@ def surpasses(known: Sequence[float], single: float, *, challengers: int, maximi
     if len(known) < 2:
         return single > known[0] if maximize else single < known[0]
     logs = single > 0 and all(value > 0 for value in known)
-    runs = [math.log(value) if logs else value for value in known]
-    more = (math.log(single) if logs else single) - fmean(runs)
+    scale = _scale([single, *known])
+    runs = [math.log(value) if logs else value / scale for value in known]
+    more = (math.log(single) if logs else single / scale) - fmean(runs)
     spread = math.sqrt(math.fsum((run - fmean(runs)) ** 2 for run in runs) / (len(runs) - 1) * (1 + 1 / len(runs)))
     least = critical(len(runs), (1,) * challengers, float(len(runs) - 1), MISSED_LOW) * spread
     return (more if maximize else -more) > least
@@ -134,7 +135,9 @@ def _log_ratio(error: float, own: float, other: float) -> float:
 def _scaled(groups: Sequence[Sequence[float]]) -> list[_Group]:
     """Where all values are positive ratios are compared: of the usual or of the geometric means, as runs deviate."""
     if not all(value > 0 for values in groups for value in values):
-        unit = abs(fmean(groups[0])) or 1.0
+        scale = _scale(value for values in groups for value in values)
+        groups = [[value / scale for value in values] for values in groups]
+        unit = abs(fmean(groups[0])) or 1.0 / scale
         return [_Group(fmean(values), tuple(value - fmean(values) for value in values), unit) for values in groups]
     usual, geometric = [], []
     for values in groups:
@@ -143,6 +146,11 @@ def _scaled(groups: Sequence[Sequence[float]]) -> list[_Group]:
         geometric.append(_Group(fmean(logs), tuple(log - fmean(logs) for log in logs), None))
     few = sum(map(len, groups)) < _FEWEST_DEVIATIONS
     return geometric if few or abs(_shape(geometric)[0]) <= abs(_shape(usual)[0]) else usual
+
+
+def _scale(values: Iterable[float]) -> float:
+    """What values are divided by, so that no square or cube of one is beyond what a number can be."""
+    return max(map(abs, values)) or 1.0
 
 
 def _shape(groups: Sequence[_Group]) -> tuple[float, float]:

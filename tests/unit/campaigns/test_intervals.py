@@ -9,7 +9,7 @@ import pytest
 from tests.unit.campaigns.simulated import lognormal, normal
 
 from slurm_agent_tools.campaigns.design import baseline_runs
-from slurm_agent_tools.campaigns.intervals import MISSED_HIGH, MISSED_LOW, critical, gains
+from slurm_agent_tools.campaigns.intervals import MISSED_HIGH, MISSED_LOW, critical, gains, surpasses
 
 CAMPAIGNS = 200
 
@@ -131,3 +131,21 @@ def test_what_differs_by_rounding_alone_is_no_difference(value: float, maximize:
             found = gains([value] * baseline_runs(runs, arms), {**others, **better}, maximize=maximize)
             assert all(found[arm].low <= 0 <= found[arm].high for arm in others), (runs, arms)
             assert found["better"].low > 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e110, 1e160, 8e307])
+def test_what_a_run_far_out_tells_is_judged_as_any_other(scale: float) -> None:
+    """A run that diverges may tell any finite number; the scale of the values is no part of a share."""
+    baseline, others = [-1.0, -1.1, -0.9, 0.1], {"a": [1.0, 1.1, 0.9], "b": [-1.0, 2.0, 1.0]}
+    plain = gains(baseline, others, maximize=True)
+    found = gains(
+        [value * scale for value in baseline],
+        {arm: [value * scale for value in values] for arm, values in others.items()},
+        maximize=True,
+    )
+    for arm, gain in plain.items():
+        assert (found[arm].gain, found[arm].low, found[arm].high) == pytest.approx((gain.gain, gain.low, gain.high))
+    known = [value * scale for value in baseline]
+    for single in (5.0, -0.5):
+        told = surpasses(baseline, single, challengers=3, maximize=True)
+        assert surpasses(known, min(single * scale, 1.7e308), challengers=3, maximize=True) == told
