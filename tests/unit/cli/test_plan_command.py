@@ -136,3 +136,12 @@ def test_a_toolset_that_is_switched_off_has_no_plan(project, capsys, monkeypatch
     monkeypatch.setenv("SLURM_AGENT_TOOLSETS", '["core"]')
     assert main(["plan", "--count", "2", "--expected", "1h", "--pool", "gpus=1", "--json"]) == 2
     assert "switched off" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+def test_a_plan_that_cannot_be_kept_is_printed_all_the_same(project, capsys):
+    (project / "state").mkdir()
+    (project / "state" / "plans").write_text("in the way")
+    assert main(["plan", "--count", "2", "--expected", "1h", "--pool", "gpus=1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["makespan_seconds"] == 7200
+    assert any("resources are missing" in text for text in found["assumptions"])

@@ -80,18 +80,22 @@ async def run(args: argparse.Namespace) -> int:
     try:
         with _best_so_far():
             reply: Any = await toolbox.call("plan_jobs", ask)
-        context = await toolbox.registry.at(args.cluster)
-        kept = await views.kept_plan(context, reply.uri.rpartition("/")[2])
-        title = args.file or f"{args.count} jobs"
-        if args.svg is not None:
-            _write("--svg", args.svg, gantt(kept.plan.schedule, title))
-        if args.html is not None:
-            _write("--html", args.html, plan_page(kept, title))
+        if args.svg is not None or args.html is not None:
+            await _files(toolbox, args, ask.cluster, reply.uri.rpartition("/")[2])
     finally:
         with anyio.CancelScope(shield=True):
             await toolbox.close()
     printing.document(brief.answer(reply, ask), as_json=args.json)
     return FAILED if reply.status == "infeasible" else DONE
+
+
+async def _files(toolbox: Toolbox, args: argparse.Namespace, cluster: str | None, plan_id: str) -> None:
+    kept = await views.kept_plan(await toolbox.registry.at(cluster), plan_id)
+    title = args.file or f"{args.count} jobs"
+    if args.svg is not None:
+        _write("--svg", args.svg, gantt(kept.plan.schedule, title))
+    if args.html is not None:
+        _write("--html", args.html, plan_page(kept, title))
 
 
 @contextmanager
