@@ -313,8 +313,9 @@ def _listed(texts: Sequence[str]) -> list[str]:
 
 
 def _short(name: str) -> str:
-    told = line(name)
-    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3]}..."
+    """Cut in the middle: names of configurations mostly differ in their ends."""
+    told, half = line(name), (_LONGEST - 3) // 2
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 3 - half]}...{told[-half:]}"
 
 
 def _time(seconds: float) -> str:

@@ -195,3 +195,10 @@ async def test_with_the_solver_the_plan_is_never_worse_than_by_lists(box):
     solved, _ = await plan(box, fifty(18), seconds=1)
     assert solved.makespan_seconds <= lists.makespan_seconds
     assert solved.bound_seconds <= solved.makespan_seconds
+
+
+async def test_long_names_that_differ_in_their_ends_are_told_apart(box):
+    name = "experiment with a learning rate of its own and seed"
+    reply, _ = await plan(box, [{"name": f"{name} {seed}", "expected": "1h"} for seed in range(6)])
+    assert len({step.job for step in reply.submissions}) == 6
+    assert all(len(step.job) <= 32 for step in reply.submissions)
