@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -69,7 +70,10 @@ class PlanFiles:
         with storage(self._folder):
             if not self._folder.is_dir():
                 return []
-            found = [(one.stat().st_mtime_ns, one.name) for one in self._folder.glob(f"{self._owner}-*.json")]
+            found = []
+            for one in self._folder.glob(f"{self._owner}-*.json"):
+                with suppress(FileNotFoundError):  # another process drops the oldest too
+                    found.append((one.stat().st_mtime_ns, one.name))
         return [name for _, name in sorted(found, reverse=True)]
 
     def _read(self, name: str, kind: type[_Plan]) -> _Plan | None:

@@ -163,3 +163,11 @@ async def test_slices_are_offered_of_what_is_left_and_not_submitted(box):
     assert first.slices.calls == 7
     assert again.slices is None
     assert later.slices.calls < first.slices.calls
+
+
+async def test_a_plan_that_is_gone_when_it_is_looked_at_stops_nothing(box, tmp_path):
+    await plan(box)
+    (kept,) = (tmp_path / "state" / "plans").glob("*.json")
+    kept.with_name(f"{kept.name.partition('-')[0]}-0.json").symlink_to(tmp_path / "gone")
+    again = await plan(box)
+    assert not any("missing" in text for text in again.assumptions)
