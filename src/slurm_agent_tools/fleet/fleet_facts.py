@@ -22,14 +22,13 @@ _KEPT = frozenset({"RESERVED", "MAINTENANCE", "MAINT"})
 class FleetFacts:
     """One look at the cluster. None: not asked, or no answer.
 
-    `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one by
-    one, `mine_waiting`: how many of all of them wait; `queue`: how many jobs are in each partition and state. By Slurm's
-    own number of a job: `use` of its steps,
-    `quiet_since` when its steps last took CPU time by earlier looks, `gpu_series`. `preemption`: how the
-    cluster chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`. `ran`: what
-    the accounting has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`:
-    the most GPU hours a day that the policy lets a caller ask for. `partition_prices`: of a GPU hour; None where
-    that is in another currency than `rates`.
+    `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one
+    by one, `mine_waiting`: how many of all of them wait; `queue`: how many jobs are in each partition and state. By
+    Slurm's own number of a job: `use` of its steps, `quiet_since` when its steps last took CPU time by earlier
+    looks, `gpu_series`. `preemption`: how the cluster chooses which jobs end for others (PreemptType), such as
+    `partition_prio` or `none`. `ran`: what the accounting has of the caller's jobs of a week, `runs` what the
+    ledger has of them by their number; `day_cap`: the most GPU hours a day that the policy lets a caller ask for.
+    `partition_prices`: of a GPU hour; None where that is in another currency than `rates`.
     """
 
     now: datetime

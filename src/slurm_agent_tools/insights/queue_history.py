@@ -19,7 +19,7 @@ from slurm_agent_tools.insights.measured_waits import MeasuredWaits, period, sho
 from slurm_agent_tools.insights.run_sizes import size_from_runs
 from slurm_agent_tools.insights.script_size import budget_seconds
 from slurm_agent_tools.insights.sizing import ENOUGH
-from slurm_agent_tools.insights.usage import GPUS, amount, measured, memory
+from slurm_agent_tools.insights.usage import GPUS, amount, at_once, gpus_in, measured, memory
 from slurm_agent_tools.models.accounted import AccountedJob, ClusterRecord, NodeSpan
 from slurm_agent_tools.models.decision import Advised, Budget, ExpectedWait, SizeFigure, Sizing
 from slurm_agent_tools.models.job import Job, JobRecord, PastWaits
@@ -252,7 +252,7 @@ async def cluster_record(context: JobSources, *, days: int) -> ClusterRecord:
     name = await _accounted(context, days, hint="Ask an administrator for slurmdbd.")
     now = context.clock.now()
     since, asked = now - timedelta(days=days), context.slurm.accounting
-    jobs = _each_task(await asked.weeks(since))
+    jobs = await asked.weeks(since)  # tasks that have not started are one row, which waits as one job
     accounted = [_accounted_job(job) for job in jobs]
     return ClusterRecord(
         cluster=name,
@@ -278,7 +278,6 @@ def _accounted_job(job: Job) -> AccountedJob:
     ready = job.eligible if job.submitted is None or job.eligible is None else max(job.eligible, job.submitted)
     had = (job.allocated if job.started is not None else None) or job.requested or {}
     wanted = job.requested or {}
-    peaks = [peak for step in job.steps if (peak := memory(step)) is not None]
     return AccountedJob(
         user=job.user or "",
         name=job.name,
@@ -289,12 +288,12 @@ def _accounted_job(job: Job) -> AccountedJob:
         end=_seconds(job.ended),
         cpus=had.get("cpu"),
         memory=had.get("mem"),
-        gpus=had.get(GPUS, 0),
+        gpus=gpus_in(had),
         node_count=max(1, had.get("node", 1)),
         nodes=node_list.named(job.nodes),
         gpu_types=frozenset(kind.rpartition(":")[2] for kind in wanted if kind.startswith(f"{GPUS}:")),
         limit=job.resources.time_limit_seconds,
-        memory_used=max(peaks, default=None),
+        memory_used=at_once(job.steps, memory),
         gpu_busy=measured([job]).utilization if amount(job, GPUS) else None,
         account=job.account,
         qos=job.qos,

@@ -7,9 +7,10 @@ all its nodes. A step that was never sampled has not measured anything, and is n
 from __future__ import annotations
 
 import base64
+import heapq
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,9 +27,15 @@ def ran(job: Job, tasks: Sequence[Job]) -> list[Job]:
 def amount(part: Job, name: str) -> int | None:
     """How much of one kind; from the controller where the accounting tells nothing. No GPU is 0."""
     if part.allocated is not None:
-        return part.allocated.get(name, 0 if name == GPUS else None)
+        return gpus_in(part.allocated) if name == GPUS else part.allocated.get(name)
     known = part.resources
     return {"cpu": known.cpus, "mem": known.memory_bytes, "node": known.nodes, GPUS: known.gpus}[name]
+
+
+def gpus_in(tres: Mapping[str, int]) -> int:
+    """GPUs of all types; a cluster may account for them by type alone (AccountingStorageTRES=gres/gpu:a100)."""
+    by_type = sum(number for name, number in tres.items() if name.startswith(f"{GPUS}:"))
+    return tres.get(GPUS, by_type)
 
 
 def seconds(part: Job, name: str) -> float | None:
@@ -204,9 +211,27 @@ def node_memory(steps: Sequence[Step]) -> int | None:
 
 
 def at_once(steps: Sequence[Step], amount: Callable[[Step], int | None]) -> int | None:
-    """The most that steps at the same time had together of one amount; None where none of them tells."""
+    """The most that steps at the same time had together of one amount; None where none of them tells.
+
+    A step whose times are not known may have run beside every other.
+    """
     found = [(step, told) for step in steps if (told := amount(step)) is not None]
-    return _most(sum(told for other, told in found if _ran_at(other, step)) for step, _ in found)
+    if any(step.started is None for step, _ in found):
+        return sum(told for _, told in found)
+    now = sum(told for step, told in found if step.elapsed_seconds is None)
+    most, ends = now if found else None, list[tuple[float, int]]()
+    for step, told in sorted(found, key=lambda pair: _began(pair[0])):
+        while ends and ends[0][0] <= _began(step):
+            now -= heapq.heappop(ends)[1]
+        if step.elapsed_seconds is not None:
+            now += told
+            heapq.heappush(ends, (_began(step) + max(1, step.elapsed_seconds), told))
+        most = max(most or 0, now)
+    return most
+
+
+def _began(step: Step) -> float:
+    return step.started.timestamp() if step.started is not None else 0.0
 
 
 def _node_share(step: Step) -> int | None:
@@ -215,14 +240,6 @@ def _node_share(step: Step) -> int | None:
         return whole
     on_node = -(-(step.tasks or 1) // max(1, step.allocated.get("node", 1)))
     return min(whole, step.max_rss_bytes * on_node)
-
-
-def _ran_at(other: Step, step: Step) -> bool:
-    """Whether `other` ran when `step` began; yes where the times are not known."""
-    if other is step or other.started is None or step.started is None or other.elapsed_seconds is None:
-        return True
-    since = (step.started - other.started).total_seconds()
-    return 0 <= since < max(1, other.elapsed_seconds)
 
 
 def _filling(part: Job) -> tuple[float, float]:

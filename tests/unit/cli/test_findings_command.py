@@ -107,6 +107,13 @@ async def test_jobs_of_all_users_are_there_with_what_they_asked_for_and_where_th
     assert waiting
 
 
+async def test_tasks_that_wait_are_there_as_one_job(context, slurm):
+    slurm.submit(JOB, "--array=0-9%2", user="bob")
+    await slurm.clock.advance(30)
+    record = await cluster_record(context, days=1)
+    assert sorted(job.state for job in record.jobs) == ["PENDING", "RUNNING", "RUNNING"]
+
+
 async def test_reservations_and_outages_that_were_are_read_and_their_silence_is_told(context, slurm):
     now = int(slurm.clock.now().timestamp())
     slurm.extra["past reservations"] = (

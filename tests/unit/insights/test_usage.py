@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 from tests.unit.insights.parts import GIB, MIB, job, later, step
 
-from slurm_agent_tools.insights.usage import memory, node_memory, usage
+from slurm_agent_tools.insights.usage import GPUS, amount, at_once, memory, node_memory, usage
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.units import JobId
@@ -36,6 +37,28 @@ def test_steps_at_the_same_time_add_up_in_cpu_time_and_only_the_largest_counts_a
 def test_steps_one_after_the_other_do_not_add_up_in_memory():
     steps = (step("0", mem=GIB, elapsed_seconds=50), step("1", mem=2 * GIB, started=later(50), elapsed_seconds=50))
     assert node_memory(steps) == 2 * GIB
+
+
+def test_of_many_steps_those_that_ran_at_the_same_time_add_up():
+    chance = random.Random(7)  # noqa: S311 - the same in each run
+    steps = [
+        step(str(index), mem=chance.randrange(1, 99), started=later(chance.randrange(60)), elapsed_seconds=took)
+        for index, took in enumerate(chance.choices((None, 0, 1, 5, 20), k=40))
+    ]
+
+    def together(moment: int) -> int:
+        return sum(
+            memory(one) or 0
+            for one in steps
+            if one.elapsed_seconds is None or later(moment - max(1, one.elapsed_seconds)) < one.started <= later(moment)
+        )
+
+    assert at_once(steps, memory) == max(map(together, range(60)))
+
+
+def test_gpus_that_are_accounted_for_by_type_alone_count():
+    assert amount(replace(job(), allocated={"cpu": 1, "gres/gpu:a100": 2, "gres/gpu:a30": 1}), GPUS) == 3
+    assert amount(replace(job(), allocated={"cpu": 1, "gres/gpu": 2, "gres/gpu:a100": 2}), GPUS) == 2
 
 
 def test_a_step_over_several_nodes_takes_all_its_tasks_and_a_node_its_share():

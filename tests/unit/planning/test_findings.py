@@ -180,6 +180,9 @@ def test_what_was_not_measured_is_said():
     said = " ".join(report.not_measured)
     assert "GPU use is not in this accounting" in said
     assert "Memory use is not in this accounting" in said
+    plain = find_all(every(bad_week(), lambda job: replace(job, gpus=0)))
+    assert "No job has GPUs in this accounting" in " ".join(plain.not_measured)
+    assert "No job has GPUs" not in said
     blind = find_all(replace(bad_week(), kept=None, outages=None))
     assert "Reservations of the past were not to be seen" in " ".join(blind.not_measured)
     assert "were down were not to be seen" in " ".join(blind.not_measured)

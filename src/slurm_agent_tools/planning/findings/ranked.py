@@ -75,6 +75,9 @@ def _not_measured(record: ClusterRecord) -> Iterator[str]:
     with_gpus = [job for job in record.jobs if job.gpus and job.run]
     if with_gpus and not any(job.gpu_busy is not None for job in with_gpus):
         yield "GPU use is not in this accounting, so GPUs that stood still in a job are not found."
+    there = any(node.gpus for node in record.nodes.values())
+    if there and not record.own and not any(job.gpus for job in record.jobs):
+        yield "No job has GPUs in this accounting (AccountingStorageTRES), so nothing of GPUs is found."
     ran = [job for job in record.jobs if job.run and job.run > 60]
     if ran and not any(job.memory_used for job in ran):
         yield "Memory use is not in this accounting, so over-asked memory is not found."
