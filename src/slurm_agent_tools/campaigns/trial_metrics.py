@@ -27,6 +27,9 @@ _MOST = 200
 
 _NAME = 100
 
+_LARGEST_VALUE = 1e100
+"""Beyond it a value is that of a run that diverges, as an infinite one is: nothing can be compared with it."""
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
 
 
@@ -42,7 +45,7 @@ def metrics_of(stage: CampaignStage, text: str, source: Literal["json", "csv", "
         return {}
     else:
         found = _of_json(text) if source == "json" else _of_csv(text)
-    kept = {name: value for name, value in found if math.isfinite(value) and 0 < len(name) <= _NAME}
+    kept = {name: value for name, value in found if abs(value) <= _LARGEST_VALUE and 0 < len(name) <= _NAME}
     return {name: kept[name] for name in list(kept)[:_MOST] if name.isprintable()}
 
 
@@ -60,7 +63,7 @@ def passed(
     that counts, where the run is to tell it. Of a smoke run no least values are asked: it is too short for them.
     """
     demanded = dict.fromkeys([*([objective] if objective else []), *stage.passes.finite])
-    absent = [name for name in demanded if not math.isfinite(metrics.get(name, math.nan))]
+    absent = [name for name in demanded if not abs(metrics.get(name, math.nan)) <= _LARGEST_VALUE]
     if absent:
         return f"it told no finite value of {', '.join(absent)}"
     gone = [path for path in stage.passes.files if path not in files_there]

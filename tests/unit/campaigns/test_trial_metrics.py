@@ -145,3 +145,11 @@ def test_a_run_passes_by_what_its_stage_demands(
 
 def test_without_demands_a_run_that_ended_well_has_passed() -> None:
     assert passed(stage(), False, {}, []) is None
+
+
+@pytest.mark.parametrize("value", ["1e160", "-1.7e308", "1e999"])
+def test_a_value_beyond_all_measure_is_no_finite_one(value: str) -> None:
+    trained = stage()
+    found = metrics_of(trained, f'{{"loss": {value}, "other": 1}}', "json")
+    assert found == {"other": 1.0}
+    assert passed(trained, False, {"loss": float(value)}, (), objective="loss") == "it told no finite value of loss"
