@@ -58,7 +58,8 @@ class RunHistory:
 
     def _traced(self, record: JobRecord) -> TracedJob | None:
         run = record.usage.elapsed_seconds if record.usage is not None else None
-        if run is None and record.started is not None and record.ended is not None:
+        one = record.tasks == 1 and (record.requested.array_tasks or 1) == 1  # an array runs in turns
+        if run is None and one and record.started is not None and record.ended is not None:
             run = round((record.ended - record.started).total_seconds())
         if not run or not record.job_id.isdecimal():
             return None

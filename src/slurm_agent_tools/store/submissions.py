@@ -177,10 +177,13 @@ def decided(db: Database, token: str) -> Decided | None:
     return Decided(from_text(Decision, decision), None if advised is None else from_text(Advised, advised))
 
 
-# A job that failed or was cancelled says nothing of what it would have run; what it waited it did wait.
+# A job that failed or was cancelled says nothing of what it would have run; what it waited it did wait. What is told
+# of an array is how long one of its tasks runs: `run_seconds` lie between its first start and its last end.
 _HAPPENED = """
     CASE WHEN e.kind = 'wait' THEN max(s.started - s.released, 0)
-    WHEN s.outcome IN ('COMPLETED', 'TIMEOUT') THEN s.run_seconds END
+    WHEN s.outcome NOT IN ('COMPLETED', 'TIMEOUT') THEN NULL
+    WHEN coalesce(json_extract(s.requested, '$.array_tasks'), 1) = 1 THEN s.run_seconds
+    ELSE json_extract(s.usage, '$.elapsed_seconds') END
 """
 
 

@@ -52,6 +52,14 @@ def test_with_another_limit_and_size_the_same_script_still_counts_before_other_s
     assert said.expected < 3000
 
 
+def test_the_time_of_a_whole_array_is_not_taken_for_that_of_a_task():
+    when = {"usage": None, "started": NOW, "ended": NOW + timedelta(seconds=9000)}
+    array = [replace(one, requested=replace(ASKED, array_tasks=8), tasks=8, **when) for one in runs(5)]
+    alone = [replace(one, **when) for one in runs(1, first=50)]
+    assert RunHistory(known(*array)).estimate("train", "train.sh", ASKED).basis == 0
+    assert RunHistory(known(*alone)).estimate("train", "train.sh", ASKED).basis == 1
+
+
 def test_a_job_that_the_accounting_alone_knows_is_of_the_script_that_had_its_name():
     alone = [replace(one, script_path="", managed=False) for one in runs(5, first=50)]
     history = RunHistory(known(*alone, *runs(1)))

@@ -197,10 +197,12 @@ def test_estimates_are_compared_once_it_is_known_what_happened(store):
     store.add(ALICE, submission("t4", job_id=4, outcome="TIMEOUT", run_seconds=60, created=started), foretold(RUN))
     store.add(OTHER_PROJECT, submission("t5", job_id=5, outcome="COMPLETED", run_seconds=60), foretold(RUN))
 
-    found = store.ended_estimates(ALICE)
+    array = {"requested": Resources(array_tasks=8), "usage": Usage(elapsed_seconds=70), "run_seconds": 560}
+    store.add(ALICE, submission("t6", job_id=6, outcome="COMPLETED", created=started, **array), foretold(RUN))
 
-    assert [(one.job_id, one.said, one.happened) for one in found] == [(2, WAIT, 30), (3, WAIT, 30), (4, RUN, 60)]
-    assert [one.job_id for one in store.ended_estimates(ALICE, 1)] == [4]
+    found = [(one.job_id, one.said, one.happened) for one in store.ended_estimates(ALICE)]
+    assert found == [(2, WAIT, 30), (3, WAIT, 30), (4, RUN, 60), (6, RUN, 70)]
+    assert [one.job_id for one in store.ended_estimates(ALICE, 1)] == [6]
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
