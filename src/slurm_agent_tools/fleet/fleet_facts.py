@@ -53,7 +53,7 @@ class FleetFacts:
     rates: RateSettings = field(default_factory=RateSettings)
     partition_prices: Mapping[str, float | None] = field(default_factory=dict)
     day_cap: float | None = None
-    alerts: tuple[Alert, ...] = ()
+    alerts: tuple[Alert, ...] | None = ()
 
     @property
     def reserved(self) -> frozenset[str]:

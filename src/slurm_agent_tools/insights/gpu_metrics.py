@@ -30,6 +30,8 @@ _MOST_JOBS, _MOST_NODES, _LARGEST = 500, 500, 2**20
 
 _POINTS, _LARGEST_SERIES = 240, 2**23
 
+_DIGITS = 10  # of the number of a job
+
 
 class _Unusable(Exception):
     """Why there is no figure."""
@@ -185,7 +187,7 @@ def _series_of(
     for one in data["result"]:
         labels, values = (one.get("metric"), one.get("values")) if isinstance(one, dict) else (None, None)
         name = str(labels.get(label, "")) if isinstance(labels, dict) else ""
-        if not name.isdecimal() or int(name) not in jobs or not isinstance(values, list):
+        if not name.isdecimal() or len(name) > _DIGITS or int(name) not in jobs or not isinstance(values, list):
             continue
         found[int(name)] = (*found.get(int(name), ()), tuple(_points(values)))
     return found

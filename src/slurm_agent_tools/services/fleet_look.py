@@ -190,6 +190,6 @@ class _Answers:
             rates=rates if rates.currency else rates.model_copy(update={"currency": prices.currency}),
             partition_prices=prices.by_partition,
             day_cap=context.policy.policy.limits.gpu_hours_per_day,
-            alerts=tuple(found["alerts"] or ()),
+            alerts=None if found["alerts"] is None else tuple(found["alerts"]),
         )
         return replace(facts, quiet_since=quiet_since(facts, looks[context.cluster]))

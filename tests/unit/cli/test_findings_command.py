@@ -120,9 +120,11 @@ async def test_reservations_and_outages_that_were_are_read_and_their_silence_is_
         f"{now - 9 * HOUR}|{now}|MAINT,SPEC_NODES|cpu[01-02]|wo|rk\n{now}|{now}|||empty\n"
     )
     slurm.extra["past events"] = f"{now - HOUR}|Unknown|DOWN$|gpu01\n{now}|Unknown||\n{now}|{now}|PLANNED|gpu01\n"
+    slurm.extra["past events"] += f"{now - HOUR}|{now}|INVAL|gpu02\n"
     record = await cluster_record(context, days=1)
     assert record.kept == (NodeSpan("wo|rk", frozenset({"cpu01", "cpu02"}), now - 9 * HOUR, now, maintenance=True),)
-    (gone,) = record.outages
+    gone, wrong = record.outages
+    assert (wrong.name, wrong.nodes) == ("INVAL", frozenset({"gpu02"}))
     assert (gone.name, gone.nodes, gone.start, round(gone.end)) == ("DOWN$", frozenset({"gpu01"}), now - HOUR, now)
     slurm.extra["past reservations"] = "no row\n"
     assert (await cluster_record(context, days=1)).kept is None

@@ -177,5 +177,11 @@ def test_running_jobs_that_were_not_looked_at_are_no_queue():
     assert [one.code for one in fleet_alerts.section(look(waiting(), mine_waiting=30))] == ["queue-backup"]
 
 
+def test_what_alerts_rest_on_and_was_not_read_is_said():
+    said = {one.what for one in fleet_alerts.unknown(facts([], alerts=None))}
+    assert said == {"nodes that are down", "alerts of your jobs"}
+    assert (fleet_alerts.section(facts([], alerts=None)), fleet_alerts.unknown(facts([node("a")]))) == ([], [])
+
+
 def test_nothing_to_see_is_no_alert():
     assert (fleet_alerts.section(facts([])), fleet_alerts.sentence([])) == ([], "")

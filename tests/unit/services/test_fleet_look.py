@@ -151,6 +151,12 @@ async def test_a_page_that_cannot_be_read_breaks_what_jobs_cost_and_nothing_else
     assert reply.inventory.nodes
 
 
+async def test_nodes_that_cannot_be_read_are_no_reason_to_tell_that_none_is_down(box, slurm):
+    slurm.lose_next_reply("scontrol show nodes")
+    reply, _ = await look(box, sections=["alerts"])
+    assert "nodes that are down" in {one.what for one in reply.not_measured}
+
+
 GPU_JOB = ("#!/bin/bash\nsleep 6000\n", "--partition=gpu", "--gres=gpu:2", "--time=2:00:00")
 
 

@@ -128,6 +128,11 @@ async def test_each_gpu_of_a_running_job_has_its_series():
     assert (urlsplit(seen[0]).path, words["step"]) == ("/prom/api/v1/query_range", ["30s"])
 
 
+async def test_a_label_of_any_length_is_no_number_of_a_job():
+    told = matrix(({"hpc_job": "7" * 5000}, [[0, "1"]]), ({"hpc_job": "7"}, [[NOON.timestamp(), "50"]]))
+    assert (await series_of(told))[0].jobs == {7: (((NOON, 0.5),),)}
+
+
 @pytest.mark.parametrize("body", [vector("1"), b"<html>", {"status": "error"}])
 async def test_what_is_no_series_is_no_measurement_and_says_why(body):
     found, _ = await series_of(body)

@@ -9,6 +9,7 @@ from slurm_agent_tools.diagnosis.alert_types import crowded
 from slurm_agent_tools.diagnosis.phrases import listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import idle_use, quota_shares
+from slurm_agent_tools.models.fleet_answer import NotMeasured
 from slurm_agent_tools.models.job import HELD_UP
 from slurm_agent_tools.models.shapes import Alert
 
@@ -20,7 +21,7 @@ _ORDER = ("critical", "high", "medium")
 
 def section(facts: FleetFacts) -> list[Alert]:
     """All of them, the gravest first."""
-    found = [*facts.alerts, *_idle(facts), *_low(facts), *_starved(facts)]
+    found = [*(facts.alerts or ()), *_idle(facts), *_low(facts), *_starved(facts)]
     found += crowded(max(facts.mine_waiting, sum(job.state in HELD_UP for job in facts.mine)))
     bad = [f"{node.name} ({node.state})" for node in facts.nodes if node.troubled]
     if bad:
@@ -34,6 +35,14 @@ def sentence(made: Sequence[Alert]) -> str:
     if not made:
         return ""
     return "1 alert." if len(made) == 1 else f"{len(made)} alerts."
+
+
+def unknown(facts: FleetFacts) -> list[NotMeasured]:
+    """What was not looked at: that nothing is told of it does not say that all is well."""
+    told = [] if facts.nodes else [NotMeasured(what="nodes that are down", why="the nodes could not be read")]
+    if facts.alerts is None:
+        told.append(NotMeasured(what="alerts of your jobs", why="what they rest on could not be read"))
+    return told
 
 
 def _idle(facts: FleetFacts) -> list[Alert]:

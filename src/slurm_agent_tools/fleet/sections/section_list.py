@@ -60,7 +60,11 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         ("ran",), quota_shares.section, quota_shares.sentence, quota_shares.unknown, ("queue", "nodes")
     ),
     "alerts": FleetSectionMaker(
-        ("queue",), fleet_alerts.section, fleet_alerts.sentence, helps=("nodes", "partitions", "use", "alerts")
+        ("queue",),
+        fleet_alerts.section,
+        fleet_alerts.sentence,
+        fleet_alerts.unknown,
+        ("nodes", "partitions", "use", "alerts"),
     ),
 }
 """By the name of the answer's field, in its order."""

@@ -12,7 +12,7 @@ _RESERVATIONS = "Start,End,Flags,NodeNames,Name"  # the name last: an administra
 
 _EVENTS = "TimeStart,TimeEnd,State,NodeName"
 
-_GONE = ("DOWN", "DRAIN", "FAIL", "MAINT", "POWERED_DOWN", "REBOOT", "UNKNOWN")
+_GONE = ("DOWN", "DRAIN", "FAIL", "INVAL", "MAINT", "POWERED_DOWN", "REBOOT", "UNKNOWN")
 
 
 def reservations_argv(hours: int) -> list[str]:
