@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -23,7 +24,12 @@ from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration
 
 GROUPS, SUBMISSIONS = 8, 8
-"""How many an answer shows: it stays under 3 KB."""
+"""How many an answer shows at most."""
+
+_SHORTER = ((GROUPS, SUBMISSIONS), (GROUPS, 4), (4, 4), (4, 2), (2, 2), (2, 1), (2, 0))
+
+_LARGEST = 2900
+"""Bytes of an answer: of what is longer fewer groups and submissions are shown; the resource holds all."""
 
 _NAMES, _LONGEST = 4, 32
 
@@ -107,7 +113,7 @@ def plan_reply(kept: KeptPlan, number: str) -> PlanReply:
     steps = [_shown(one, kept, _short, _NAMES) for one in kept.left[:SUBMISSIONS]]
     priced = any(pool.gpu_hour or pool.cpu_hour for pool in plan.problem.pools)
     missed = list(dict.fromkeys(_short(one.name) for one in schedule.missed))
-    return PlanReply(
+    reply = PlanReply(
         status="infeasible" if plan.impossible else "planned",
         summary=_summary(plan, schedule, naive),
         as_of=kept.made,
@@ -120,9 +126,6 @@ def plan_reply(kept: KeptPlan, number: str) -> PlanReply:
         cost=round(schedule.cost, 2) if priced else None,
         missed=_listed(missed),
         method="exact" if plan.exact else "lists",
-        groups=groups(schedule),
-        submissions=steps,
-        submissions_not_shown=max(0, len(kept.left) - SUBMISSIONS),
         run_times=_listed(_run_times(kept.gathered)),
         first_start=kept.first_start,
         changes=list(kept.changes),
@@ -131,6 +134,13 @@ def plan_reply(kept: KeptPlan, number: str) -> PlanReply:
         uri=f"{SCHEME}{number}",
         gantt_uri=f"{SCHEME}{number}/gantt",
     )
+    for most, calls in _SHORTER:
+        shown = {"groups": groups(schedule, most), "submissions": steps[:calls]}
+        left = {"submissions_not_shown": len(kept.left) - len(steps[:calls])}
+        reply = reply.model_copy(update=shown | left)
+        if len(json.dumps(reply.model_dump(mode="json", exclude_none=True))) <= _LARGEST:
+            break
+    return reply
 
 
 def whole(kept: KeptPlan) -> dict[str, Any]:

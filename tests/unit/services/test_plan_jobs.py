@@ -52,6 +52,19 @@ async def test_fifty_different_jobs_are_answered_in_three_kilobytes_with_bound_g
 
 
 @pytest.mark.proves("plans-are-short")
+async def test_long_names_and_many_that_are_waited_for_make_no_longer_answer(box):
+    first = [{"name": f"{'prepare ' * 6}{number}", "expected": f"{number + 1}h"} for number in range(40)]
+    last = {"name": "train", "expected": "1h", "after": [job["name"] for job in first]}
+    for jobs in ([*first, last], [{**first[0], "expected": "1min"}, *({**job, "after": [first[0]["name"]]} for job in first[1:]), last]):  # fmt: skip
+        reply, ask = await plan(box, jobs, pool={"gpus": 3, "jobs": 3})
+        assert len(json.dumps(brief.answer(reply, ask)).encode()) < 3000
+        assert len(reply.submissions) + reply.submissions_not_shown == 41
+    job = {"name": "next", "expected": "1h", "after": [one["name"] for one in first[:2]]}
+    reply, _ = await plan(box, [*first[:2], job])
+    assert len(reply.submissions) == 3
+
+
+@pytest.mark.proves("plans-are-short")
 async def test_the_whole_plan_and_its_picture_are_resources(box):
     reply, _ = await plan(box, fifty())
     plan_id = reply.uri.removeprefix("slurm://plans/")
