@@ -84,6 +84,15 @@ def test_what_runs_at_most_is_not_known_where_a_part_of_it_has_no_end(more, word
     assert words in (made.note or "")
 
 
+def test_gpu_hours_are_not_known_where_the_accounting_counts_no_gpus():
+    running = replace(ran(7, 1, allocated={"cpu": 4}), state="RUNNING", ended=None)
+    blind = shares(running, ran(8, 3, allocated={"cpu": 4}), quotas={"user:alice": 0.5}, mine=(job(7),))
+    made = spending.section(blind)
+    assert (made.today.gpu_hours, made.today.amount, quota_shares.section(blind).quotas[0].used) == (None, None, None)
+    assert "does not count GPUs" in (made.week.note or "")
+    assert [one.what for one in spending.unknown(blind)] == ["GPU hours"]
+
+
 def test_a_price_in_another_currency_is_no_price():
     made = facts([], ran=(ran(1, 1),), rates=RATES, partition_prices={"main": None})
     assert (spending.section(made).today.amount, spending.section(made).partition_gpu_hour) == (None, {})

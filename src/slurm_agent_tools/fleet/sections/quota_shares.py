@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from slurm_agent_tools.diagnosis.phrases import listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.fleet.sections.spending import campaign_of, gpu_hours, within
+from slurm_agent_tools.fleet.sections.spending import campaign_of, counts_gpus, gpu_hours, within
 from slurm_agent_tools.insights.job_search import tags
 from slurm_agent_tools.models.fleet_answer import NotMeasured, ShareShown, SharesSection
 from slurm_agent_tools.models.job import HELD_UP, Job
@@ -70,7 +70,7 @@ def _base(facts: FleetFacts) -> tuple[float | None, str | None]:
 def _share(key: str, quota: float, base: float | None, today: Sequence[Job], facts: FleetFacts) -> ShareShown:
     hours = None if base is None else quota * base
     used = None
-    if facts.ran is not None and not _of_another(key, facts):
+    if facts.ran is not None and counts_gpus(facts) and not _of_another(key, facts):
         used = gpu_hours(part for part in today if _matches(key, part, facts))
     return ShareShown(
         quota=key,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.diagnosis.phrases import flat, listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.insights.usage import GPUS, ran, seconds
+from slurm_agent_tools.insights.usage import GPUS, amount, ran, seconds
 from slurm_agent_tools.models.fleet_answer import CostSection, NotMeasured, Spent
 from slurm_agent_tools.models.job import Job, run_id_in
 from slurm_agent_tools.settings import RateSettings
@@ -23,6 +23,8 @@ WEEK = timedelta(days=7)
 _HOUR = 3600
 
 _OTHER = "other"
+
+_NO_GPUS = "this accounting does not count GPUs (AccountingStorageTRES)"
 
 
 def section(facts: FleetFacts) -> CostSection:
@@ -38,7 +40,7 @@ def section(facts: FleetFacts) -> CostSection:
             campaigns.setdefault(name, []).append(part)
         if path is not None:
             results.setdefault(path, []).append(part)
-    return CostSection(
+    made = CostSection(
         currency=facts.rates.currency,
         today=_spent(None, within(parts, midnight, facts.now), facts),
         week=_spent(None, week, facts),
@@ -49,6 +51,17 @@ def section(facts: FleetFacts) -> CostSection:
         gpu_hour=dict(facts.rates.gpu_hour),
         cpu_hour=facts.rates.cpu_hour,
     )
+    return made if counts_gpus(facts) else _without_gpus(made)
+
+
+def _without_gpus(made: CostSection) -> CostSection:
+    """The same where GPU hours, and with them what they cost, are not known."""
+
+    def blind(spent: Spent) -> Spent:
+        return spent.model_copy(update={"gpu_hours": None, "amount": None, "note": _NO_GPUS})
+
+    lists = {"campaigns": [*map(blind, made.campaigns)], "results": [*map(blind, made.results)]}
+    return made.model_copy(update={"today": blind(made.today), "week": blind(made.week), **lists})
 
 
 def sentence(made: CostSection) -> str:
@@ -63,6 +76,8 @@ def _words(spent: Spent, made: CostSection) -> str:
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Why there is no price."""
+    if not counts_gpus(facts):
+        return [NotMeasured(what="GPU hours", why=_NO_GPUS)]
     foreign = [flat(name) for name, price in facts.partition_prices.items() if price is None]
     if foreign:
         why = "its page has it in another currency than the other prices"
@@ -123,6 +138,13 @@ def _ahead(facts: FleetFacts) -> list[Job]:
             left = limit - (facts.now - job.started).total_seconds()
             found.append(replace(job, elapsed_seconds=max(0, round(left))))
     return found
+
+
+def counts_gpus(facts: FleetFacts) -> bool:
+    """False where a job that holds GPUs is in the accounting without any: AccountingStorageTRES leaves them out."""
+    holding = {job.job_id for job in facts.mine if job.state == "RUNNING" and job.resources.gpus}
+    told = [part for part in facts.ran or () if part.job_id in holding and part.allocated]
+    return all(amount(part, GPUS) for part in told)
 
 
 def _at_most(facts: FleetFacts) -> Spent:
