@@ -16,9 +16,8 @@ from slurm_agent_tools.models.campaign import ArmOutcome, ArmVerdict, RoundJudge
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, HalvingRound, SmokeRound
 from slurm_agent_tools.units import format_duration
 
-NOT_ITS_DOING = frozenset(
-    {"node-failure", "preempted", "node-unavailable", "cancelled", "no-record", "storage-fault", "license"}
-)
+_WORDS = "node-failure preempted node-unavailable cancelled no-record storage-fault license"
+NOT_ITS_DOING = frozenset(_WORDS.split())
 """Categories that say nothing of a configuration."""
 
 
@@ -70,10 +69,8 @@ class _StageRound:
         """For each length the places of the configurations, from 1 on."""
         only = frozenset(found.trial.id for found in self.own)
         arms = {level: arms_at(self.file, self.state, self.stage, level, only=only) for level in self.levels}
-        return {
-            level: {runs.arm: place for place, runs in enumerate(ranked(self.file, found.values()), 1)}
-            for level, found in arms.items()
-        }
+        order = {level: ranked(self.file, found.values()) for level, found in arms.items()}
+        return {level: {runs.arm: place for place, runs in enumerate(found, 1)} for level, found in order.items()}
 
     @cached_property
     def baseline(self) -> str:
@@ -228,10 +225,9 @@ class _StageRound:
         this = self.file.rounds[self.number]
         if not isinstance(this, HalvingRound) or level == self.levels[-1]:
             return None
-        places = self.places[level]
-        place = places.get(found.trial.arm, len(places))
-        length = f"{this.length}={dict(level)[this.length]}"
-        return f"Place {place} of {len(places)} with {length}: only the best ran longer."
+        order = self.places[level]
+        place = order.get(found.trial.arm, len(order))
+        return f"Place {place} of {len(order)} with {this.length}={dict(level)[this.length]}: only the best ran longer."
 
     def _failed(self, judged: ArmVerdict, failed: Sequence[TrialState]) -> ArmVerdict:
         last = failed[-1].trial.id
@@ -373,14 +369,9 @@ def _plateau(file: CampaignFile, state: CampaignState) -> str | None:
 
 
 def _step(best: float, total: float, *, maximize: bool, below: bool) -> float:
-    """What a round gained over the best before it, as a share of that one's value; both are shares of the baseline's.
-
-    `below`: the baseline's value is below 0.
-    """
+    """What a round gained, as a share of the best value before it; `below`: the baseline's value is below 0."""
     left = abs(1 + best if maximize is not below else 1 - best)
-    if left:
-        return (total - best) / left
-    return math.inf if total > best else 0.0
+    return (total - best) / left if left else math.inf if total > best else 0.0
 
 
 def _latest(state: CampaignState, until: int, file: CampaignFile) -> dict[str, ArmVerdict]:
