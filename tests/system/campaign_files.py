@@ -119,17 +119,23 @@ def squeue_watched(place: Place) -> Iterator[list[int]]:
 
 
 def active(lines: list[str]) -> int:
-    """Of lines as `8 3-12%4 PENDING`, `8 2 RUNNING` or `9 N/A RUNNING`."""
-    rows = [line.split() for line in lines]
-    running = Counter(job for job, _, state in rows if state != "PENDING")
-    found = running.total()
-    for job, tasks, state in rows:
-        if state == "PENDING":
-            spans, _, throttle = tasks.partition("%")
-            ends = [span.split("-") for span in spans.split(",")]
-            count = sum(int(span[-1]) - int(span[0]) + 1 if len(span) > 1 else 1 for span in ends)
-            found += max(0, min(count, int(throttle) - running[job])) if throttle else count
-    return found
+    """Of lines as `8 3-12%4 PENDING`, `8 2 RUNNING` or `9 N/A RUNNING`.
+
+    A task that is about to start may stand in a row of its own before it runs: it is one of those that the throttle
+    of its array lets.
+    """
+    running, waiting, throttles = Counter[str](), Counter[str](), dict[str, int]()
+    for job, tasks, state in (line.split() for line in lines):
+        if state != "PENDING":
+            running[job] += 1
+            continue
+        spans, _, throttle = tasks.partition("%")
+        ends = [span.split("-") for span in spans.split(",")]
+        waiting[job] += sum(int(span[-1]) - int(span[0]) + 1 if len(span) > 1 else 1 for span in ends)
+        if throttle:
+            throttles[job] = int(throttle)
+    may_run = {job: min(count, max(0, throttles.get(job, count) - running[job])) for job, count in waiting.items()}
+    return running.total() + sum(may_run.values())
 
 
 # --- A search of a published function, each of its values computed by a job ------------------------------------------

@@ -13,14 +13,14 @@ from slurm_agent_tools.api.catalogue import TOOLS
 JOB = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\nsleep 120\n"
 PASSING = re.compile(r"RunTime=\S+|LastSchedEval=\S+")  # a job's own clock goes on
 
-REMEMBERED = ("ledger.", "seen-")  # docs/decisions/read-only-marks.md
+REMEMBERED = re.compile(r"\.state/(?:.*/)?(?:(?:ledger\.|seen-)[^/]*|plans/[^/]*\.json)")  # docs/decisions/read-only-marks.md
 
 
 def left(place: Place, job: str) -> tuple[str, dict[str, bytes]]:
     """The job as Slurm shows it, and every file of the project and of our state but the ledger and what else was seen."""
     home = place.project.parent
     files = [path for folder in (place.project, home / ".state") for path in folder.rglob("*") if path.is_file()]
-    kept = {str(path.relative_to(home)): path.read_bytes() for path in files if not path.name.startswith(REMEMBERED)}
+    kept = {name: path.read_bytes() for path in files if not REMEMBERED.fullmatch(name := str(path.relative_to(home)))}
     return PASSING.sub("", place.slurm("scontrol", "show", "job", job)), kept
 
 
