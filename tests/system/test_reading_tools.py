@@ -13,7 +13,8 @@ from slurm_agent_tools.api.catalogue import TOOLS
 JOB = "#!/bin/bash\n#SBATCH --partition=cpu\n#SBATCH --output=logs/slurm/%x-%j.out\nsleep 120\n"
 PASSING = re.compile(r"RunTime=\S+|LastSchedEval=\S+")  # a job's own clock goes on
 
-REMEMBERED = re.compile(r"\.state/(?:.*/)?(?:(?:ledger\.|seen-)[^/]*|plans/[^/]*\.json)")  # docs/decisions/read-only-marks.md
+# docs/decisions/read-only-marks.md
+REMEMBERED = re.compile(r"\.state/(?:.*/)?(?:(?:ledger\.|seen-)[^/]*|plans/[^/]*\.json)")
 
 
 def left(place: Place, job: str) -> tuple[str, dict[str, bytes]]:
