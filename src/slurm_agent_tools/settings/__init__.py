@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.settings import workstation_place
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, merged
 from slurm_agent_tools.settings.setting_sources import sources as sources_of
@@ -315,6 +315,12 @@ class Settings(BaseModel):
         if "core" not in value:
             raise ValueError('leaves out "core", which the other toolsets need: add it')
         return value
+
+    def need_toolset(self, toolset: Toolset, command: str) -> None:
+        """Raise InputError where the toolset that this command belongs to is switched off."""
+        if toolset not in self.toolsets:
+            hint = f"Add {toolset} to the setting toolsets; slurm-agent-tools doctor says where it was set."
+            raise InputError("command", command, f"belongs to the toolset {toolset}, which is switched off", hint=hint)
 
 
 def find_root(start: Path) -> Path:

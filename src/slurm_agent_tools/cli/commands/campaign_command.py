@@ -11,7 +11,6 @@ import anyio
 from slurm_agent_tools.api import brief, campaign_tools, printing
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
-from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
@@ -57,9 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it and print one answer; left with Ctrl-C it is not finished. Raises AgentToolsError."""
     settings = load()
-    if "campaigns" not in settings.toolsets:
-        hint = "Add campaigns to the setting toolsets; slurm-agent-tools doctor says where it was set."
-        raise InputError("command", "campaign", "belongs to the toolset campaigns, which is switched off", hint=hint)
+    settings.need_toolset("campaigns", "campaign")
     log_events.configure(settings.log_level)
     try:
         return anyio.run(_within, Toolbox.open(settings), args)

@@ -41,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(args: argparse.Namespace) -> int:
     """Look and print; 1 where a section could not be read. Raises AgentToolsError."""
     settings = load()
-    if "fleet" not in settings.toolsets:
-        hint = "Add fleet to the setting toolsets; slurm-agent-tools doctor says where it was set."
-        raise InputError("command", "fleet", "belongs to the toolset fleet, which is switched off", hint=hint)
+    settings.need_toolset("fleet", "fleet")
     if args.watch and (args.json or not sys.stdout.isatty()):
         raise InputError("--watch", True, "redraws a terminal", hint="Leave it out, or call it from a terminal.")
     if args.seconds < 1:

@@ -68,9 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(args: argparse.Namespace) -> int:
     """Plan and print; 1 where a deadline cannot be met. Raises AgentToolsError."""
     settings = load()
-    if "planning" not in settings.toolsets:
-        hint = "Add planning to the setting toolsets; slurm-agent-tools doctor says where it was set."
-        raise InputError("command", "plan", "belongs to the toolset planning, which is switched off", hint=hint)
+    settings.need_toolset("planning", "plan")
     log_events.configure(settings.log_level)
     ask = serialize.parse(serialize.BY_NAME["plan_jobs"], _asked(args))
     if args.pack:

@@ -55,9 +55,7 @@ async def run(args: argparse.Namespace) -> int:
     if not 0 < args.every <= 3600:
         raise InputError("every", args.every, "is out of range", hint="Give seconds, at most 3600.")
     settings = load()
-    if "files" not in settings.toolsets:
-        hint = "Add files to the setting toolsets; slurm-agent-tools doctor says where it was set."
-        raise InputError("command", "sync", "belongs to the toolset files, which is switched off", hint=hint)
+    settings.need_toolset("files", "sync")
     log_events.configure(settings.log_level)
     clusters = settings.clusters
     name = args.cluster or settings.cluster or (next(iter(clusters)) if len(clusters) == 1 else "")

@@ -149,9 +149,7 @@ def run(name: str, words: Sequence[str], as_json: bool) -> int:
         return DONE
     ask = serialize.parse(tool, read(tool, words))
     settings = load()
-    if tool.toolset not in settings.toolsets:
-        hint = f"Add {tool.toolset} to the setting toolsets; slurm-agent-tools doctor says where it was set."
-        raise InputError("command", name, f"belongs to the toolset {tool.toolset}, which is switched off", hint=hint)
+    settings.need_toolset(tool.toolset, name)
     log_events.configure(settings.log_level)
     body = anyio.run(_call, settings, name, ask)
     printing.document(body, as_json=as_json)
