@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.unit.services.scenes import Scene
 
@@ -13,7 +14,9 @@ from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.models.campaign import RevisionBegun, Stamped, Trial
+from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.campaign_file import CampaignFile
+from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
 from slurm_agent_tools.services.context import Caller
 
 FILE = """campaign: 1
@@ -65,3 +68,20 @@ class CampaignScene(Scene):
 
     def batches(self, number: int) -> list[Batch]:
         return batches("rates", self.file, self.trials(number), 4)
+
+
+async def go_on(scene: CampaignScene, seconds: float = 0, **ask: Any) -> CampaignReply:
+    """One call of `advance_campaign`, which waits for at most so many seconds."""
+    reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=seconds, **ask))
+    assert isinstance(reply, CampaignReply)
+    return reply
+
+
+async def to_the_end(scene: CampaignScene, **ask: Any) -> CampaignReply:
+    """Calls until nothing runs any more; `ask` goes with the first."""
+    for _ in range(20):
+        reply = await go_on(scene, 300, **ask)
+        if reply.status not in {"running", "planned"}:
+            return reply
+        ask = {}
+    raise AssertionError(reply.summary)

@@ -6,11 +6,9 @@ import itertools
 from pathlib import Path
 
 import pytest
-from tests.unit.api.campaigns import FILE, CampaignScene
+from tests.unit.api.campaigns import FILE, CampaignScene, to_the_end
 
 from slurm_agent_tools.devcluster.fake.endings import Ending
-from slurm_agent_tools.models.campaign_answer import CampaignReply
-from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
 
 
 @pytest.fixture
@@ -18,17 +16,6 @@ def scene(tmp_path: Path) -> CampaignScene:
     made = CampaignScene(tmp_path)
     made.slurm.on_start(lambda _: Ending(after=30, output="train_loss=0.25\nval_loss=0.5\n"))
     return made
-
-
-async def to_the_end(scene: CampaignScene, **ask: str) -> CampaignReply:
-    for _ in range(30):
-        call = AdvanceCampaign.model_validate({"name": "rates", "timeout_seconds": 300, **ask})
-        reply = await scene.box.call("advance_campaign", call)
-        assert isinstance(reply, CampaignReply)
-        if reply.status not in {"running", "planned"}:
-            return reply
-        ask = {}
-    raise AssertionError(reply.summary)
 
 
 @pytest.mark.proves("campaign-revisions")

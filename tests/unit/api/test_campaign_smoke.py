@@ -6,14 +6,11 @@ And what the campaign tells the guard, and the record, of what was decided after
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.unit.api.campaigns import FILE, CampaignScene
+from tests.unit.api.campaigns import FILE, CampaignScene, go_on, to_the_end
 
 from slurm_agent_tools.devcluster.fake.endings import Ending
-from slurm_agent_tools.models.campaign_answer import CampaignReply
-from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign
 
 FIXES = """fixes:
   - {failure: host-out-of-memory, memory: 4G}
@@ -33,20 +30,6 @@ def guarded(folder: Path, text: str) -> CampaignScene:
     scene = CampaignScene(folder, text)
     scene.policy(smoke_first=scene.context.policy.policy.smoke_first.model_copy(update={"cpu_hours": 0.01}))
     return scene
-
-
-async def go_on(scene: CampaignScene, seconds: float = 0, **ask: Any) -> CampaignReply:
-    reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=seconds, **ask))
-    assert isinstance(reply, CampaignReply)
-    return reply
-
-
-async def to_the_end(scene: CampaignScene) -> CampaignReply:
-    for _ in range(20):
-        reply = await go_on(scene, 300)
-        if reply.status not in {"running", "planned"}:
-            return reply
-    raise AssertionError(reply.summary)
 
 
 @pytest.mark.parametrize("failure", FAILURES)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.api.campaigns import FILE, CampaignScene
+from tests.unit.api.campaigns import FILE, CampaignScene, go_on, to_the_end
 
 from slurm_agent_tools.api import brief
 from slurm_agent_tools.devcluster.fake.endings import Ending
@@ -32,20 +32,6 @@ async def look(scene: CampaignScene, **ask: Any) -> CampaignReply:
     reply = await scene.box.call("get_campaign", GetCampaign(name="rates", **ask))
     assert isinstance(reply, CampaignReply)
     return reply
-
-
-async def go_on(scene: CampaignScene, seconds: float = 0, **ask: Any) -> CampaignReply:
-    reply = await scene.box.call("advance_campaign", AdvanceCampaign(name="rates", timeout_seconds=seconds, **ask))
-    assert isinstance(reply, CampaignReply)
-    return reply
-
-
-async def to_the_end(scene: CampaignScene) -> CampaignReply:
-    for _ in range(30):
-        reply = await go_on(scene, 300)
-        if reply.status not in {"running", "planned"}:
-            return reply
-    raise AssertionError(reply.summary)
 
 
 async def test_a_plan_tells_hours_and_the_verdict_of_the_guard_and_writes_nothing(scene: CampaignScene):
