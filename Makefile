@@ -4,6 +4,8 @@
 # The real path: as root, .venv may be a link out of a folder that only root may enter.
 BIN = "$$(readlink -f .venv)/bin"
 ARGS =
+# Where it is set, each program that a test starts compiles up to 400 modules again, and each pytest all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-extras coverage bench soak faults lint audit format pins readme clean
 

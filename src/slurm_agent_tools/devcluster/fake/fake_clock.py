@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import anyio.to_thread
 START = datetime(2025, 6, 2, 8, 0, tzinfo=UTC)
 """Before every real now: parsers leave out ends that lie in the future of this machine."""
 
-_ROUNDS = 50  # of the event loop, in which all others who can go on do so
+_ROUNDS, _QUIET = 50, 3  # of the event loop, in which all others who can go on do so; of them with nobody who could
 
 _LOOKS, _LOOK = (
     2000,
@@ -108,8 +109,18 @@ async def _everybody_else() -> None:
     """Until nobody has anything to do, threads included: what the ledger writes takes no time of this clock."""
     threads = anyio.to_thread.current_default_thread_limiter()
     for _ in range(_LOOKS):
-        for _ in range(_ROUNDS):
-            await anyio.lowlevel.checkpoint()
+        await _rounds()
         if not threads.borrowed_tokens:
             return
         await anyio.sleep(_LOOK)
+
+
+async def _rounds() -> None:
+    """Let others go on, until nobody has for a few rounds: the loop is asked what it runs next, we are not in it."""
+    following = getattr(asyncio.get_running_loop(), "_ready", (None,))  # of another kind of loop nothing is known
+    quiet = 0
+    for _ in range(_ROUNDS):
+        await anyio.lowlevel.checkpoint()
+        quiet = 0 if following else quiet + 1
+        if quiet == _QUIET:
+            return
