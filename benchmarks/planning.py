@@ -19,7 +19,7 @@ from benchmarks.table import Row
 from slurm_agent_tools.planning.compare import bounded_slowdowns
 from slurm_agent_tools.planning.gangs import GANG_ORDERS, replay_gangs
 from slurm_agent_tools.planning.packing import pack
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.simulate import Replay, replay
 from slurm_agent_tools.planning.strategies import STRATEGIES
 from slurm_agent_tools.planning.workload import TracedJob, Workload, ordered, playable, read_swf

@@ -274,10 +274,10 @@ class Toolbox:
         return await campaign_tools.advance_campaign(call.context, ask, call.caller, call.progress)
 
     async def plan_jobs(self, ask: toolset_arguments.PlanJobs, call: ToolCall) -> plan_answer.PlanReply:
-        """See services.plan_jobs."""
-        from slurm_agent_tools.services import plan_jobs
+        """See api.plan_tools."""
+        from slurm_agent_tools.api import plan_tools
 
-        return await plan_jobs.plan_jobs(call.context, ask)
+        return await plan_tools.plan_jobs(call.context, ask)
 
     async def get_fleet(self, ask: toolset_arguments.GetFleet, call: ToolCall) -> fleet_answer.FleetReply:
         """See services.fleet_look."""

@@ -120,6 +120,7 @@ class Resources:
     time_limit_seconds: int | None = None
     array_tasks: int | None = None
     array_concurrency: int | None = None
+    array: str | None = None  # which tasks, as sbatch takes it
 
     @property
     def in_words(self) -> str:

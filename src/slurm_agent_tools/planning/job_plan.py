@@ -14,9 +14,10 @@ from slurm_agent_tools.models.toolset_arguments import JobAsked, PoolAsked
 from slurm_agent_tools.planning import exact, lists
 from slurm_agent_tools.planning.bounds import completion_bound, makespan_bound
 from slurm_agent_tools.planning.placing import Placement
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.predict_run import RunPrediction
-from slurm_agent_tools.planning.schedule import JobPool, JobSchedule, Objective, PlannedJob, PlanProblem, plan_problem
-from slurm_agent_tools.units import UNLIMITED, parse_memory, parse_span
+from slurm_agent_tools.planning.schedule import JobSchedule, Objective, PlanProblem, plan_problem
+from slurm_agent_tools.units import UNLIMITED, indices, parse_memory, parse_span
 
 _NEAR = 1.0002
 
@@ -94,6 +95,8 @@ def improved(plan: JobPlan, output: bytes) -> JobPlan:
 def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: float | None) -> PlannedJob:
     """One kind as it is planned. `known`: what its script asks for; `usual`: seconds that it is foretold to run.
 
+    The tasks of an array that its script asks for have the script's numbers, where they are as many as the copies.
+
     Raises InputError where nothing says how long it runs, or what was written cannot be read.
     """
     field = f"jobs {asked.name!r}"
@@ -120,16 +123,29 @@ def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: 
         priority=asked.priority,
         share=asked.share,
         restart=None if asked.restart is None else _span(f"{field}: restart", asked.restart),
+        numbers=_numbers(asked.count, known),
     )
+
+
+def _numbers(count: int, known: Resources | None) -> tuple[int, ...]:
+    """The numbers of so many tasks by the script's array; none where they are those from 0 on, or others."""
+    if known is None or known.array is None or known.array_tasks != count or count == 1:
+        return ()
+    found = tuple(sorted(indices(known.array.partition("%")[0].strip("[]"))))
+    return () if found == tuple(range(count)) else found
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredJob:
-    """One kind with what its script asks for, and what was foretold of its run time where nobody said it."""
+    """One kind with what its script asks for, and what was foretold of its run time where nobody said it.
+
+    `sha256`: of its script.
+    """
 
     job: PlannedJob
     asked: Resources | None = None
     said: RunPrediction | None = None
+    sha256: str = ""
 
 
 def one_of(pools: Sequence[JobPool]) -> Resources:

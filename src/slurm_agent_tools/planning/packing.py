@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.planning.schedule import SHARES, JobPool, PlannedJob
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import SHARES
 
 _WEIGHTS = ((1.0, 1.0, 1.0), (1.0, 0.5, 1.0), (2.0, 1.0, 1.0), (1.0, 1.0, 2.0), (1.0, 2.0, 1.0))
 """Of CPUs, memory and GPUs."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
+from slurm_agent_tools.units import ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class PlannedSubmission:
 
     `chained`: kinds whose jobs it waits for inside of Slurm; of them it needs the success of those in `needed`, as the
     caller said. `behind`: kinds that have ended before it is submitted, as no slot is free until then. Times in
-    seconds from now; `place` the pool.
+    seconds from now; `place` the pool. `numbers`: of an array's tasks, where they are not all from 0 on.
     """
 
     job: str
@@ -35,13 +36,15 @@ class PlannedSubmission:
     chained: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
 
     @property
     def array(self) -> str | None:
         """As sbatch --array."""
-        if self.tasks == 1:
+        if self.tasks == 1 and not self.numbers:
             return None
-        return f"0-{self.tasks - 1}" + (f"%{self.width}" if self.width < self.tasks else "")
+        throttle = f"%{self.width}" if self.width < self.tasks else ""
+        return f"{ranges(self.numbers or range(self.tasks))}{throttle}"
 
     def dependency(self, told: Callable[[str], str] = "<{}>".format) -> str | None:
         """As sbatch --dependency, with the names of kinds, as `told`, where the ids of their jobs belong."""
@@ -123,11 +126,13 @@ class _Slots:
             behind += self._over(chained, first.job.after)
             self._take(chained, first.job.name, width)
         names = tuple(sorted(chained, key=self._numbers.__getitem__))
-        how: Literal["array", "single", "chain"] = "array" if len(copies) > 1 else "chain" if names else "single"
-        needed = tuple(name for name in names if name in first.job.after)
+        how: Literal["array", "single", "chain"] = "array" if first.job.array else "chain" if names else "single"
+        # A slice ends at its time limit, which is no success: what goes on from it waits for its end alone.
+        needed = () if first.job.slices_done else tuple(name for name in names if name in first.job.after)
         return PlannedSubmission(
-            first.job.name, how, width, first.start, first.pool, len(copies), names, needed, tuple(behind)
-        )
+            first.job.name, how, width, first.start, first.pool, len(copies), names, needed, tuple(behind),
+            first.job.numbers,
+        )  # fmt: skip
 
     def _over(self, chained: dict[str, None], needed: Collection[str]) -> list[str]:
         """Those that held a slot, of what has ended when it is submitted; `chained` waits for none of it any more.

@@ -13,11 +13,13 @@ from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SlicesOff
 from slurm_agent_tools.models.toolset_arguments import PlanJobs
 from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
+from slurm_agent_tools.planning.job_progress import JobProgress
 from slurm_agent_tools.planning.packing import gpus_of_shares
 from slurm_agent_tools.planning.plan_submissions import PlannedSubmission, at_once
+from slurm_agent_tools.planning.planned_job import PlannedJob
 from slurm_agent_tools.planning.predict_run import RunPrediction
-from slurm_agent_tools.planning.replanning import RUNNING, JobProgress, told_progress
-from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob, PlannedJob
+from slurm_agent_tools.planning.replanning import told_progress
+from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
 from slurm_agent_tools.planning.slices import PlannedSlice, SliceOffer
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportSection, ReportTable, page
 from slurm_agent_tools.text.sanitize import line
@@ -94,15 +96,10 @@ def remade(
     kept: KeptPlan, jobs: Sequence[PlannedJob], progress: Mapping[str, JobProgress], earlier: KeptPlan
 ) -> KeptPlan:
     """The plan of what is left of `jobs`, with what became of the one before."""
-    ids: dict[str, str] = {}
-    for job in kept.plan.problem.jobs:
-        state = progress.get(job.name if job.name in progress else job.name.rpartition(RUNNING)[0])
-        if state is not None and (job.running or state.waiting >= job.count):
-            ids[job.name] = ":".join(state.job_ids)
+    ids = {job.name: job.sent for job in kept.plan.problem.jobs if job.sent is not None}
     kept = replace(kept, begun=earlier.begun, job_ids=ids)
-    expected = {job.name: job.seconds for job in jobs}
     delay = (kept.ends - earlier.ends).total_seconds()
-    return replace(kept, changes=told_progress(progress, expected, earlier.begun, delay))
+    return replace(kept, changes=told_progress(jobs, progress, earlier.begun, delay))
 
 
 def plan_reply(kept: KeptPlan, number: str) -> PlanReply:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slurm_agent_tools.errors import InputError
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 
 Objective = Literal["makespan", "mean_completion", "deadlines", "cost"]
 
@@ -20,41 +21,6 @@ LONGEST = 10 * 366 * 86400.0
 
 SHARES = 1000
 """Into how many parts a GPU is divided where jobs take a share of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedJob:
-    """One kind of job, `count` times. Times in seconds from now; all that it asks for is held while it runs (a gang).
-
-    `after`: names of jobs of which every copy has ended before. `share`: the part of one GPU that it takes, instead of
-    `gpus`. `priority`: its weight in means. `running`: it starts at 0. `restart`: seconds lost, None: no checkpoints.
-    """
-
-    name: str
-    seconds: float
-    gpus: int = 0
-    cpus: int = 0
-    memory_bytes: int = 0
-    count: int = 1
-    after: tuple[str, ...] = ()
-    deadline: float | None = None
-    priority: float = 1.0
-    share: float | None = None
-    running: bool = False
-    restart: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JobPool:
-    """What jobs may hold at once; None: not limited. `jobs`: how many may run at once. Prices are of one hour."""
-
-    name: str = "pool"
-    gpus: int | None = None
-    cpus: int | None = None
-    memory_bytes: int | None = None
-    jobs: int | None = None
-    gpu_hour: float = 0.0
-    cpu_hour: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +37,7 @@ class PlacedJob:
     @property
     def name(self) -> str:
         """`name`, or `name.3` where there are several."""
-        return self.job.name if self.job.count == 1 else f"{self.job.name}.{self.copy}"
+        return f"{self.job.name}.{self.job.tasks[self.copy]}" if self.job.array else self.job.name
 
     @property
     def late(self) -> float:

@@ -161,9 +161,8 @@ def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> 
     """
     candidates = named(request, partitions)
     placements = [_on(request, partition) for partition in candidates] or [_on(request, None)]
-    first = candidates[0] if candidates else None
     return Resources(
-        partition=request.partition or (first.name if first is not None else None),
+        partition=request.partition or next((one.name for one in candidates), None),
         nodes=_largest([one.nodes for one in placements]),
         cpus=_largest([one.cpus for one in placements]),
         gpus=_largest([one.gpus for one in placements]),
@@ -173,6 +172,7 @@ def resolve(request: JobRequest, partitions: Mapping[str, Partition] | None) -> 
         time_limit_seconds=_time(request, candidates),
         array_tasks=request.array.count if request.array is not None else None,
         array_concurrency=request.array.concurrency if request.array is not None else None,
+        array=request.array.text if request.array is not None else None,
     )
 
 

@@ -129,12 +129,13 @@ async def read(
 
 @dataclass(frozen=True, slots=True)
 class AskedJob:
-    """What a script asks for, with its name and its path in the project."""
+    """What a script asks for, with its name, its path in the project and the hash of its bytes."""
 
     name: str
     path: str
     requested: Resources
     array: ArraySpec | None = None
+    sha256: str = ""
 
 
 async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob:
@@ -148,4 +149,5 @@ async def asked_of(context: ClusterContext, field: str, script: str) -> AskedJob
     with contextlib.suppress(SlurmError):
         partitions = await context.slurm.partitions()
     name = reading.request.name or reading.path.rsplit("/", 1)[-1]
-    return AskedJob(name, reading.path, resolved(reading.request, partitions), reading.request.array)
+    asked = resolved(reading.request, partitions)
+    return AskedJob(name, reading.path, asked, reading.request.array, reading.sha256)

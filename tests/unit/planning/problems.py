@@ -4,7 +4,8 @@ import random
 from datetime import UTC, datetime
 
 from slurm_agent_tools.models.plan_answer import PlanGroup, PlanReply, SubmissionShown
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob, plan_problem
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import plan_problem
 
 POOL = JobPool(gpus=4)
 ANSWER = PlanReply(

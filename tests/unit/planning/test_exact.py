@@ -12,7 +12,8 @@ from tests.unit.planning import problems
 from slurm_agent_tools.planning import exact, job_plan
 from slurm_agent_tools.planning.lists import naive, worth
 from slurm_agent_tools.planning.placing import serial
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob, plan_problem
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import plan_problem
 
 pytestmark = pytest.mark.proves("solver-never-harms")
 

@@ -5,7 +5,8 @@ from tests.effort import tries
 from tests.unit.planning import problems
 
 from slurm_agent_tools.planning import bounds, lists, placing
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob, plan_problem
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import plan_problem
 
 OBJECTIVES = ("makespan", "mean_completion", "deadlines", "cost")
 KINDS = {"single": problems.single, "gangs": problems.gangs, "uniform": problems.uniform}

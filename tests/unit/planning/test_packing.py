@@ -7,7 +7,7 @@ from tests.unit.planning import problems
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.packing import gpus_of_shares, nodes_bound, pack
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 
 NODE = JobPool("node", gpus=8, cpus=96, memory_bytes=384 << 30)
 

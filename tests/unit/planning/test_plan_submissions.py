@@ -6,7 +6,8 @@ from tests.unit.planning import problems
 from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.lists import best_list, naive
 from slurm_agent_tools.planning.plan_submissions import submissions
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob, plan_problem
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import plan_problem
 
 
 def steps(jobs, pool, most=None):

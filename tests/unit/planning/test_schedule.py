@@ -6,7 +6,8 @@ import pytest
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.lists import naive
-from slurm_agent_tools.planning.schedule import MOST, JobPool, PlannedJob, plan_problem
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import MOST, plan_problem
 
 POOL = JobPool(gpus=4, cpus=32, memory_bytes=2**36)
 

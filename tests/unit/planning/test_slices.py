@@ -3,7 +3,7 @@
 import pytest
 
 from slurm_agent_tools.planning.job_plan import by_lists
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.slices import slice_offer
 
 HOUR = 3600.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from slurm_agent_tools.api import brief, printing, serialize, views
+from slurm_agent_tools.api import brief, plan_tools, printing, serialize, views
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError, StorageError
@@ -23,8 +23,7 @@ from slurm_agent_tools.planning.gantt import gantt
 from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
 from slurm_agent_tools.planning.plan_view import plan_page
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
-from slurm_agent_tools.services import plan_jobs
+from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 
@@ -105,7 +104,7 @@ def _best_so_far() -> Iterator[None]:
         stop.set()
         loop.remove_signal_handler(signal.SIGINT)
 
-    plan_jobs.interrupted.set(stop)
+    plan_tools.interrupted.set(stop)
     with suppress(NotImplementedError):  # Windows
         loop.add_signal_handler(signal.SIGINT, interrupt)
     try:

@@ -16,22 +16,24 @@ import anyio.to_thread
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
+from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.plan_answer import PlanReply
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
-from slurm_agent_tools.planning import exact, job_plan, plan_view, replanning
+from slurm_agent_tools.planning import exact, job_plan, job_progress, plan_view, replanning
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
+from slurm_agent_tools.planning.job_progress import JobProgress
 from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
-from slurm_agent_tools.planning.replanning import JobProgress
-from slurm_agent_tools.planning.schedule import JobPool, PlannedJob
+from slurm_agent_tools.planning.planned_job import JobPool
 from slurm_agent_tools.planning.slices import slice_offer
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.services.generation import judge_script
 from slurm_agent_tools.store.plan_files import PlanFiles
 from slurm_agent_tools.transport import process
+from slurm_agent_tools.units import JobId
 
 _JUDGED = 100
 
@@ -50,7 +52,7 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     gathered = [await _job(context, one, pools, history) for one in ask.jobs]
     jobs = [one.job for one in gathered]
     files, scripts = PlanFiles(context.store.folder, context.owner), {one.name: one.script for one in ask.jobs}
-    earlier, progress = await _so_far(context, files, scripts, jobs)
+    earlier, progress = await _so_far(context, files, scripts, gathered)
     until = anyio.current_time() + ask.seconds
     plan = await anyio.to_thread.run_sync(
         partial(job_plan.by_lists, replanning.jobs_left(jobs, progress), pools, ask.objective)
@@ -61,7 +63,7 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
     kept = KeptPlan(plan, slots, scripts, steps, now, now, tuple(assumed))
     if earlier is not None:
         kept = plan_view.remade(kept, jobs, progress, earlier)
-    if not kept.job_ids:  # one that was submitted is not cut any more
+    if not kept.job_ids:  # what is in the queue is not cut any more
         kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, plan.problem.jobs, pools, slots))
     calls = kept.judged[:_JUDGED]
     kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
@@ -77,23 +79,39 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
 
 
 async def _so_far(
-    context: ClusterContext, files: PlanFiles, scripts: Mapping[str, str | None], jobs: Sequence[PlannedJob]
+    context: ClusterContext, files: PlanFiles, scripts: Mapping[str, str | None], gathered: Sequence[GatheredJob]
 ) -> tuple[KeptPlan | None, Mapping[str, JobProgress]]:
     """The plan before of the same work, and what became of it; nothing where all has ended: it is to be done anew.
 
-    Slurm is asked only where a job of it was submitted. Raises SlurmError.
+    Slurm is asked only where a job of it was submitted. Raises SlurmError, and InputError where all that is left is
+    what failed.
     """
     earlier = await context.db(files.last, KeptPlan, lambda kept: replanning.same_work(kept.scripts, scripts))
     if earlier is None:
         return None, {}
-    kinds = {job.name: (scripts[job.name], job.count) for job in jobs}
     sent = await context.db(context.store.history, context.owner, since=earlier.begun)
-    if not replanning.job_progress(kinds, sent, (), earlier.begun):
+    if not job_progress.submissions_of(scripts, sent):
         return None, {}
     records = [one for one in (await accounting_history(context)).records if one.submitted >= earlier.begun]
-    queue = context.slurm.mine(await context.slurm.queue())
-    progress = replanning.job_progress(kinds, records, queue, context.clock.now())
+    found = job_progress.submissions_of(scripts, records)
+    jobs = [one.job for one in gathered]
+    rows = await _rows(context, [one for job in jobs if job.array for one in found.get(job.name, ())])
+    texts = {one.job.name: one.sha256 for one in gathered if one.sha256}
+    progress = job_progress.job_progress(jobs, found, rows, context.clock.now(), texts)
     return (earlier, progress) if progress and replanning.jobs_left(jobs, progress) else (None, {})
+
+
+async def _rows(context: ClusterContext, arrays: Sequence[JobRecord]) -> Mapping[str, Sequence[Job]]:
+    """What Slurm tells of jobs, by their ids: of all what is in the queue, of these arrays every task.
+
+    Raises SlurmError.
+    """
+    rows: dict[str, list[Job]] = {}
+    for job in context.slurm.mine(await context.slurm.queue()):
+        if job.active:
+            rows.setdefault(str(job.job_id.base), []).append(job)
+    views = await context.slurm.jobs([JobId(int(one.job_id)) for one in arrays]) if arrays else {}
+    return rows | {str(job_id.base): list(view.tasks or (view.job,)) for job_id, view in views.items()}
 
 
 async def _history(context: ClusterContext, ask: PlanJobs) -> RunHistory | None:
@@ -113,10 +131,12 @@ async def _job(
         return GatheredJob(job_plan.planned_job(asked, now, job_plan.one_of(pools), None))
     script = await project_paths.asked_of(context, f"jobs {asked.name!r}: script", asked.script)
     if asked.expected is not None or history is None:
-        return GatheredJob(job_plan.planned_job(asked, now, script.requested, None), script.requested)
+        job = job_plan.planned_job(asked, now, script.requested, None)
+        return GatheredJob(job, script.requested, sha256=script.sha256)
     said = replace(history.estimate(script.name, script.path, script.requested), similar=())
     usual = said.expected if said.basis else None
-    return GatheredJob(job_plan.planned_job(asked, now, script.requested, usual), script.requested, said)
+    job = job_plan.planned_job(asked, now, script.requested, usual)
+    return GatheredJob(job, script.requested, said, script.sha256)
 
 
 async def _first_start(context: ClusterContext, first: GatheredJob) -> str | None:
