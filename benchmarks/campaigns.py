@@ -1,4 +1,4 @@
-"""What a campaign of 1,000 trials costs: designed, folded from its events, and judged, in a process of its own."""
+"""What a campaign of 1,000 trials costs: planned, designed, folded from its events and judged, in its own process."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+import anyio
 from benchmarks.table import Row
 from benchmarks.timing import ROOT, environment, python
+from tests.unit.api.campaigns import FILE, CampaignScene
 from tests.unit.campaigns.simulated import Simulation, campaign, passes
 
 from slurm_agent_tools.campaigns.rules.judge import judge_round
 from slurm_agent_tools.models.campaign import BatchIntended, BatchSent, TrialEnded
+from slurm_agent_tools.models.campaign_answer import CampaignReply
+from slurm_agent_tools.models.toolset_arguments import GetCampaign
 
 MOST_SECONDS = 2.0
 MOST_MEGABYTES = 150.0
 MOST_OF_JSON = 5.0
 WIDE = {"rate": [step / 1000 for step in range(1, 101)], "batch": [2**power for power in range(10)]}
+ASKING = {"cpus": list(range(1, 11)), "memory": [f"{size}M" for size in range(1001, 1101)]}
 REPEATED = {"rate": [step / 100 for step in range(1, 51)], "batch": [16, 32]}
 
 
@@ -44,6 +49,7 @@ def rows() -> list[Row]:
         reference = "the same trials to JSON and back"
         found += [
             Row(f"campaign, {what}: designed", told["designed"], "s", reference, told["json"], MOST_OF_JSON),
+            Row(f"campaign, {what}: planned, a job each", told["planned"], "s", limit=MOST_SECONDS),
             Row(f"campaign, {what}: designed", told["designed"], "s", limit=MOST_SECONDS),
             Row(f"campaign, {what}: folded and judged", told["settled"], "s", limit=MOST_SECONDS),
             Row(f"campaign, {what}: memory of the process", told["megabytes"], "MB", limit=MOST_MEGABYTES),
@@ -69,12 +75,33 @@ def measured(words: str) -> dict[str, float]:
         *(TrialEnded(trial.id, passes(loss=next(values))) for trial in trials),
     )
     simulation.happen(judge_round(simulation.file, 0, simulation.state))
+    settled = time.process_time()
     return {
+        "planned": anyio.run(planned),
         "designed": designed - began,
         "json": written - designed,
-        "settled": time.process_time() - written,
+        "settled": settled - written,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
     }
+
+
+async def planned() -> float:
+    """Processor seconds of a plan of 1,000 jobs that all ask otherwise, with those of the programs that it starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        vary = f"vary: {json.dumps(ASKING)}"
+        scene = CampaignScene(Path(folder), FILE.replace("vary: {lr: [0.01, 0.1, 1.0]}", vary).replace("20,", "2000,"))
+        began = _used()
+        reply = await scene.box.call("get_campaign", GetCampaign(name="rates", view="plan"))
+        used = _used() - began
+    trials = [row[2] for row in reply.table or []][1:] if isinstance(reply, CampaignReply) else []
+    if trials != [1, 1000]:
+        raise RuntimeError(f"not 1,000 trials and a smoke run: {reply.summary}")
+    return used
+
+
+def _used() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 if __name__ == "__main__":

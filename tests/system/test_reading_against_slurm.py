@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from tests.system.faces import Place
 from tests.system.spelling import Asked, requests, sized
 
+from slurm_agent_tools.models.geometry import geometry, layout, listed_nodes
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Evidence, JobRequest, Resources
 from slurm_agent_tools.policy import sbatch_crosscheck
 from slurm_agent_tools.scripts.directive_lines import read_directives, words_to_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
-from slurm_agent_tools.scripts.geometry import geometry, layout, listed_nodes
 from slurm_agent_tools.settings import Settings, SlurmSettings
 from slurm_agent_tools.slurm.client import SlurmClient
 from slurm_agent_tools.slurm.commands import sbatch, scontrol

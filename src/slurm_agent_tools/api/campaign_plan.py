@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from slurm_agent_tools.campaigns.batch import Batch, batches
+from slurm_agent_tools.api.trial_scripts import TrialScripts
+from slurm_agent_tools.campaigns.batch import GENERATED, Batch, batches
 from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
 from slurm_agent_tools.campaigns.design import next_trials
 from slurm_agent_tools.campaigns.file_reader import least_trials
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.insights import measured_waits, queue_history
-from slurm_agent_tools.models.campaign import Trial, TrialRequest
+from slurm_agent_tools.models.campaign import Trial, TrialId, TrialRequest
 from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.models.decision import Decision
 from slurm_agent_tools.models.job import PastWaits
@@ -105,6 +106,7 @@ async def campaign_plan(
     at_once = min(file.limits.at_once, context.policy.policy.limits.max_concurrent_jobs)
     found: list[PlannedBatch] = []
     later: dict[int, int] = {}
+    scripts = TrialScripts()
     for number, one in enumerate(file.rounds):
         if number in state.judged:
             continue
@@ -112,7 +114,9 @@ async def campaign_plan(
         if not trials:
             later[number] = least_trials(one)
         made = batches(name, file, trials, at_once, texts=texts)
-        found += [await _planned(context, file, batch, trials, past) for batch in made]
+        by_id = {trial.id: trial for trial in trials}
+        path = f"{GENERATED}/{name}-r{number}.sh"  # one name for all, as no text can know under which one it is sent
+        found += [await _planned(context, file, batch, path, by_id, past, scripts) for batch in made]
     return CampaignPlan(tuple(found), later)
 
 
@@ -123,15 +127,21 @@ def _trials(file: CampaignFile, name: str, number: int, state: CampaignState) ->
 
 
 async def _planned(
-    context: ClusterContext, file: CampaignFile, batch: Batch, trials: Sequence[Trial], past: PastWaits
+    context: ClusterContext,
+    file: CampaignFile,
+    batch: Batch,
+    path: str,
+    trials: Mapping[TrialId, Trial],
+    past: PastWaits,
+    scripts: TrialScripts,
 ) -> PlannedBatch:
-    first = next(trial for trial in trials if trial.id == batch.trials[0])
+    first = trials[batch.trials[0]]
     count, request = len(batch.trials), first.request
     gpus, cpus = gpu_seconds(request) * count / _HOUR, cpu_seconds(request) * count / _HOUR
     price, _ = completion.price(cpus, {"other": gpus} if gpus else {}, context.settings.rates)
     waits = measured_waits.measure_waits(measured_waits.same_shape(past.waits, _resources(request)))
     decision = await generation.judge_script(
-        context, batch.script_text.encode(), batch.script_path, justification=file.justification
+        context, batch.script_text.encode(), path, justification=file.justification, reader=scripts.read
     )
     return PlannedBatch(batch.trials[0].round, first.stage, count, gpus, cpus, price, waits.median, decision)
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.launch_lines import is_one_command, launch, launch_elsewhere, step
 from slurm_agent_tools.insights.script_size import launcher_asked, readable, signal_seconds, size_script
-from slurm_agent_tools.models.decision import Decision
+from slurm_agent_tools.models.decision import Decision, RuleDecision
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import JobRequest
 from slurm_agent_tools.models.script_arguments import Checkpoint, GenerateScript
 from slurm_agent_tools.policy.document import Limits
+from slurm_agent_tools.policy.rules.rule import WHY_NEEDED, call_again
 from slurm_agent_tools.scripts.directive_lines import directive_line
 from slurm_agent_tools.text.sanitize import safe_name
-from slurm_agent_tools.units import format_duration, format_memory, parse_array
+from slurm_agent_tools.units import format_duration, format_memory, parse_array, parse_memory
 
 LOGS = "logs/slurm"
 
@@ -271,3 +272,58 @@ def _verdict(decision: Decision, blocker: str, now: datetime) -> list[str]:
 def _comment(line: str) -> str:
     """A line that neither sbatch nor a shell acts on, whatever a job's name or a path holds."""
     return "# " + "".join(sign if sign.isprintable() else " " for sign in line).rstrip()
+
+
+# --- a refusal in terms of what was asked for --------------------------------------------------------------------
+
+_ARGUMENTS = {
+    "mem": "memory", "mem-per-gpu": "memory", "mem-per-cpu": "memory", "time": "time_limit", "array": "array",
+    "gpus": "gpus", "gpus-per-node": "gpus", "partition": "partition", "nodes": "nodes", "cpus-per-task": "cpus",
+}  # fmt: skip
+_OF_MEMORY_PER_GPU = "mem-per-gpu"
+_PROPOSED = re.compile(r"^#SBATCH --([a-z-]+)=([^\s#]+)", re.MULTILINE)
+_LINE = re.compile(r"line \d+ \((`[^`]*`)\)")
+
+
+def in_arguments(decision: Decision, ask: GenerateScript) -> Decision:
+    """The decision with ways that the caller can go: other arguments, as the script has not been written."""
+    gpus = decision.resources.gpus or 1
+    rules = tuple(
+        replace(rule, remedy=_other_arguments(rule, ask, gpus), evidence=())
+        if rule.outcome in {"deny", "justify", "approve", "warn"}
+        else rule
+        for rule in decision.rules
+    )
+    return replace(decision, rules=rules)
+
+
+def _other_arguments(rule: RuleDecision, ask: GenerateScript, gpus: int) -> str | None:
+    """The rule's remedy, with the argument in place of the line that came from it."""
+    if rule.remedy is None:
+        return None
+    values = {_ARGUMENTS[option]: _value(option, value, gpus) for option, value in _options_proposed(rule.remedy)}
+    if not values:
+        lines = (rule.evidence[0].text.strip(),) if rule.evidence else ()
+        field = next(
+            (f"setup[{index}]" for index, line in enumerate(ask.setup or ()) if line.strip() in lines), "command"
+        )
+        return f"In `{field}`: {_LINE.sub(lambda line: line[1], rule.remedy)}"
+    ways = [f"Call again with {' and '.join(f'{name}={value}' for name, value in values.items())}."]
+    if rule.outcome == "justify":
+        ways.append(call_again("justification", WHY_NEEDED))
+    return "\nOr: ".join(ways)
+
+
+def _options_proposed(remedy: str) -> list[tuple[str, str]]:
+    """The directives of the first way; later ways are other spellings and reasons."""
+    first, _, _ = remedy.partition("\nOr ")
+    return [(option, value) for option, value in _PROPOSED.findall(first) if option in _ARGUMENTS]
+
+
+def _value(option: str, value: str, gpus: int) -> str:
+    """As the argument takes it: memory is that of the whole job."""
+    if _ARGUMENTS[option] in {"gpus", "nodes", "cpus"}:
+        return value
+    if option == _OF_MEMORY_PER_GPU:
+        value = format_memory(parse_memory(value) * gpus)
+    return f'"{value}"'

@@ -12,8 +12,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from slurm_agent_tools.models import sbatch_options
+from slurm_agent_tools.models.geometry import LAYOUT, layout, listed_nodes
 from slurm_agent_tools.models.request import Directive, JobRequest
-from slurm_agent_tools.scripts.geometry import LAYOUT, layout, listed_nodes
 
 Shown = Mapping[str, str]
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
-from slurm_agent_tools.models.request import ScriptReading
+from slurm_agent_tools.models.request import JobRequest, ScriptReading
 from slurm_agent_tools.scripts import reading_state
 from slurm_agent_tools.scripts.directive_lines import arguments_to_directives, read_directives, unreadable
 from slurm_agent_tools.scripts.effective_request import effective
@@ -73,13 +73,7 @@ def analyse(
     data: bytes, path: str, arguments: Mapping[str, str] | None = None, *, args: Sequence[str] | None = None
 ) -> Reading:
     """Read one batch script, with the options of sbatch's command line and, where known, its own arguments."""
-    header = read_directives(as_shown(data.decode("utf-8", "surrogateescape")).encode(), path)
-    header.problems += [] if data.isascii() else undecodable(data, path)
-    request = effective([*header.directives, *arguments_to_directives(arguments or {})])
-    request = replace(
-        request, problems=(*header.problems, *request.problems), components=header.components,
-        interpreter=header.interpreter, justification=header.justification,
-    )  # fmt: skip
+    request = requested(data, path, arguments)
     text = data.decode("utf-8", "surrogateescape")
     home = posixpath.dirname(path)
     folders = [folder for folder in (home, request.chdir or "") if folder]  # where relative paths may start
@@ -87,7 +81,7 @@ def analyse(
     reading_state.exports(state, request)
     if unreadable(data) is None:
         lines, state.text = text.split("\n"), text
-        state.todo.append(TextToRead(reading_state.interpreter(header.interpreter or ""), text, path, 1, lines, 0))
+        state.todo.append(TextToRead(reading_state.interpreter(request.interpreter or ""), text, path, 1, lines, 0))
         yield from _read_all(state)
     if "lightning" in state.notes and "no-requeue" not in state.notes:
         reading_state.signals(state, request)
@@ -100,6 +94,17 @@ def analyse(
         files=state.files,
         settings=state.settings,
     )
+
+
+def requested(data: bytes, path: str, arguments: Mapping[str, str] | None = None) -> JobRequest:
+    """What a batch script asks for, by its own lines and by the options of sbatch's command line."""
+    header = read_directives(as_shown(data.decode("utf-8", "surrogateescape")).encode(), path)
+    header.problems += [] if data.isascii() else undecodable(data, path)
+    request = effective([*header.directives, *arguments_to_directives(arguments or {})])
+    return replace(
+        request, problems=(*header.problems, *request.problems), components=header.components,
+        interpreter=header.interpreter, justification=header.justification,
+    )  # fmt: skip
 
 
 def _read_all(state: ReadingState) -> Generator[Need, Answer, None]:

@@ -26,7 +26,8 @@ mem mem-per-cpu mem-per-gpu gpus gpus-per-node gpus-per-task gpus-per-socket gre
 ntasks-per-gpu array cpus-per-task cpus-per-gpu tres-per-task
 """
 
-_RESOURCES = frozenset(_RESOURCE_WORDS.split())
+AMOUNTS = frozenset(_RESOURCE_WORDS.split())
+"""Options that say how much a job gets."""
 
 # What is wrong with a file as a whole, where it can be mended.
 EMPTY = "the script is empty"
@@ -131,7 +132,7 @@ def _read_component_lines(header: Header, lines: list[str], file: str) -> None:
         if reason is not None:
             reasons[number] = reason[1].strip()
     _read_options(header, words, lines, file)
-    stated = {directive.evidence.line for directive in header.directives if directive.option in _RESOURCES}
+    stated = {directive.evidence.line for directive in header.directives if directive.option in AMOUNTS}
     justifications = dict.fromkeys(reason for number, reason in reasons.items() if number in stated)
     header.justification = "; ".join(justifications) or None
 

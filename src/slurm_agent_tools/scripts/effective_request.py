@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_agent_tools.models import sbatch_options
+from slurm_agent_tools.models.geometry import Geometry, geometry, number
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Directive, Evidence, JobRequest, Resources
-from slurm_agent_tools.scripts.geometry import Geometry, geometry, number
 from slurm_agent_tools.units import UNLIMITED, parse_array
 
 _ORDER = {"script": 0, "argument": 1, "pinned": 2}

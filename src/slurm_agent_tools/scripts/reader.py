@@ -8,7 +8,7 @@ import posixpath
 import re
 import sysconfig
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -71,7 +71,7 @@ async def read_script(
         try:
             need = reading.send(answer)
         except StopIteration as end:
-            script: ScriptReading = replace(end.value, leads=await _leads(end.value, root, files))
+            script: ScriptReading = replace(end.value, leads=await leads(end.value, root, files))
             found = any(finding.evidence.file == path for finding in script.findings)
             return await _laid_out(script, path) if found and parsed else script
         answer = await _parse(need) if isinstance(need, NeedShell) else await _read(need, root, files)
@@ -79,7 +79,11 @@ async def read_script(
         parsed = parsed or (own and isinstance(answer, dict))
 
 
-async def _leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, str]:
+ReadsScripts = Callable[..., Awaitable[ScriptReading]]
+"""What reads a script as read_script does, with its arguments."""
+
+
+async def leads(script: ScriptReading, root: str, files: Files) -> Mapping[str, str]:
     """See ScriptReading. A job's name counts where %x puts it; other patterns are known when the job is."""
     request, found = script.request, dict[str, str]()
     stated, below = request.find("input"), f"{root.rstrip('/')}/"

@@ -94,28 +94,18 @@ def _over(context: ClusterContext, view: JobView, run: Submission | None) -> Can
 
 
 async def _refusal(context: ClusterContext, view: JobView, run: Submission | None) -> RuleDecision | None:
-    job_id = view.job.job_id
+    job_id, person = view.job.job_id, "A person decides whether it may be cancelled."
     if run is not None and not recovery.same(run, (view.job, *view.tasks)):
-        return RuleDecision(
-            id="direct-submission",
-            outcome="approve",
-            message=f"Slurm's job {job_id} does not have the token that submit_job gave to job {job_id}.",
-            remedy="It may be another job with the same number. A person decides whether it may be cancelled.",
-        )
+        told = f"Slurm's job {job_id} does not have the token that submit_job gave to job {job_id}."
+        remedy = f"It may be another job with the same number. {person}"
+        return RuleDecision(id="direct-submission", outcome="approve", message=told, remedy=remedy)
     if run is None:
-        return RuleDecision(
-            id="direct-submission",
-            outcome="approve",
-            message=f"Job {job_id} was not submitted by submit_job from this project{_whose(context, view.job)}.",
-            remedy="A person decides whether it may be cancelled.",
-        )
+        told = f"Job {job_id} was not submitted by submit_job from this project{_whose(context, view.job)}."
+        return RuleDecision(id="direct-submission", outcome="approve", message=told, remedy=person)
     if not await jobs.seen_since(context, run):
-        return RuleDecision(
-            id="status-first",
-            outcome="deny",
-            message=f"No answer has shown how job {job_id} stands since it was submitted.",
-            remedy=f"Call wait_for_job, get_status or analyze_log and read of job {job_id}, then cancel_job again.",
-        )
+        told = f"No answer has shown how job {job_id} stands since it was submitted."
+        remedy = f"Call wait_for_job, get_status or analyze_log and read of job {job_id}, then cancel_job again."
+        return RuleDecision(id="status-first", outcome="deny", message=told, remedy=remedy)
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,18 +15,17 @@ from slurm_agent_tools.backends import pages
 from slurm_agent_tools.backends.export import by_page, formats
 from slurm_agent_tools.backends.export.exported_job import ExportFormat, JobToExport
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError
-from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose
+from slurm_agent_tools.insights.script_writing import Draft, body_elsewhere, check, compose, in_arguments
 from slurm_agent_tools.models.decision import Decision, DecisionShown, RuleDecision, decision_shown
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.models.submission_answer import GenerateReply
 from slurm_agent_tools.policy.evaluate import EvaluationContext, evaluate, format_refusal
-from slurm_agent_tools.policy.rules.rule import WHY_NEEDED, call_again
+from slurm_agent_tools.scripts.reader import ReadsScripts, read_script
 from slurm_agent_tools.services import project_paths, submission_facts
 from slurm_agent_tools.services.context import Caller, ClusterContext, new_id
 from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
-from slurm_agent_tools.units import format_memory, parse_memory
 
 
 async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
@@ -133,61 +131,6 @@ def _blocked(context: ClusterContext, ask: GenerateScript, draft: Draft, decisio
     )
 
 
-# --- a refusal in terms of what was asked for --------------------------------------------------------------------
-
-_ARGUMENTS = {
-    "mem": "memory", "mem-per-gpu": "memory", "mem-per-cpu": "memory", "time": "time_limit", "array": "array",
-    "gpus": "gpus", "gpus-per-node": "gpus", "partition": "partition", "nodes": "nodes", "cpus-per-task": "cpus",
-}  # fmt: skip
-_OF_MEMORY_PER_GPU = "mem-per-gpu"
-_PROPOSED = re.compile(r"^#SBATCH --([a-z-]+)=([^\s#]+)", re.MULTILINE)
-_LINE = re.compile(r"line \d+ \((`[^`]*`)\)")
-
-
-def in_arguments(decision: Decision, ask: GenerateScript) -> Decision:
-    """The decision with ways that the caller can go: other arguments, as the script has not been written."""
-    gpus = decision.resources.gpus or 1
-    rules = tuple(
-        replace(rule, remedy=_other_arguments(rule, ask, gpus), evidence=())
-        if rule.outcome in {"deny", "justify", "approve", "warn"}
-        else rule
-        for rule in decision.rules
-    )
-    return replace(decision, rules=rules)
-
-
-def _other_arguments(rule: RuleDecision, ask: GenerateScript, gpus: int) -> str | None:
-    """The rule's remedy, with the argument in place of the line that came from it."""
-    if rule.remedy is None:
-        return None
-    values = {_ARGUMENTS[option]: _value(option, value, gpus) for option, value in _options_proposed(rule.remedy)}
-    if not values:
-        lines = (rule.evidence[0].text.strip(),) if rule.evidence else ()
-        field = next(
-            (f"setup[{index}]" for index, line in enumerate(ask.setup or ()) if line.strip() in lines), "command"
-        )
-        return f"In `{field}`: {_LINE.sub(lambda line: line[1], rule.remedy)}"
-    ways = [f"Call again with {' and '.join(f'{name}={value}' for name, value in values.items())}."]
-    if rule.outcome == "justify":
-        ways.append(call_again("justification", WHY_NEEDED))
-    return "\nOr: ".join(ways)
-
-
-def _options_proposed(remedy: str) -> list[tuple[str, str]]:
-    """The directives of the first way; later ways are other spellings and reasons."""
-    first, _, _ = remedy.partition("\nOr ")
-    return [(option, value) for option, value in _PROPOSED.findall(first) if option in _ARGUMENTS]
-
-
-def _value(option: str, value: str, gpus: int) -> str:
-    """As the argument takes it: memory is that of the whole job."""
-    if _ARGUMENTS[option] in {"gpus", "nodes", "cpus"}:
-        return value
-    if option == _OF_MEMORY_PER_GPU:
-        value = format_memory(parse_memory(value) * gpus)
-    return f'"{value}"'
-
-
 def refused(decision: DecisionShown) -> list[RuleDecision]:
     """The rules that stand against it."""
     return [rule for rule in decision.rules if rule.outcome in {"deny", "justify", "approve"}]
@@ -204,9 +147,10 @@ async def judge_script(
     *,
     arguments: Mapping[str, str] | None = None,
     justification: str | None = None,
+    reader: ReadsScripts = read_script,
 ) -> Decision:
     """The rules that need no more of the cluster than its partitions, over a script's text, and over `file`."""
-    reading, _ = await read(context, data, path, arguments=arguments)
+    reading, _ = await read(context, data, path, arguments=arguments, reader=reader)
     real = await project_paths.resolve(context.here, "path", file.path) if file else None
     evaluation = EvaluationContext(
         context.policy,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError, SlurmError, SlurmUnreachable, StorageError
 from slurm_agent_tools.models.request import Resources, ScriptReading
-from slurm_agent_tools.scripts.reader import read_script as reader_read_script
+from slurm_agent_tools.scripts.reader import ReadsScripts
+from slurm_agent_tools.scripts.reader import read_script as read_script_text
 from slurm_agent_tools.services.context import ClusterContext, ProjectFiles
 from slurm_agent_tools.transport.base import NO_FILE, Stat
 from slurm_agent_tools.units import ArraySpec
@@ -106,6 +107,7 @@ async def read(
     *,
     arguments: Mapping[str, str] | None = None,
     args: Sequence[str] | None = None,
+    reader: ReadsScripts = read_script_text,
 ) -> tuple[ScriptReading, SlurmUnreachable | None]:
     """The reading; and why its files are those here, where the cluster's could not be read: then nothing may be sent.
 
@@ -114,7 +116,7 @@ async def read(
     away: SlurmUnreachable | None = None
     for project_files in (context.there, context.here):
         try:
-            found = await reader_read_script(
+            found = await reader(
                 data, path, project=project_files.root, files=project_files.files, arguments=arguments, args=args
             )  # fmt: skip
         except SlurmError as error:

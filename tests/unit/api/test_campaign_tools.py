@@ -14,7 +14,9 @@ from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
-from slurm_agent_tools.services import submit
+from slurm_agent_tools.policy.evaluate import evaluate
+from slurm_agent_tools.scripts import reader
+from slurm_agent_tools.services import generation, submit
 from slurm_agent_tools.store import campaign_events
 from slurm_agent_tools.store.ledger_location import submission_lock
 
@@ -264,3 +266,26 @@ async def test_a_plan_of_many_single_jobs_is_a_row_for_each_round_stage_and_verd
     assert [(row[0], row[-1]) for row in rows] == [(0, "allow"), (1, "allow"), (1, "approve")]
     assert [row[2] for row in rows] == [1, 36, 1]
     assert "The guard does not let round 1 (training) through" in reply.summary
+
+
+async def test_a_plan_judges_every_job_and_reads_once_what_all_of_them_run(
+    scene: CampaignScene, monkeypatch: pytest.MonkeyPatch
+):
+    runs, run, judged = [0], reader.process.run, []
+
+    async def counting(*args: Any, **more: Any) -> Any:
+        runs[0] += 1
+        return await run(*args, **more)
+
+    def judging(reading: Any, evaluation: Any) -> Any:
+        judged.append(reading.request.memory_per_node)
+        return evaluate(reading, evaluation)
+
+    monkeypatch.setattr(reader.process, "run", counting)
+    monkeypatch.setattr(generation, "evaluate", judging)
+    memory = ", ".join(f"{100 * number}M" for number in range(1, 41))
+    scene.change(FILE.replace("vary: {lr: [0.01, 0.1, 1.0]}", f"vary: {{memory: [{memory}]}}").replace("20,", "50,"))
+    await look(scene, view="plan")
+    assert len(set(judged)) >= 40
+    assert len(judged) == 42  # with the smoke run, and what the stage asks for itself
+    assert runs[0] <= 4

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from slurm_agent_tools.models.geometry import layout, listed_nodes
 from slurm_agent_tools.models.node import Partition
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.scripts.directive_lines import read_directives
 from slurm_agent_tools.scripts.effective_request import effective, resolve
-from slurm_agent_tools.scripts.geometry import layout, listed_nodes
 
 GIB = 2**30
 GPU = Partition(
