@@ -9,8 +9,8 @@ def makespan_bound(problem: PlanProblem) -> float:
     """Seconds that every schedule takes at least.
 
     The largest of: what is held over what there is (area), the longest chain of jobs, how many long jobs meet on one
-    GPU, what wide jobs that leave no room for others take with the others behind them, and, for gangs, the area after a
-    dual feasible function, which counts a job that leaves room for no other as if it held all (Fekete and Schepers,
+    GPU, what wide jobs that leave no room for others take with the others behind them, what wide jobs take beside one
+    long narrow job, and, for gangs, the area after a dual feasible function, which counts a job that leaves room for no other as if it held all (Fekete and Schepers,
     "New classes of fast lower bounds for bin packing problems", 2001). Several pools are taken as one, in which each
     schedule of theirs has room.
     """
@@ -23,6 +23,7 @@ def makespan_bound(problem: PlanProblem) -> float:
                 _energy(demands, problem.seconds, capacity),
                 _meeting(demands, problem.seconds, capacity),
                 _beside_nobody(demands, problem.seconds, capacity),
+                _beside_one(demands, problem.seconds, capacity),
             )
     return found
 
@@ -32,7 +33,8 @@ def completion_bound(problem: PlanProblem) -> float:
 
     On one fast machine that runs all as a fluid, the order by seconds x size / weight is the best for the means of the
     times at which jobs are worked on (Smith's rule); from there to its end each job still takes half of its own time.
-    A job also ends no earlier than the jobs before it let it.
+    Where all weigh the same, shortest first on as many places as the narrowest jobs have is the best of all. A job also
+    ends no earlier than the jobs before it let it.
     """
     heads, _ = problem.longest_path
     weights = [problem.job(index).priority for index in range(problem.size)]
@@ -40,7 +42,11 @@ def completion_bound(problem: PlanProblem) -> float:
         weight * (heads[kind] + seconds)
         for weight, kind, seconds in zip(weights, problem.owner, problem.seconds, strict=True)
     )
-    best = max([alone, *(_fluid(demands, problem.seconds, weights, capacity) for demands, capacity in usage(problem))])
+    best = alone
+    for demands, capacity in usage(problem):
+        best = max(best, _fluid(demands, problem.seconds, weights, capacity))
+        if capacity is not None and len(set(weights)) == 1:
+            best = max(best, weights[0] * _in_places(demands, problem.seconds, capacity))
     return best / sum(weights)
 
 
@@ -117,6 +123,48 @@ def _beside_nobody(demands: list[int], seconds: tuple[float, ...], capacity: int
         beside = max(*times, _energy(held, times, capacity), _meeting(held, times, capacity)) if rest else 0.0
         best = max(best, alone + beside)
     return best
+
+
+def _beside_one(demands: list[int], seconds: tuple[float, ...], capacity: int) -> float:
+    """Of jobs of one size and wider so many run at once: one narrower job takes the places of some while it runs.
+
+    A job of 1 of 4 GPUs leaves room for one of 2, not for two. Of all narrower ones the one counts that takes most.
+    """
+    kinds: dict[int, float] = {}
+    longest: dict[int, float] = {}
+    for demand, time in zip(demands, seconds, strict=True):
+        kinds[demand] = kinds.get(demand, 0.0) + time
+        longest[demand] = max(longest.get(demand, 0.0), time)
+    best = 0.0
+    for size in sorted(kind for kind in kinds if 0 < kind <= capacity / 2)[:50]:
+        places = capacity // size
+        taken = {kind: places - (capacity - kind) // size for kind in kinds if 0 < kind < size}
+        narrow = max(taken, key=lambda kind: taken[kind] * longest[kind], default=0)
+        if not narrow:
+            continue
+        held = taken[narrow] * longest[narrow]
+        for demand, time in kinds.items():
+            if demand > capacity - narrow:
+                held += places * time
+            elif demand > capacity - size:  # beside it the narrow one, and no other
+                held += (places - taken[narrow]) * time
+            elif demand >= size:
+                held += demand // size * time
+        best = max(best, held / places)
+    return best
+
+
+def _in_places(demands: list[int], seconds: tuple[float, ...], capacity: int) -> float:
+    """The least sum of the ends of jobs on so many places as the narrowest have: shortest first, one place each."""
+    least = min(demands)
+    if least <= 0:
+        return 0.0
+    ends = [0.0] * min(len(demands), capacity // least)
+    total = 0.0
+    for number, time in enumerate(sorted(seconds)):  # in turn: no place is free before that of the job before
+        ends[number % len(ends)] += time
+        total += ends[number % len(ends)]
+    return total
 
 
 def _fluid(demands: list[int], seconds: tuple[float, ...], weights: list[float], capacity: int | None) -> float:

@@ -70,7 +70,7 @@ def test_a_solver_that_was_ended_leaves_the_best_so_far():
 def test_nothing_is_asked_where_the_list_is_at_the_bound():
     jobs = [PlannedJob("a", 100, gpus=1, count=8)]
     assert job_plan.question(job_plan.by_lists(jobs, [JobPool(gpus=4)], "makespan"), 2) is None
-    gap = problems.gangs(17)
+    gap = problems.uniform(15)
     assert job_plan.question(job_plan.by_lists(gap.jobs, gap.pools, "makespan"), 2) is not None
     due = [PlannedJob("a", 100, gpus=1, count=2, deadline=200)]
     assert job_plan.question(job_plan.by_lists(due, [JobPool(gpus=1)], "deadlines"), 2) is None
