@@ -10,9 +10,9 @@ def makespan_bound(problem: PlanProblem) -> float:
 
     The largest of: what is held over what there is (area), the longest chain of jobs, how many long jobs meet on one
     GPU, what wide jobs that leave no room for others take with the others behind them, what wide jobs take beside one
-    long narrow job, and, for gangs, the area after a dual feasible function, which counts a job that leaves room for no other as if it held all (Fekete and Schepers,
-    "New classes of fast lower bounds for bin packing problems", 2001). Several pools are taken as one, in which each
-    schedule of theirs has room.
+    long narrow job, and, for gangs, the area after a dual feasible function, which counts a job that leaves room for no
+    other as if it held all (Fekete and Schepers, "New classes of fast lower bounds for bin packing problems", 2001).
+    Several pools are taken as one, in which each schedule of theirs has room.
     """
     _, tails = problem.longest_path
     found = max(tails, default=0.0)
