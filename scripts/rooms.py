@@ -27,7 +27,7 @@ REGISTRIES = (
     "services", "policy.rules", "slurm.commands", "devcluster.fake.commands", "cli.commands", "backends.export",
     "scripts.programs", "configs.checks", "campaigns.rules", "campaigns.searches", "campaigns.steps",
     "planning.findings",
-    "fleet.sections",
+    "fleet.sections", "server.web.pages",
 )  # fmt: skip
 """Folders of which each module is one more of its kind: that one place lists it is no sign of a wrong cut."""
 MOST_ROOMS, MOST_LINES, MOST_SINGLE = 20, 7000, 25

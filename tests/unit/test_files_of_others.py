@@ -343,6 +343,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "store/ledger_location.py": "/proc/self/mounts, which the kernel makes up",
     "models/allowed_signers.py": "/etc/localtime, which is root's",
     "policy/policy_files.py": "writes the record of trust",
+    "server/web/dashboard_app.py": "listed files of the package",
     "policy/loading.py": "the policy in the package", "policy/for_others.py": "a template in the package",
     "diagnosis/signatures.py": "the signatures in the package", "cli/commands/init_command.py": "assets in the package",
     "cli/commands/policy_show.py": "writes a new file", "cli/commands/backends_command.py": "writes a new file",

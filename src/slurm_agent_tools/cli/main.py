@@ -39,6 +39,7 @@ Around them:
   findings          what the cluster does badly, by its accounting, and what would mend it
   plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   fleet             what there is, is free or idle, costs, who waits; --match, --watch
+  dashboard         the same and more as pages for a browser, read only
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
@@ -57,6 +58,7 @@ _MODULES = {
     "launch": "slurm_agent_tools.cli.commands.launch_command",
     "plan": "slurm_agent_tools.cli.commands.plan_command",
     "fleet": "slurm_agent_tools.cli.commands.fleet_command",
+    "dashboard": "slurm_agent_tools.cli.commands.dashboard_command",
     "backends": "slurm_agent_tools.cli.commands.backends_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "workstation": "slurm_agent_tools.cli.commands.workstation_command",

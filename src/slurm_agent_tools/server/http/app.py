@@ -23,6 +23,8 @@ from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.scope_check import ScopedToolbox
 from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.mcp_server import build_server
+from slurm_agent_tools.server.web.dashboard_app import Dashboard
+from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import log_events
 
@@ -57,7 +59,10 @@ def assemble(
     events: EventStore | None = None,
     retry: int | None = None,
 ) -> Authenticator:
-    """The SDK's app behind the guard. `events` and `retry` (milliseconds) let a client take up a lost stream."""
+    """The SDK's app and the pages behind the guard.
+
+    `events` and `retry` (milliseconds) let a client take up a lost stream.
+    """
     http = settings.http
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -73,7 +78,10 @@ def assemble(
         [*(f"[{one}]" if ":" in one else one for one in own), *http.hosts, *http.proxy],
         [*http.origins, *(f"https://{one}" for one in http.proxy)],
     )
-    return Authenticator(inner, gate, tokens, named, http, settings.tool_prefix)
+    pages = None
+    if "fleet" in settings.toolsets:
+        pages = Dashboard.of(gate.registry, Visitors(tokens), named, http)
+    return Authenticator(inner, gate, tokens, named, http, settings.tool_prefix, pages)
 
 
 async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: socket.socket, settings: Settings) -> None:

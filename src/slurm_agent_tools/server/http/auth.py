@@ -27,6 +27,7 @@ from slurm_agent_tools.server.http.open_sessions import Sessions
 from slurm_agent_tools.server.http.refusals import RequestRefused, unauthorized
 from slurm_agent_tools.server.http.scope_check import HttpVisit, ScopedToolbox, allowed, missing, visit
 from slurm_agent_tools.server.http.tokens import Token, Tokens
+from slurm_agent_tools.server.web.dashboard_app import Dashboard
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.settings import LOCAL, HttpSettings
 from slurm_agent_tools.text import log_events, sanitize
@@ -77,10 +78,12 @@ class Authenticator:
         doors: AllowedHosts,
         settings: HttpSettings,
         prefix: str = "",
+        pages: Dashboard | None = None,
     ) -> None:
         self._app, self._gate, self._tokens = AuthContextMiddleware(app), gate, tokens
         self._bearer = BearerAuthBackend(Verifier(tokens))
         self._doors, self._settings, self._prefix = doors, settings, prefix
+        self._pages = pages
         self._limits, self._health = request_limits.RequestLimits(settings), Health(gate)
         self._sessions, self._visits = Sessions(), set[HttpVisit]()
         self._told = 0.0
@@ -119,6 +122,9 @@ class Authenticator:
         self._doors.check(headers)
         if scope["path"] in PATHS:
             await self._report(scope, headers, receive, send)
+            return
+        if self._pages is not None and self._pages.has(scope["path"]):
+            await self._pages(scope, receive, send)
             return
         if scope["path"] != PATH:
             raise RequestRefused(404, "not_found", "There is nothing at this path", f"The server is at {PATH}.")

@@ -1,0 +1,1 @@
+"""The dashboard: pages and what they show, read only; the one place that knows templates."""

@@ -1,0 +1,59 @@
+"""The dashboard by itself: on loopback or a private socket, behind a link that works once, until a signal ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from slurm_agent_tools.api.context_registry import OpenedContexts, ledger_folder
+from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.server.http import connections, listener
+from slurm_agent_tools.server.http.app import HttpServer
+from slurm_agent_tools.server.http.host_check import allowed_hosts
+from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.server.web.dashboard_app import Dashboard
+from slurm_agent_tools.server.web.visitors import Visitors
+from slurm_agent_tools.settings import Settings
+from slurm_agent_tools.text import log_events
+
+ANYWHERE = "127.0.0.1:0"
+"""A free port of loopback."""
+
+
+async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `say` is told the link. Raises ConfigError for an address beyond loopback."""
+    log_events.configure(settings.log_level)
+    http = settings.http
+    if http.listen is None:
+        http = http.model_copy(update={"listen": ANYWHERE})
+    tokens = Tokens(ledger_folder(settings).folder)
+    address = listener.chosen(settings.model_copy(update={"http": http}))
+    if address.exposed:
+        hint = "Use 127.0.0.1:PORT or unix:PATH; beyond loopback the pages are beside slurm-agent-tools serve --http."
+        raise ConfigError("http.listen", http.listen, "is beyond loopback", hint=hint)
+    plain = http.model_copy(update={"tls_cert": None, "tls_key": None})
+    connections.open_connections(plain)
+    registry = OpenedContexts(settings)
+    try:
+        with listener.listening(address) as made:
+            visitors = Visitors(tokens)
+            own = [] if address.path is not None else [f"[{address.host}]" if ":" in address.host else address.host]
+            doors = allowed_hosts([*own, *http.hosts], http.origins)
+            server = HttpServer(connections.terms(Dashboard.of(registry, visitors, doors, plain, cluster), plain))
+            host = own[0] if own else "localhost"
+            port = "" if address.path is not None else f":{made.getsockname()[1]}"
+            where = f" (through the socket {address.path})" if address.path is not None else ""
+            say(f"http://{host}{port}/open/{visitors.link()}{where}")
+
+            async def leave() -> None:
+                await server.told.wait()
+                server.should_exit = True
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(leave)
+                await server.serve(sockets=[made])
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await registry.close()

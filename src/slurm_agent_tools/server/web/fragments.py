@@ -1,0 +1,83 @@
+"""A view as HTML: a template over a plain record, and nothing else. Pages show it, and so can any host of HTML.
+
+Every text is escaped by the environment. What is markup already is `Markup`, which only our own plots are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.units import format_duration, human_memory
+
+FOLDER = Path(__file__).parent
+
+UNKNOWN = "not known"
+
+
+@cache
+def environment() -> Environment:
+    """The templates of this package, read once. A name that a record lacks is an error, never an empty cell."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"clock": clock, "lasts": lasts, "memory": memory, "percent": percent, "number": number}
+    return made
+
+
+def fragment(view: str, record: Mapping[str, Any], base: str = "") -> Markup:
+    """One view of a plain record. `base`: from here to the pages that it links to, empty or ending in `/`."""
+    return Markup(environment().get_template(f"views/{view}.html").render(**record, base=base))  # noqa: S704 - ours
+
+
+def page(**parts: Any) -> str:
+    """A whole page around a fragment; the parts are those of templates/page.html."""
+    return environment().get_template("page.html").render(**parts)
+
+
+def plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as it may be shown: hidden signs spelled out, secrets masked, length bounded, as in every answer."""
+    return sanitize.document(document)
+
+
+# --- How figures are written -------------------------------------------------------------------------------------
+
+
+def clock(moment: str | datetime | None) -> Markup | str:
+    """A moment in UTC to the second, as text that machines read too."""
+    if moment is None:
+        return UNKNOWN
+    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S}")
+
+
+def lasts(seconds: float | None) -> str:
+    """A duration as Slurm writes it."""
+    return UNKNOWN if seconds is None else format_duration(round(seconds))
+
+
+def memory(size: int | None) -> str:
+    """Bytes in a human spelling."""
+    return UNKNOWN if size is None else human_memory(size)
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 in per cent."""
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+def number(value: float | None) -> str:
+    """A number of four digits at most."""
+    return UNKNOWN if value is None else f"{value:.4g}"

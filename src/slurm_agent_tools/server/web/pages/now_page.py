@@ -1,0 +1,110 @@
+"""Now: what runs and waits of one's own, which GPUs are free or idle, and what needs a look."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.models.job import HELD_UP, Job
+from slurm_agent_tools.models.shapes import RunningShown
+from slurm_agent_tools.models.toolset_arguments import GetFleet
+from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
+from slurm_agent_tools.services import fleet_look, job_alerts, present
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.units import JobId
+
+_SHOWN = 20
+"""Jobs that are shown one by one."""
+
+_SECTIONS = ["free", "idle", "waits", "alerts"]
+
+
+async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
+    """The record of the page. It notes nothing down: that a person looked is not that an agent did."""
+    await _fresh(context)
+    queue = context.slurm.mine(await context.slurm.queue()).going()
+    states = queue.states()
+    waiting = sum(number for state, number in states.items() if state in HELD_UP)
+    newest = queue.jobs(sorted(heapq.nlargest(_SHOWN, queue.bases)))
+    running = await _running(context, [job for job in newest if job.state not in HELD_UP])
+    fleet = (await fleet_look.get_fleet(context, GetFleet(sections=_SECTIONS, detail="full"))).model_dump(mode="json")
+    waits = fleet["waits"] if "jobs" in (fleet["waits"] or {}) else {"jobs": []}
+    return fragments.plain(
+        {
+            "running": running,
+            "waiting": _waiting([job for job in newest if job.state in HELD_UP], waits["jobs"]),
+            "counts": {"running": len(queue) - waiting, "waiting": waiting, "not_shown": len(queue) - len(newest)},
+            "free": fleet["free"],
+            "idle": fleet["idle"],
+            "alerts": fleet["alerts"],
+            "not_measured": fleet["not_measured"],
+            "user": context.slurm.user,
+        }
+    )
+
+
+async def _fresh(context: ClusterContext) -> None:
+    """See that queue and nodes are a tick old at most; what could not be read is told where it is shown."""
+    age = TICK * context.slurm.verdict.factor
+    slurm = context.slurm
+    await ask_all(
+        ConcurrentQuestion(partial(slurm.queue, max_age=age)), ConcurrentQuestion(partial(slurm.running.nodes, age))
+    )
+
+
+async def _running(context: ClusterContext, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Each with how far it came, by what its output and sstat tell."""
+    bases = list(dict.fromkeys(JobId(job.job_id.base) for job in jobs))
+    try:
+        views = await context.slurm.jobs(bases, patient=False) if bases else {}
+    except SlurmError:
+        views = {}
+    looks = {}
+    for base, view in views.items():
+        run = await context.db(context.store.by_job, context.owner, base.base)
+        looks[base.base] = ConcurrentQuestion(partial(job_alerts.look, context, view, run))
+    await ask_all(*looks.values())
+    now = context.clock.now()
+    return [_shown(job, None if (look := looks.get(job.job_id.base)) is None else look.answer, now) for job in jobs]
+
+
+def _shown(job: Job, look: job_alerts.ObservedJob | None, now: datetime) -> dict[str, Any]:
+    told = present.brief_job(job).model_dump(mode="json") | {"nodes": job.nodes, "partition": job.partition}
+    seen = None if look is None else look.running
+    limit = job.resources.time_limit_seconds
+    passed = None if job.started is None else (now - job.started).total_seconds()
+    left = None if passed is None or limit is None or limit <= 0 else max(0.0, limit - passed)
+    measured = seen.model_dump(mode="json") if seen is not None else dict.fromkeys(RunningShown.model_fields)
+    return told | {"passed_seconds": passed, "left_seconds": left, "limit_seconds": limit, "use": measured}
+
+
+def _waiting(jobs: Sequence[Job], told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each with why it waits in a sentence, where get_fleet tells one, else with Slurm's own word."""
+    known = {one["job_id"]: one for one in told}
+    found = []
+    for job in jobs:
+        one = known.get(str(job.job_id)) or known.get(str(job.job_id.base)) or {}
+        found.append(
+            {
+                "job_id": str(job.job_id),
+                "name": job.name,
+                "partition": job.partition,
+                "state": job.state,
+                "why": one.get("why") or job.reason or fragments.UNKNOWN,
+                "never": one.get("never", False),
+                "waited_seconds": one.get("waited_seconds"),
+                "start_from": one.get("start_from"),
+                "start_to": one.get("start_to"),
+                "basis": one.get("basis"),
+            }
+        )
+    return found
+
+
+PAGE = WebPage("now", "Now", gather)

@@ -1,0 +1,112 @@
+"""Who may look at the pages: by a link that works once, or by a token. From then on a cookie of one place says so.
+
+A cookie knows no ports: a browser shows that of `127.0.0.1` to every server there, other users' on a login node too. So
+each visitor gets a place of its own, `/v/PLACE/`, that nobody can guess, and a cookie that is sent there alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.cookies import CookieError, SimpleCookie
+
+from slurm_agent_tools.server.http.tokens import Token, Tokens
+
+COOKIE = "sat_visit"
+
+LASTS = 12 * 3600.0
+"""Seconds that a visit lasts."""
+
+_MOST = 200
+
+_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """One who may look. `sha256` of the cookie's value; `token` by which they came, None for the link."""
+
+    place: str
+    sha256: str
+    since: float
+    token: Token | None = None
+
+    @property
+    def name(self) -> str:
+        """By which what they ask for is counted."""
+        return self.place if self.token is None else self.token.id
+
+
+@dataclass(slots=True)
+class Visitors:
+    """All of one process; nothing of it is on disk. `now` counts seconds."""
+
+    tokens: Tokens
+    now: Callable[[], float] = time.monotonic
+    _known: dict[str, Visitor] = field(default_factory=dict)
+    _link: str | None = None
+
+    def link(self) -> str:
+        """A new key for `/open/KEY`, which works once; one that was given out before works no more."""
+        key = secrets.token_urlsafe(_BYTES)
+        self._link = _hash(key)
+        return key
+
+    def redeem(self, key: str) -> tuple[Visitor, str] | None:
+        """The visitor and the value of the cookie; None for a key that was used or never given out."""
+        kept = self._link or "0" * 64
+        if not hmac.compare_digest(kept, _hash(key)):
+            return None
+        self._link = None
+        return self._enter(None)
+
+    def sign_in(self, token: str) -> tuple[Visitor, str] | None:
+        """The same by a token, of whatever scope: everybody here only reads. Raises StorageError."""
+        found = self.bearer(token)
+        return None if found is None else self._enter(found)
+
+    def bearer(self, token: str) -> Token | None:
+        """The record of a token that counts now. Raises StorageError."""
+        found = self.tokens.find(token.strip())
+        return None if found is None or found.expired(datetime.now(UTC)) else found
+
+    def at(self, place: str, cookies: str) -> Visitor | None:
+        """Who comes to a place with these cookies; None for strangers, and for tokens that were revoked meanwhile."""
+        known = self._known.get(place)
+        if known is None or not hmac.compare_digest(known.sha256, _hash(_value(cookies))):
+            return None
+        over = self.now() - known.since > LASTS
+        if over or (known.token is not None and known.token.id not in {one.id for one in self.tokens.current()}):
+            del self._known[place]
+            return None
+        return known
+
+    def leave(self, place: str) -> None:
+        """Forget a visitor."""
+        self._known.pop(place, None)
+
+    def _enter(self, token: Token | None) -> tuple[Visitor, str]:
+        value = secrets.token_urlsafe(_BYTES)
+        made = Visitor(secrets.token_hex(16), _hash(value), self.now(), token)
+        self._known[made.place] = made
+        while len(self._known) > _MOST:
+            del self._known[next(iter(self._known))]
+        return made, value
+
+
+def _value(cookies: str) -> str:
+    """The value of our cookie, empty where there is none."""
+    try:
+        found = SimpleCookie(cookies).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

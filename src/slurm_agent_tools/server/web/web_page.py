@@ -1,0 +1,49 @@
+"""What a page of the dashboard is, what was asked of it, and the record that its view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.services.context import ClusterContext
+
+TICK = 2.5
+"""Seconds for which one look serves all who watch."""
+
+SLOW = 15.0
+"""The same of what the accounting or many files have to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """What stands behind a page's name in the address: `rest` of the path, `query` by name."""
+
+    rest: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, name: str, longest: int = 200) -> str:
+        """What is asked under a name, cut to what a person would type."""
+        return self.query.get(name, "")[:longest].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """One page. `gather` makes the plain record that the template `views/NAME.html` shows; raises AgentToolsError.
+
+    `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation.
+    """
+
+    name: str
+    title: str
+    gather: Callable[[ClusterContext, PageAsked], Awaitable[dict[str, Any]]]
+    age: float = TICK
+    listed: bool = True
+    live: bool = True
+
+    def shown(self, record: Mapping[str, Any], base: str) -> Markup:
+        """The record as HTML."""
+        return fragments.fragment(self.name, record, base)

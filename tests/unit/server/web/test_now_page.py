@@ -1,0 +1,154 @@
+"""The page Now: what it shows of jobs and GPUs, what it costs Slurm, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+
+import anyio
+import pytest
+from tests.unit.server.web.browsing import Browser, browser
+
+from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}\x1b[31m"
+LONG = "#!/bin/bash\nsleep 3000\n"
+GPUS = ("--partition=gpu", "--gres=gpu:3", "--time=2:00:00")
+
+
+@pytest.fixture
+def slurm() -> FakeSlurm:
+    return FakeSlurm()
+
+
+@pytest.fixture
+async def visit(tmp_path, slurm) -> Browser:
+    made = browser(tmp_path, slurm)
+    await made.enter()
+    return made
+
+
+def figure(text: str, before: str) -> str:
+    """The word in front of a word of the page."""
+    words = text.split()
+    return words[words.index(before) - 1]
+
+
+async def test_jobs_and_gpus_are_shown_as_they_are(visit: Browser, slurm: FakeSlurm):
+    runs = slurm.submit(LONG, "--job-name=train", *GPUS)
+    waits = [slurm.submit(LONG, "--job-name=later", "--partition=gpu", "--begin=now+1hour") for _ in range(2)]
+    slurm.submit(LONG, "--job-name=theirs", user="bob")
+    await slurm.clock.advance(60)
+    seen = await visit.see("now")
+    assert figure(seen.text, "running,") == "1"
+    assert figure(seen.text, "waiting.") == "2"
+    assert {"train", "later", "01:59:01", str(runs), *map(str, waits)} <= set(seen.text.split())
+    assert "theirs" not in seen.text
+    assert figure(seen.text, "free,") == "13"
+    assert "Not measured" in seen.text
+
+
+@pytest.mark.proves("pages-cost-one-look")
+async def test_ten_pages_for_a_minute_cost_what_one_does(tmp_path):
+    costs = []
+    for pages in (1, 10):
+        slurm = FakeSlurm()
+        (tmp_path / str(pages)).mkdir()
+        visit = browser(tmp_path / str(pages), slurm)
+        await visit.enter()
+        slurm.submit(LONG, *GPUS)
+        slurm.submit(LONG, "--begin=now+1hour")
+        for _ in range(30):
+            await slurm.clock.advance(2)
+            async with anyio.create_task_group() as group:
+                for _ in range(pages):
+                    group.start_soon(visit.ask, visit.place + "live/now")
+        costs.append(Counter(visit.box.context.slurm.calls))
+    assert costs[0] == costs[1]
+    assert costs[0]["squeue"] in range(12, 25)
+    assert costs[0]["scontrol show nodes"] in range(12, 25)
+    assert costs[0]["sinfo"] <= 7
+
+
+@pytest.mark.proves("pages-cost-one-look")
+async def test_nobody_looks_and_nothing_is_asked(visit: Browser, slurm: FakeSlurm):
+    await visit.see("now")
+    asked = Counter(visit.box.context.slurm.calls)
+    await slurm.clock.advance(3600)
+    assert Counter(visit.box.context.slurm.calls) == asked
+    await visit.see("now")
+    assert visit.box.context.slurm.calls["squeue"] == asked["squeue"] + 1
+
+
+async def test_a_change_is_seen_within_five_seconds(visit: Browser, slurm: FakeSlurm):
+    await visit.see("now")
+    slurm.submit(LONG, "--job-name=newcomer")
+    await slurm.clock.advance(4)
+    assert "newcomer" in (await visit.see("live/now")).text
+
+
+async def test_what_did_not_change_is_not_sent_again(visit: Browser, slurm: FakeSlurm):
+    first = await visit.ask(visit.place + "live/now")
+    again = await visit.ask(visit.place + "live/now", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.text) == (304, "")
+    await slurm.clock.advance(3)
+    later = await visit.ask(visit.place + "live/now", headers={"if-none-match": first.headers["etag"]})
+    assert later.status_code == 200
+
+
+@pytest.mark.proves("pages-show-text", "text-is-data")
+async def test_hostile_names_are_text(visit: Browser, slurm: FakeSlurm):
+    slurm.submit(LONG, f"--job-name={HOSTILE}")
+    slurm.submit(LONG, f"--job-name={HOSTILE}", "--begin=now+1hour")
+    await slurm.clock.advance(5)
+    answer = await visit.ask(visit.place + "now")
+    seen = await visit.see("now")
+    assert "<img" not in answer.text
+    assert [attributes.get("src") for tag, attributes in seen.tags if tag == "script"] == ["static/live.js"]
+    assert seen.text.count("<script>alert(1)</script>") == 2
+    assert "{{ 7*7 }}" in seen.text
+    assert "\x1b" not in answer.text
+    assert r"\x1b[31m" in seen.text
+
+
+@pytest.mark.proves("pages-only-look")
+async def test_what_a_person_saw_counts_for_no_agent(visit: Browser, slurm: FakeSlurm):
+    slurm.submit(LONG, *GPUS)
+    await slurm.clock.advance(5)
+    ledger = visit.box.context.store.path
+    before = rows(ledger)
+    await visit.see("now")
+    assert rows(ledger) == before
+
+
+def rows(ledger) -> dict[str, list[tuple]]:
+    with sqlite3.connect(ledger) as db:
+        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: db.execute(f'SELECT * FROM "{name}"').fetchall() for name in names}  # noqa: S608 - its own names
+    db.close()
+    return found
+
+
+async def test_a_silent_slurm_is_told_and_the_page_comes_back(visit: Browser, slurm: FakeSlurm):
+    slurm.controller_down()
+    answer = await visit.ask(visit.place + "now")
+    assert answer.status_code == 503
+    assert "Slurm" in answer.text
+    slurm.controller_down(down=False)
+    await slurm.clock.advance(5)
+    assert (await visit.ask(visit.place + "now")).status_code == 200
+
+
+async def test_the_first_view_is_small(visit: Browser, slurm: FakeSlurm):
+    for number in range(40):
+        slurm.submit(LONG, f"--job-name=trial-number-{number}", "--begin=now+1hour")
+    await slurm.clock.advance(5)
+    paths = [visit.place + "now", "/static/live.js", "/static/dashboard.css"]
+    sizes = [len((await visit.ask(path)).content) for path in paths]
+    assert sum(sizes) < 150_000
+
+
+async def test_what_is_asked_of_a_page_is_kept_for_a_bounded_number_of_questions(visit: Browser):
+    for number in range(100):
+        await visit.ask(visit.place + f"live/now?x={number}")
+    assert len(visit.app.collector._kept) <= 64
