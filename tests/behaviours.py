@@ -147,7 +147,7 @@ BEHAVIOURS = {
     "campaign-never-resends-unchanged": "Nothing that failed is sent again as it was; after the same failure twice its stage stops.",
     "campaign-asks-a-person": "A campaign that cannot go on by its file asks, and each choice only narrows or ends it.",
     "campaign-errors-are-answers": "Where a campaign's step fails, its answer tells what was done, what was not and when next.",
-    "campaign-lost-runs": "A run that is over, and of which nobody tells for a day how it ended, is lost and never resent.",
+    "campaign-lost-runs": "A run is lost after a day in which queue and accounting answer without it, or by a person; never resent.",
     "campaign-revisions": "A changed file begins a revision: what was judged or sent stays, what is the same is not run again.",
     "comparison-with-confidence": "Strategies are compared over five or more jittered replays, paired by job, with intervals.",
     "longest-wait-is-said": "A strategy whose longest wait grows by more than half is never recommended without saying so.",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Literal
 
 from slurm_agent_tools.campaigns import trial_metrics
-from slurm_agent_tools.campaigns.outcomes import TrialFacts, never_seen, trial_end
+from slurm_agent_tools.campaigns.outcomes import TrialFacts, cancelled, trial_end
 from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError, UnknownJob
@@ -92,33 +92,48 @@ async def _look(
     """One trial; unknown, and why, while nobody can tell."""
     view = views.get(job_id)
     if view is None:
-        return await _unseen(context, one, job_id, views)
+        return await _unseen(context, caller, file, one, job_id, views)
     job = view.job
     if job.active:
         started = None if job.state in HELD_UP else job.started
         phase = "running" if started is not None else "pending"
         return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
     if job.state == "UNKNOWN":
-        return TrialLook(one.trial.id, "unknown", why="Slurm does not tell its state", gone=True)
+        return TrialLook(one.trial.id, "unknown", why=job.reason or "Slurm does not tell its state", gone=True)
+    return await _over(context, caller, file, one, view)
+
+
+async def _over(
+    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, view: JobView
+) -> TrialLook:
     stage = one.stage or file.stage(one.trial.stage)
-    facts = await _facts(context, caller, stage, one.trial.id, JobView(job, (), view.missing))
-    end = trial_end(file, stage, job, facts, context.settings.rates, smoke=one.smoke)
-    return TrialLook(one.trial.id, "ended", job.started, end)
+    facts = await _facts(context, caller, stage, one.trial.id, JobView(view.job, (), view.missing))
+    end = trial_end(file, stage, view.job, facts, context.settings.rates, smoke=one.smoke)
+    return TrialLook(one.trial.id, "ended", view.job.started, end)
 
 
-async def _unseen(context: ClusterContext, one: SentTrial, job_id: JobId, views: JobViews) -> TrialLook:
-    """A job that Slurm does not show: as the ledger has it, or one that was cancelled before it left a record."""
+async def _unseen(
+    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, job_id: JobId, views: JobViews
+) -> TrialLook:
+    """A job that Slurm does not show: as the ledger saw it end, else unknown, and who answered without it.
+
+    The controller did, or this would not be asked. Of an accounting it counts only where it has to know the job: where
+    this cluster has one, and the ledger knows that the job went there.
+    """
     if views.silent is not None:
         why = f"the accounting does not answer: {views.silent.message}"
         return TrialLook(one.trial.id, "unknown", why=why, gone=True)
     whole = views.get(job_id.whole)
     if whole is not None and not whole.over:
         return TrialLook(one.trial.id, "pending")
-    try:
-        seen = whole or await jobs.look(context, job_id)
-    except UnknownJob:
-        return TrialLook(one.trial.id, "ended", end=never_seen(str(job_id), "UNKNOWN"))
-    return TrialLook(one.trial.id, "ended", end=never_seen(str(job_id), seen.job.state))
+    run = await context.db(context.store.by_job, context.owner, job_id.base)
+    if run is not None and run.phase == "cancelled":
+        return TrialLook(one.trial.id, "ended", end=cancelled(str(job_id)))
+    if run is not None and run.outcome is not None and job_id == job_id.whole:
+        return await _over(context, caller, file, one, await jobs.look(context, job_id))
+    absent = context.slurm.accounting.missing
+    why = absent or ("the accounting has no record of it" if run is not None else "the ledger does not know the job")
+    return TrialLook(one.trial.id, "unknown", why=why, gone=True, unrecorded=absent is None and run is not None)
 
 
 async def _facts(

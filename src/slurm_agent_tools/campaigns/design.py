@@ -100,10 +100,25 @@ def taking_part(file: CampaignFile, number: int, state: CampaignState) -> list[C
     return [stage for stage in _concerned(file, file.rounds[number]) if stage.name not in state.stopped_stages]
 
 
-def comparisons(file: CampaignFile) -> int:
-    """How often the campaign compares configurations of a stage with its baseline by several runs."""
-    compared = (this for this in file.rounds if this.repeats > 1 and not isinstance(this, SmokeRound))
-    return sum(len(_concerned(file, this)) for this in compared)
+_SPENT_NOW = 0.8
+"""Of the chance of a mistake that is left, what the comparisons that are planned take; the rest is for later ones."""
+
+
+def chance_share(file: CampaignFile, number: int, state: CampaignState) -> float:
+    """The share of a campaign's 5% of mistakes that each comparison of the round `number` with its baseline may take.
+
+    Four fifths of what earlier judgements left, in equal parts for each stage of each round that compares by several
+    runs and is not judged. However often a file is changed and its rounds are judged anew, all together stay below 1:
+    the levels of so many looks add up to no more than was to be spent (Bonferroni's bound; to spend it by a schedule
+    that was fixed before is Lan and DeMets, Biometrika 70, 1983).
+    """
+    planned = (
+        this
+        for at, this in enumerate(file.rounds)
+        if at == number or (at not in state.judged and this.repeats > 1 and not isinstance(this, SmokeRound))
+    )
+    looks = sum(len(_concerned(file, this)) for this in planned)
+    return _SPENT_NOW * max(0.0, 1 - state.chance_spent) / max(looks, 1)
 
 
 def _concerned(file: CampaignFile, this: Round) -> list[CampaignStage]:

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from slurm_agent_tools.campaigns.state import AGAIN, GO_ON, BatchState, CampaignState, TrialPhase, TrialState
+from slurm_agent_tools.campaigns.state import (
+    AGAIN,
+    GO_ON,
+    LOST,
+    BatchState,
+    CampaignState,
+    Missed,
+    TrialPhase,
+    TrialState,
+)
 from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.campaign import (
     BatchIntended,
@@ -30,6 +39,12 @@ from slurm_agent_tools.models.campaign import (
     TrialId,
     TrialsLeftOut,
 )
+
+_FOLDED = (
+    "trials", "judged", "hypotheses", "stops", "revisions", "batches", "questions", "decisions", "asked_in", "phases",
+    "rounds", "arms", "replaced", "undecided", "forgiven", "unsaved", "unlearned", "missed", "spent", "events",
+    "last_at",
+)  # fmt: skip
 
 
 def fold(events: Iterable[Stamped], before: CampaignState | None = None) -> CampaignState:
@@ -67,30 +82,10 @@ class _Folding:
     def state(self) -> CampaignState:
         return replace(
             self.now,
-            trials=self.trials,
-            judged=self.judged,
-            hypotheses=self.hypotheses,
-            stops=self.stops,
-            revisions=self.revisions,
-            batches=self.batches,
-            questions=self.questions,
-            decisions=self.decisions,
-            asked_in=self.asked_in,
-            phases=self.phases,
-            rounds=self.rounds,
-            arms=self.arms,
-            replaced=self.replaced,
+            **{name: getattr(self, name) for name in _FOLDED},
             passed_identities=self.passed,
             failed_requests=self.failed,
             notes=tuple(self.notes),
-            undecided=self.undecided,
-            forgiven=self.forgiven,
-            unsaved=self.unsaved,
-            unlearned=self.unlearned,
-            missed=self.missed,
-            spent=self.spent,
-            events=self.events,
-            last_at=self.last_at,
         )
 
     def take(self, stamped: Stamped) -> None:
@@ -236,7 +231,7 @@ class _Folding:
         if state is None or state.phase != "sent":
             return f"{event.trial} was not sent, or has ended"
         self._put(replace(state, phase="ended", end=self._without_throttle(state, event.end)))
-        self.missed.pop(event.trial, None)
+        self._told(event.trial)
         self.spent = self.spent.ended(state.trial.request, event.end)
         self.unsaved[event.trial] = None
         if self.now.over:
@@ -293,12 +288,13 @@ class _Folding:
         if event.round in self.judged or event.round not in self.hypotheses:
             return f"round {event.round} is judged already, or was never designed"
         self.judged[event.round] = event
-        self.now = replace(self.now, report_due=True)
+        self.now = replace(self.now, report_due=True, chance_spent=self.now.chance_spent + event.chance)
         self._leave_planned("its round is judged", lambda trial: trial.id.round == event.round)
         return None
 
     def _question(self, event: QuestionAsked) -> str | None:
-        if self.now.over or event.question in self.questions or event.about not in self.undecided:
+        open_ = event.about in self.undecided if not event.trials else event.trials[0] in self.missed
+        if self.now.over or event.question in self.questions or not open_:
             return f"the campaign is {self.now.status}, or {event.question} asks what nobody has to decide"
         self.questions[event.question] = event
         self.asked_in[event.question] = self.now.revision
@@ -317,6 +313,9 @@ class _Folding:
         self.undecided.pop(asked.about or "", None)
         if event.choice == GO_ON:
             self._go_on(asked.about)
+        if event.choice == LOST:
+            lost = {trial: self.missed[trial] for trial in asked.trials if trial in self.missed}
+            self.missed |= {trial: replace(known, given_up=True) for trial, known in lost.items()}
         self.now = replace(self.now, question=None, status="running")
         return None
 
@@ -348,10 +347,12 @@ class _Folding:
         return None
 
     def _noted(self, event: Noted, at: datetime) -> str | None:
-        if event.trial is not None and event.what in {"missed", "seen"}:
-            self.missed.pop(event.trial, None)
-            if event.what == "missed":
-                self.missed[event.trial] = at
+        if event.trial is not None and event.what == "seen":
+            self._told(event.trial)
+            return None
+        if event.trial is not None and event.what in {"missed", "unrecorded"}:
+            since = self.missed[event.trial].since if event.trial in self.missed else at
+            self.missed[event.trial] = Missed(since, at if event.what == "unrecorded" else None)
             return None
         self.notes.append(event)
         if event.what == "result" and event.trial is not None:
@@ -361,6 +362,13 @@ class _Folding:
         if event.what == "report":
             self.now = replace(self.now, report_due=False)
         return None
+
+    def _told(self, trial: TrialId) -> None:
+        """Slurm tells of it again: once it does of all that a person was asked about, nothing is left to decide."""
+        self.missed.pop(trial, None)
+        asked = self.now.question
+        if asked is not None and asked.trials and not any(one in self.missed for one in asked.trials):
+            self.now = replace(self.now, question=None, status="running")
 
     def _give_up(self, keys: Iterable[str]) -> None:
         """Nobody decides on these refused batches any more: what a person could have let through is not spent."""

@@ -103,7 +103,7 @@ def _one(event: CampaignEvent, state: CampaignState) -> Iterator[str]:  # noqa: 
             yield f"Stopped: {plain(event.reason)}."
         case CampaignFinished():
             yield f"Finished: {plain(event.reason)}."
-        case Noted(what="note" | "report" | "lesson" | "missed"):
+        case Noted(what="note" | "report" | "lesson" | "missed" | "unrecorded"):
             yield f"{event.what.capitalize()}: {plain(event.text)}"
         case BatchIntended() | TrialEnded() | Noted():
             return

@@ -21,7 +21,7 @@ MISSED_LOW = 0.0475
 MISSED_HIGH = 0.0025
 """The share of cases in which any high end may lie below it; both together leave 95 %."""
 
-SEEN_BY_CHANCE = 0.06
+SEEN_BY_CHANCE = 0.10
 """The share of cases in which runs that do not differ at all look as if they did."""
 
 SEEN_OF_FEW = 0.03
@@ -46,12 +46,13 @@ class Gain:
 
 
 def gains(
-    baseline: Sequence[float], arms: Mapping[str, Sequence[float]], *, maximize: bool, families: int = 1, seed: int = 0
+    baseline: Sequence[float], arms: Mapping[str, Sequence[float]], *, maximize: bool, share: float = 1.0, seed: int = 0
 ) -> dict[str, Gain]:
     """The gain of each arm with two runs or more; none where the baseline has fewer.
 
-    In 95 of 100 campaigns all true gains lie within their intervals, where a campaign compares `families` times. An
-    interval holds 0 besides where all runs together do not show that anything differs: of campaigns without any
+    All true gains lie within their intervals but for 5 of 100 campaigns, times `share`: the part of them that this
+    comparison may take, so that all comparisons of a campaign together take no more than the 5. An interval holds 0
+    besides where all runs together do not show that anything differs: of campaigns without any
     difference fewer promote something so, at the cost of hardly any gain that is there.
     """
     judged = {name: values for name, values in arms.items() if len(values) >= 2}
@@ -59,17 +60,17 @@ def gains(
         return {}
     groups = _scaled([baseline, *judged.values()])
     spread = _Spread(groups)
-    wider = _bootstrapped(groups, families, seed) if spread.plainly_not_normal else (0.0, 0.0)
+    wider = _bootstrapped(groups, share, seed) if spread.plainly_not_normal else (0.0, 0.0)
     runs = [len(group.deviations) for group in groups]
     seen = SEEN_OF_FEW if min(runs) < _FEW_RUNS else SEEN_BY_CHANCE
     rounding = _ROUNDING * max((abs(group.center) for group in groups if group.unit is not None), default=1.0)
-    differ = _differ(groups, spread, seen / families, rounding)
+    differ = _differ(groups, spread, seen * share, rounding)
     found: dict[str, Gain] = {}
     for number, name in enumerate(judged, 1):
         error, freedom, weight = spread.of(number)
         sizes = (runs[0], tuple(sorted(runs[1:])), float(f"{min(freedom, 1000.0):.2g}"))
-        low = max(critical(*sizes, MISSED_LOW / families), wider[0]) * error + rounding
-        high = max(critical(*sizes, MISSED_HIGH / families), wider[1]) * error + rounding
+        low = max(critical(*sizes, MISSED_LOW * share), wider[0]) * error + rounding
+        high = max(critical(*sizes, MISSED_HIGH * share), wider[1]) * error + rounding
         more = groups[number].center - groups[0].center
         down, up = groups[0].ways(low if maximize else high, high if maximize else low, weight)
         ends = (more, more - down, more + up) if maximize else (-more, -more - up, -more + down)
@@ -256,7 +257,7 @@ def _wilder(number: int, squares: Sequence[float], free: Sequence[int]) -> bool:
     return (root * (1 - all_others) - (1 - own)) / math.sqrt(all_others * root**2 + own) > 3.09
 
 
-def _bootstrapped(groups: Sequence[_Group], families: int, seed: int) -> tuple[float, float]:
+def _bootstrapped(groups: Sequence[_Group], share: float, seed: int) -> tuple[float, float]:
     """Critical values for what lies above and below the baseline by chance, from deviations drawn anew."""
     pool, counts = _pool(groups), [len(group.deviations) for group in groups]
     free = sum(counts) - len(counts)
@@ -274,7 +275,7 @@ def _bootstrapped(groups: Sequence[_Group], families: int, seed: int) -> tuple[f
         ]
         ups.append(max(scaled))
         downs.append(-min(scaled))
-    return _upper(ups, MISSED_LOW / families), _upper(downs, MISSED_HIGH / families)
+    return _upper(ups, MISSED_LOW * share), _upper(downs, MISSED_HIGH * share)
 
 
 def _upper(values: list[float], missed: float) -> float:

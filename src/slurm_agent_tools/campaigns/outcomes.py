@@ -174,21 +174,30 @@ def trial_end(
     )
 
 
-def never_seen(job_id: str, state: str) -> TrialEnd:
-    """The end of a job of which Slurm has no record: most likely it was cancelled before it started."""
-    text = "Slurm has no record of it: it may have been cancelled before it started."
+def cancelled(job_id: str) -> TrialEnd:
+    """The end of a job that these tools cancelled, and of which Slurm has no record."""
+    text = "It was cancelled, and Slurm has no record of it."
     return TrialEnd(
-        job_id, state, passed=False, problem=text, category="no-record", cause="no-record", explanation=text
+        job_id, "CANCELLED", passed=False, problem=text, category="no-record", cause="no-record", explanation=text
     )
 
 
 LOST_AFTER = timedelta(days=1)
-"""How long the accounting may be silent about a run that the controller does not have any more, before it is lost."""
+"""How long both have to answer that they do not have a run before it is lost: the controller, and the accounting.
+
+As long as that the accounting may lag behind, or be told of former jobs after it was away. A silent one proves nothing.
+"""
+
+ASKED_AFTER = timedelta(hours=1)
+"""How long nobody may tell of a run before a person is asked, who can look whether it still runs."""
 
 
-def lost(job_id: str) -> TrialEnd:
-    """The end of a run that is over, and of which nobody told for `LOST_AFTER` how. What it asked for stays counted."""
-    text = f"It is over, and for {LOST_AFTER.days * 24} hours neither controller nor accounting told how it ended."
+def lost(job_id: str, *, by_word: bool = False) -> TrialEnd:
+    """The end of a run of which nobody tells how it ended; what it asked for stays counted. `by_word`: of a person."""
+    hours = round(LOST_AFTER.total_seconds() / 3600)
+    text = f"For {hours} hours controller and accounting answered that they do not have it: nobody tells how it ended."
+    if by_word:
+        text = "A person said that it is over: nobody tells how it ended."
     return TrialEnd(
         job_id, "UNKNOWN", passed=False, problem=text, category="no-record", cause="no-record", explanation=text
     )

@@ -75,7 +75,8 @@ class SentTrial:
 class TrialLook:
     """What was seen of a trial. `end` where it has ended and its end is known in full; `why` it is unknown.
 
-    `gone`: an unknown one that the controller, which answers, does not have: it is over, and nobody tells how.
+    `gone`: an unknown one that the controller, which answers, does not show. `unrecorded`: the accounting answers as
+    well, and has no record of it.
     """
 
     trial: TrialId
@@ -86,6 +87,7 @@ class TrialLook:
     """When Slurm expects a pending one to start."""
     why: str | None = None
     gone: bool = False
+    unrecorded: bool = False
 
 
 class CampaignLog(Protocol):

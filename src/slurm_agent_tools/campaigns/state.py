@@ -34,6 +34,11 @@ AGAIN = "again"
 STOP, LEAVE_OUT = "stop", "leave_out"
 """The choices to end the campaign, and to go on without what failed."""
 
+STOP_TOLD = "end the campaign; what runs is left to end, what waits is cancelled"
+
+LOST = "lost"
+"""The choice to take runs of which nobody tells as over: a person has looked whether they still run."""
+
 GO_ON = "go_on"
 """The choice to run a stopped stage again, offered only after what it runs was changed."""
 
@@ -73,6 +78,18 @@ class BatchState:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """Since when nobody tells of a run, and since when the accounting answers each time that it has no record of it.
+
+    `given_up`: a person said since that it is over.
+    """
+
+    since: datetime
+    unrecorded: datetime | None = None
+    given_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignState:
     """A campaign as it stands after `events` events. Trials are in the order in which they were designed."""
 
@@ -84,6 +101,8 @@ class CampaignState:
     """The open one, or the last; 0 before any."""
     trials: Mapping[TrialId, TrialState] = field(default_factory=dict)
     judged: Mapping[int, RoundJudged] = field(default_factory=dict)
+    chance_spent: float = 0.0
+    """The sum of `RoundJudged.chance` over all judgements there were, also those that a revision took back."""
     hypotheses: Mapping[int, str] = field(default_factory=dict)
     question: QuestionAsked | None = None
     """The open one."""
@@ -117,8 +136,8 @@ class CampaignState:
     """Ended trials of which no result is noted."""
     unlearned: Mapping[TrialId, None] = field(default_factory=dict)
     """Trials that mended a failure, of which no lesson is noted."""
-    missed: Mapping[TrialId, datetime] = field(default_factory=dict)
-    """Sent trials of which nobody tells how they ended, and since when that is so."""
+    missed: Mapping[TrialId, Missed] = field(default_factory=dict)
+    """Sent trials that the controller does not show, and of which nobody tells how they ended."""
     report_due: bool = False
 
     @property

@@ -210,22 +210,30 @@ class ArmVerdict:
 
 @dataclass(frozen=True, slots=True)
 class RoundJudged:
-    """A round is over. `best`: for each stage the configuration to go on with; `text`: what came of the hypothesis."""
+    """A round is over. `best`: for each stage the configuration to go on with; `text`: what came of the hypothesis.
+
+    `chance`: the share, of the 5 campaigns of 100 that may promote by chance, that its comparisons took.
+    """
 
     round: int
     verdicts: tuple[ArmVerdict, ...]
     best: Mapping[str, str]
     text: str
+    chance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAsked:
-    """A person has to decide. `choices`: word -> what it means. `about`: the cause or the batch it is about."""
+    """A person has to decide. `choices`: word -> what it means. `about`: the cause or the batch it is about.
+
+    `trials`: instead of that the runs it is about, of which nobody tells how they stand.
+    """
 
     question: str
     text: str
     choices: Mapping[str, str]
     about: str | None = None
+    trials: tuple[TrialId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +264,11 @@ class CampaignFinished:
 class Noted:
     """Something else that a reader should know: a result that was saved, a lesson that was written.
 
-    missed: the controller does not have the trial's job any more, and nobody tells how it ended; seen: it has it again.
+    missed: the controller does not show the trial's job any more, and nobody tells how it ended; unrecorded: the
+    accounting answers, and has no record of it either; seen: Slurm shows it again.
     """
 
-    what: Literal["result", "lesson", "report", "note", "missed", "seen"]
+    what: Literal["result", "lesson", "report", "note", "missed", "unrecorded", "seen"]
     text: str
     trial: TrialId | None = None
 

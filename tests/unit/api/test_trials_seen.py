@@ -112,12 +112,6 @@ async def test_metrics_that_cannot_be_read_are_told_with_the_reason(scene: Campa
     assert (look.end.category, "does not exist" in (look.end.problem or "")) == ("metric-missing", True)
 
 
-async def test_a_job_that_slurm_does_not_know_has_ended_without_a_record(scene: CampaignScene):
-    (look,) = await scene.ports.look([SentTrial(scene.trials(0)[0], "4711")])
-    assert look.end is not None
-    assert (look.end.passed, look.end.category, look.end.cpu_hours) == (False, "no-record", None)
-
-
 async def test_tasks_that_wait_are_pending_while_others_run(scene: CampaignScene):
     scene.slurm.next_job(after=600)
     (baseline, array) = scene.batches(1)

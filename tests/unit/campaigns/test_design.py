@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.campaigns.simulated import STAGE, Simulation, by_loss, campaign, fails, passes
 
-from slurm_agent_tools.campaigns.design import baseline_runs, next_trials, rungs
+from slurm_agent_tools.campaigns.design import baseline_runs, chance_share, next_trials, rungs
 from slurm_agent_tools.campaigns.trial_identity import arm_of, identity_of
-from slurm_agent_tools.models.campaign import RoundDesigned, RoundJudged, Trial, TrialId
+from slurm_agent_tools.models.campaign import RevisionBegun, RoundDesigned, RoundJudged, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import HalvingRound
 
 GRID = {"kind": "grid", "vary": {"rate": [0.01, 0.1, 1.0], "batch": [32, 64]}}
@@ -260,3 +260,30 @@ def test_memory_that_mended_a_configuration_is_asked_for_again() -> None:
     simulation.happen(RoundDesigned(0, 1, "mend", (mend,)))
     simulation.run([mend], lambda _: passes(loss=1.0))
     assert [trial.request.memory_bytes for trial in simulation.design(1)] == [4 * 2**30, 2**30]
+
+
+def judged_at(simulation: Simulation, number: int, stages: int) -> float:
+    """The share that each of the stages' comparisons of a round takes; the round is judged with it."""
+    share = chance_share(simulation.file, number, simulation.state)
+    simulation.happen(RoundDesigned(number, simulation.state.revision, "", ()))
+    simulation.happen(RoundJudged(number, (), {}, "", stages * share))
+    return share
+
+
+def test_planned_comparisons_share_what_may_go_wrong_and_unplanned_ones_get_ever_less_of_the_rest() -> None:
+    one = {"kind": "grid", "vary": {"rate": [0.01]}}
+    simulation = Simulation(campaign({"kind": "smoke"}, {**one, "repeats": 3}, one, {**one, "repeats": 2}))
+    shares = [judged_at(simulation, number, 1) for number in (1, 3)]
+    assert shares == pytest.approx([0.4, 0.48])
+    for revision in range(2, 8):
+        simulation.happen(RevisionBegun(revision, "f" * 64, "", dict(simulation.state.code), 3))
+        shares.append(judged_at(simulation, 3, 1))
+    assert all(later < before for before, later in itertools.pairwise(shares[1:]))
+    assert sum(shares) == pytest.approx(simulation.state.chance_spent)
+    assert sum(shares) < 1
+
+
+def test_a_round_that_was_not_planned_to_compare_takes_its_part_for_each_stage() -> None:
+    other = {**STAGE, "name": "other"}
+    simulation = Simulation(campaign({"kind": "grid", "vary": {"rate": [0.01]}}, stages=[STAGE, other]))
+    assert chance_share(simulation.file, 0, simulation.state) == pytest.approx(0.4)

@@ -112,7 +112,7 @@ def test_runs_far_from_normal_are_judged_by_drawing_them_anew() -> None:
 def test_a_campaign_that_compares_more_often_asks_for_more() -> None:
     baseline, arm = [1.0, 1.1, 0.9, 1.05], [0.8, 0.85, 0.75, 0.9]
     once = gains(baseline, {"a": arm}, maximize=False)["a"]
-    often = gains(baseline, {"a": arm}, maximize=False, families=5)["a"]
+    often = gains(baseline, {"a": arm}, maximize=False, share=0.2)["a"]
     assert often.low < once.low < once.gain == often.gain
 
 

@@ -188,35 +188,40 @@ async def test_lines_of_a_script_that_change_while_its_job_waits_for_a_slot_leav
 
 
 @pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Switches whether what ended is known: else the controller has it no more, and the accounting is silent."""
-    now, seen = [False], Process._seen
+def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Switches what is told of runs: all; nothing, by a silent accounting; that both answer and have no record."""
+    now, seen = ["all"], Process._seen
 
     def looked(self: Process, *args: Any) -> Any:
         look = seen(self, *args)
-        return replace(look, phase="unknown", end=None, why="no accounting", gone=True) if now[0] else look
+        if now[0] == "all":
+            return look
+        return replace(look, phase="unknown", end=None, why=now[0], gone=True, unrecorded=now[0] == "no record")
 
     monkeypatch.setattr(Process, "_seen", looked)
 
-    def switch(to: bool) -> None:
+    def switch(to: str) -> None:
         now[0] = to
 
     return switch
 
 
+FIRST = TrialId(0, 1)
+
+
 @pytest.mark.proves("campaign-lost-runs")
-async def test_a_run_of_which_nobody_tells_the_end_for_a_day_is_lost_and_what_it_asked_for_stays_counted(silent):
+async def test_a_run_that_controller_and_accounting_answer_for_a_day_that_they_do_not_have_is_lost(told):
     cluster = Cluster()
     process = Process(cluster)
     asked = (await process.advance(FILE)).state.spent.cpu_hours
-    silent(True)
+    told("no record")
     missed = await process.advance(FILE)
-    assert list(missed.state.missed) == [TrialId(0, 1)]
+    assert list(missed.state.missed) == [FIRST]
     cluster.clock.at += LOST_AFTER - timedelta(minutes=1)
-    assert (await process.advance(FILE)).state.trials[TrialId(0, 1)].phase == "sent"
+    assert (await process.advance(FILE)).state.trials[FIRST].phase == "sent"
     cluster.clock.at += timedelta(minutes=2)
     lost = await Process(cluster).advance(FILE)
-    end = lost.state.trials[TrialId(0, 1)].end
+    end = lost.state.trials[FIRST].end
     assert end is not None
     assert (end.passed, end.category, end.cpu_hours) == (False, "no-record", None)
     assert lost.state.spent.cpu_hours == asked
@@ -225,20 +230,66 @@ async def test_a_run_of_which_nobody_tells_the_end_for_a_day_is_lost_and_what_it
 
 
 @pytest.mark.proves("campaign-lost-runs")
-async def test_a_run_that_is_told_again_is_not_lost_later(silent):
+@pytest.mark.parametrize("between", [[], ["no record"]])
+async def test_a_silent_accounting_settles_nothing_however_long_and_a_person_is_asked(told, between: list[str]):
+    cluster = Cluster()
+    process = Process(cluster)
+    await process.advance(FILE)
+    for step in (*between, "silent"):
+        told(step)
+        assert (await process.advance(FILE)).state.question is None
+    cluster.clock.at += 10 * LOST_AFTER
+    asked = (await process.advance(FILE)).state
+    assert (asked.trials[FIRST].phase, asked.status) == ("sent", "needs_decision")
+    assert asked.question is not None
+    assert (set(asked.question.choices), asked.question.trials) == ({"lost", "stop"}, (FIRST,))
+    assert "100" in asked.question.text
+    told("no record")  # it answers again just now: what it was not told of while it was away may come yet
+    assert (await process.advance(FILE)).state.trials[FIRST].phase == "sent"
+    cluster.clock.at += LOST_AFTER
+    settled = (await process.advance(FILE)).state
+    assert settled.trials[FIRST].failed
+    assert settled.question is None or not settled.question.trials
+
+
+@pytest.mark.proves("campaign-lost-runs")
+async def test_what_a_person_says_is_over_is_settled_and_what_slurm_shows_again_meanwhile_is_not(told):
     cluster = Cluster(queue_seconds=10**6)
     process = Process(cluster)
     await process.advance(FILE)
-    silent(True)
+    told("silent")
     await process.advance(FILE)
-    silent(False)
+    cluster.clock.at += timedelta(hours=2)
+    assert (await process.advance(FILE)).state.status == "needs_decision"
+    told("all")
+    shown = (await process.advance(FILE)).state
+    assert (shown.status, shown.question, shown.trials[FIRST].phase) == ("running", None, "sent")
+    told("silent")
+    await process.advance(FILE)
+    cluster.clock.at += timedelta(hours=2)
+    assert (await process.advance(FILE)).state.status == "needs_decision"
+    over = (await process.advance(FILE, decision="lost")).state
+    end = over.trials[FIRST].end
+    assert end is not None
+    assert (end.category, "A person said" in (end.problem or "")) == ("no-record", True)
+    assert len(cluster.tasks) == 1
+
+
+@pytest.mark.proves("campaign-lost-runs")
+async def test_a_run_that_is_told_again_is_not_lost_later(told):
+    cluster = Cluster(queue_seconds=10**6)
+    process = Process(cluster)
+    await process.advance(FILE)
+    told("no record")
+    await process.advance(FILE)
+    told("all")
     cluster.clock.at += timedelta(hours=20)
     assert not (await process.advance(FILE)).state.missed
-    silent(True)
+    told("no record")
     cluster.clock.at += timedelta(hours=20)
     again = await process.advance(FILE)
-    assert again.state.trials[TrialId(0, 1)].phase == "sent"
-    assert again.state.missed[TrialId(0, 1)] == cluster.clock.at
+    assert again.state.trials[FIRST].phase == "sent"
+    assert again.state.missed[FIRST].unrecorded == cluster.clock.at
 
 
 # --- as wide as there are slots ---------------------------------------------------------------------------------------

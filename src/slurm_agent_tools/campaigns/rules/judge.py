@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from slurm_agent_tools.campaigns.design import comparisons, superseded
+from slurm_agent_tools.campaigns.design import chance_share, superseded
 from slurm_agent_tools.campaigns.intervals import Gain, gains, surpasses
 from slurm_agent_tools.campaigns.measured import ArmRuns, Lengths, arms_at, baseline_settings, length_of, ranked
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
@@ -26,12 +26,14 @@ def judge_round(file: CampaignFile, number: int, state: CampaignState) -> RoundJ
     stages = [_StageRound(file, number, state, stage) for stage in file.stages]
     judged = [stage for stage in stages if stage.own]
     verdicts = {stage.stage.name: stage.verdicts for stage in judged}
+    compared = len({verdict.stage for listed in verdicts.values() for verdict in listed if verdict.low is not None})
     best = {stage.stage.name: stage.best for stage in judged}
     return RoundJudged(
         number,
         tuple(verdict for listed in verdicts.values() for verdict in listed),
         {name: arm for name, arm in best.items() if arm is not None},
         " ".join(_told(judged)) or "Nothing was run.",
+        compared * chance_share(file, number, state),
     )
 
 
@@ -87,7 +89,7 @@ class _StageRound:
             self.arms[self.baseline].values,
             others,
             maximize=self.file.objective.maximize,
-            families=max(1, comparisons(self.file)),
+            share=chance_share(self.file, self.number, self.state),
             seed=self.number,
         )
 
@@ -287,11 +289,8 @@ def _stage_told(stage: _StageRound) -> str:
     said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "only the baseline"
     chosen = next((verdict for verdict in stage.verdicts if verdict.arm == stage.best), None)
     if chosen is None:
-        return (
-            f"{said}; nothing of it can be gone on with."
-            if stage.best is None
-            else f"{said}; the best of before stays."
-        )
+        rest = "the best of before stays" if stage.best is not None else "nothing of it can be gone on with"
+        return f"{said}; {rest}."
     if stage.smoke:
         return "ran." if chosen.verdict == "keep" else f"{said}. {chosen.reason}"
     if chosen.arm == stage.baseline:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from slurm_agent_tools.campaigns.file_reader import FOLDER, read_campaign
-from slurm_agent_tools.campaigns.state import AGAIN, GO_ON, LEAVE_OUT, STOP, BatchState, CampaignState
+from slurm_agent_tools.campaigns.state import AGAIN, GO_ON, LEAVE_OUT, STOP, STOP_TOLD, BatchState, CampaignState
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import QuestionAsked, StageStopped, Trial, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile
-
-_STOP = "end the campaign; what runs is left to end, what waits is cancelled"
 
 
 def question(file: CampaignFile, name: str, state: CampaignState, *, settled: bool) -> QuestionAsked | None:
@@ -48,7 +46,7 @@ def _about_refusal(state: CampaignState, key: str, batch: BatchState) -> Questio
     if refused is None:
         return None
     trials = ", ".join(map(str, batch.intended.trials[:3])) + (" ..." if len(batch.intended.trials) > 3 else "")
-    choices = {LEAVE_OUT: f"go on without {trials}", STOP: _STOP}
+    choices = {LEAVE_OUT: f"go on without {trials}", STOP: STOP_TOLD}
     if refused.person:
         choices = {AGAIN: "ask once more, after a person did what the guard wants", **choices}
     return QuestionAsked(_number(state), f"{trials} was not sent: {refused.reason}", choices, key)
@@ -58,7 +56,7 @@ def _about_stop(file: CampaignFile, name: str, state: CampaignState, cause: str)
     stops = [stop for stop in state.stops.values() if stop.cause == cause]
     stages = ", ".join(stop.stage for stop in stops)
     text = "; ".join(f"stage {stop.stage} was stopped: {stop.reason}" for stop in stops)
-    choices = {LEAVE_OUT: f"go on without what {stages} has not run yet", STOP: _STOP}
+    choices = {LEAVE_OUT: f"go on without what {stages} has not run yet", STOP: STOP_TOLD}
     if _changed(file, name, state, cause):
         choices = {GO_ON: f"run {stages} again, as it is now: it was changed since", **choices}
     return QuestionAsked(_number(state), f"{text}.", choices, cause)
