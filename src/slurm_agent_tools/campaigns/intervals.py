@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -290,17 +291,15 @@ def critical(control: int, arms: tuple[int, ...], freedom: float, missed: float)
     `control`, `arms`: numbers of runs; `freedom`: degrees of freedom of the spread. The differences share the control,
     and given it and the spread they are independent: two integrals remain (Dunnett, 1955).
     """
-    shared: dict[float, int] = {}
-    for count in arms:
-        share = math.sqrt(count / (count + control))
-        shared[share] = shared.get(share, 0) + 1
-    spreads = _chi_points(freedom)
+    shares = Counter(math.sqrt(count / (count + control)) for count in arms)
+    ways = [(math.sqrt(0.5 / (1 - share * share)), share, count) for share, count in shares.items()]
+    cells = _cells(freedom)
     low, high = 0.0, 8.0
-    while _missed(high, shared, spreads) > missed and high < 1e6:
+    while _missed(high, ways, cells) > missed and high < 1e6:
         low, high = high, high * 4
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if _missed(middle, shared, spreads) > missed else (low, middle)
+        low, high = (middle, high) if _missed(middle, ways, cells) > missed else (low, middle)
         if high - low < 1e-5 * high:
             break
     return high
@@ -309,16 +308,27 @@ def critical(control: int, arms: tuple[int, ...], freedom: float, missed: float)
 _NORMAL = [(step * 0.3, 0.3 * math.exp(-((step * 0.3) ** 2) / 2) / math.sqrt(2 * math.pi)) for step in range(-20, 21)]
 
 
-def _missed(value: float, shared: Mapping[float, int], spreads: Sequence[tuple[float, float]]) -> float:
+_FAR = 1e-13
+"""A weight so small that all cells with less together change no value in a digit that counts."""
+
+
+def _missed(
+    value: float, ways: Sequence[tuple[float, float, int]], cells: Sequence[tuple[float, float, float]]
+) -> float:
     within = 0.0
-    for spread, weight in spreads:
-        for at, density in _NORMAL:
-            product = weight * density
-            for share, count in shared.items():
-                z = (value * spread + share * at) / math.sqrt(1 - share * share)
-                product *= (0.5 * math.erfc(-z * math.sqrt(0.5))) ** count
-            within += product
+    for spread, at, weight in cells:
+        product = weight
+        for scale, share, count in ways:
+            product *= (0.5 * math.erfc(-scale * (value * spread + share * at))) ** count
+        within += product
     return 1.0 - within
+
+
+@lru_cache(maxsize=32)
+def _cells(freedom: float) -> Sequence[tuple[float, float, float]]:
+    """Where the two integrals are evaluated: spread, deviation of the control, and the weight of both."""
+    all_of_them = ((spread, at, weight * density) for spread, weight in _chi_points(freedom) for at, density in _NORMAL)
+    return [cell for cell in all_of_them if cell[2] > _FAR]
 
 
 def _chi_points(freedom: float) -> list[tuple[float, float]]:
