@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 
 from slurm_agent_tools.campaigns.state import (
@@ -40,12 +40,6 @@ from slurm_agent_tools.models.campaign import (
     TrialsLeftOut,
 )
 
-_FOLDED = (
-    "trials", "judged", "hypotheses", "stops", "revisions", "batches", "questions", "decisions", "asked_in", "phases",
-    "rounds", "arms", "replaced", "undecided", "forgiven", "unsaved", "unlearned", "missed", "spent", "events",
-    "last_at",
-)  # fmt: skip
-
 
 def fold(events: Iterable[Stamped], before: CampaignState | None = None) -> CampaignState:
     """The state after these events; `before`: after those in front of them. Raises StorageError for one that misfits.
@@ -70,8 +64,8 @@ class _Folding:
         self.asked_in = dict(before.asked_in)
         self.phases: dict[TrialPhase, dict[TrialId, None]] = {phase: dict(ids) for phase, ids in before.phases.items()}
         self.rounds, self.arms = dict(before.rounds), dict(before.arms)
-        self.replaced, self.passed = dict(before.replaced), dict(before.passed_identities)
-        self.failed, self.notes = dict(before.failed_requests), list(before.notes)
+        self.replaced, self.passed_identities = dict(before.replaced), dict(before.passed_identities)
+        self.failed_requests, self.notes = dict(before.failed_requests), list(before.notes)
         self.undecided, self.forgiven = dict(before.undecided), dict(before.forgiven)
         self.unsaved, self.unlearned = dict(before.unsaved), dict(before.unlearned)
         self.ends: dict[str, list[datetime]] = {}
@@ -80,13 +74,8 @@ class _Folding:
         self.spent, self.events, self.last_at = before.spent, before.events, before.last_at
 
     def state(self) -> CampaignState:
-        return replace(
-            self.now,
-            **{name: getattr(self, name) for name in _FOLDED},
-            passed_identities=self.passed,
-            failed_requests=self.failed,
-            notes=tuple(self.notes),
-        )
+        known = {one.name: getattr(self, one.name) for one in fields(CampaignState) if hasattr(self, one.name)}
+        return replace(self.now, **{**known, "notes": tuple(self.notes)})
 
     def take(self, stamped: Stamped) -> None:
         """Add one event. Raises StorageError where it does not fit what was before."""
@@ -237,11 +226,11 @@ class _Folding:
         if self.now.over:
             self.now = replace(self.now, report_due=True)
         if event.end.passed:
-            self.passed.setdefault(state.trial.identity, event.trial)
+            self.passed_identities.setdefault(state.trial.identity, event.trial)
             if state.trial.replaces is not None:
                 self.unlearned[event.trial] = None
         else:
-            self.failed[state.trial.identity, state.trial.request] = event.trial
+            self.failed_requests[state.trial.identity, state.trial.request] = event.trial
         return None
 
     def _without_throttle(self, state: TrialState, end: TrialEnd) -> TrialEnd:
@@ -322,7 +311,7 @@ class _Folding:
     def _go_on(self, cause: str | None) -> None:
         stages = {name for name, stop in self.stops.items() if stop.cause == cause}
         self.stops = {name: stop for name, stop in self.stops.items() if name not in stages}
-        for found in self.failed.values():
+        for found in self.failed_requests.values():
             if self.trials[found].trial.stage in stages:
                 self.forgiven[found] = None
 
