@@ -28,7 +28,7 @@ GUARDED = {
     "http.tls_key": '"/site/x.pem"', "gpu_metrics.url": '"http://a"', "gpu_metrics.query": '"up"',
     "gpu_metrics.series": '"up"', "gpu_metrics.job_label": '"job"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
-    "dry_run": '["sh"]', "fleet.quotas": '"all"',
+    "dry_run": '["sh"]', "fleet.quotas": '"all"', "http.open_metrics": "true",
 }  # fmt: skip
 
 

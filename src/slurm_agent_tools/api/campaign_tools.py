@@ -23,7 +23,7 @@ from slurm_agent_tools.campaigns.kept_rounds import next_revision
 from slurm_agent_tools.campaigns.next_step import needs_revision
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.errors import InputError
-from slurm_agent_tools.models.campaign import CampaignEvent, Stamped, TrialId
+from slurm_agent_tools.models.campaign import CampaignEvent, CampaignStatus, Stamped, TrialId
 from slurm_agent_tools.models.campaign_answer import CampaignCounts, CampaignReply
 from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
@@ -95,6 +95,21 @@ def _keep(context: ClusterContext, name: str, state: CampaignState) -> None:
     kept[context.owner, name] = state
     while len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]
+
+
+Statuses = dict[str, tuple[int, CampaignStatus]]
+"""Of each campaign after how many events it is what."""
+
+
+async def statuses(context: ClusterContext, known: Statuses) -> Statuses:
+    """What all campaigns of the caller are; those that stand as in `known` are not read. Raises StorageError."""
+    listed = await context.db(context.store.campaigns.listed, context.owner)
+    return {
+        one.name: known[one.name]
+        if one.name in known and known[one.name][0] == one.events
+        else (one.events, (await _state(context, one.name)).status)
+        for one in listed
+    }
 
 
 async def get_campaign(context: ClusterContext, ask: GetCampaign, caller: Caller) -> CampaignReply:

@@ -11,7 +11,7 @@ import heapq
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from slurm_agent_tools.models.job import Job, Step, Usage
@@ -42,6 +42,13 @@ def seconds(part: Job, name: str) -> float | None:
     """So much of one kind times the seconds that it ran; suspended time is no time (sacct(1), Elapsed)."""
     had = amount(part, name)
     return None if had is None or part.elapsed_seconds is None else float(had * part.elapsed_seconds)
+
+
+def with_gpus(job: Job, told: Job | None) -> Job:
+    """The job with its GPUs as the accounting has them, where the controller was not asked for each of so many."""
+    if job.resources.gpus is not None or told is None:
+        return job
+    return replace(job, resources=replace(job.resources, gpus=amount(told, GPUS)))
 
 
 def gpu_kinds(part: Job) -> dict[str | None, int]:

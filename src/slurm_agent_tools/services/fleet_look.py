@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 import anyio.to_thread
 
 from slurm_agent_tools.backends import pages
-from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import spending
 from slurm_agent_tools.fleet.sections.idle_use import quiet_since
@@ -53,10 +54,8 @@ looks: defaultdict[str, KeptLooks] = defaultdict(KeptLooks)
 async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
     """Never raises for Slurm: a section that could not be read holds the error. Raises InputError for `match`."""
     wanted = _wanted(ask)
-    answers = _Answers(context)
-    await answers.gather({name for one in wanted.values() for name in (*one.needs, *one.helps)})
-    facts = await answers.facts(ask)
-    made: dict[str, Any] = {name: _section(maker, facts, answers) for name, maker in wanted.items()}
+    facts, errors = await look(context, {name for one in wanted.values() for name in (*one.needs, *one.helps)}, ask)
+    made: dict[str, Any] = {name: _section(maker, facts, errors) for name, maker in wanted.items()}
     made = {name: one for name, one in made.items() if wanted[name].asked is None or not isinstance(one, SectionError)}
     broken = [name for name, one in made.items() if isinstance(one, SectionError)]
     told: dict[str, NotMeasured] = {}
@@ -73,6 +72,16 @@ async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
     )
 
 
+async def look(
+    context: ClusterContext, wanted: set[str], ask: GetFleet
+) -> tuple[FleetFacts, dict[str, AgentToolsError]]:
+    """What is known of these sources, by their words in `section_list`, and why others are not known."""
+    answers = _Answers(context)
+    await answers.gather(wanted)
+    errors = {name: one.error for name, one in answers.questions.items() if one.error is not None}
+    return await answers.facts(ask), errors
+
+
 def _wanted(ask: GetFleet) -> dict[str, FleetSectionMaker]:
     """The sections that are asked for; with `match` and no others that alone."""
     named = set(ask.sections or (() if ask.match is not None else SECTIONS))
@@ -80,23 +89,16 @@ def _wanted(ask: GetFleet) -> dict[str, FleetSectionMaker]:
     return {name: maker for name, maker in SECTIONS.items() if (maker.asked or name) in named}
 
 
-def _section(maker: FleetSectionMaker, facts: FleetFacts, answers: _Answers) -> Any:
+def _section(maker: FleetSectionMaker, facts: FleetFacts, errors: Mapping[str, AgentToolsError]) -> Any:
     """What it is made of, or why that could not be read. Raises InputError for what the caller asked."""
-    errors = [one for source in maker.needs if (one := answers.questions[source].error) is not None]
-    return present.section_error(errors[0]) if errors else maker.make(facts)
+    missing = [errors[source] for source in maker.needs if source in errors]
+    return present.section_error(missing[0]) if missing else maker.make(facts)
 
 
 def _prices(context: ClusterContext) -> pages.GpuPrices:
     """The price of a GPU hour by partition, as the pages of this cluster say. Raises ConfigError."""
     every, currency = pages.found_pages(Path(context.project)), context.settings.rates.currency
     return pages.gpu_prices(every, context.cluster, currency)
-
-
-def _with_gpus(job: Job, told: Job | None) -> Job:
-    """The job with its GPUs as the accounting has them, where the controller was not asked for each of so many."""
-    if job.resources.gpus is not None or told is None:
-        return job
-    return replace(job, resources=replace(job.resources, gpus=usage.amount(told, usage.GPUS)))
 
 
 class _Answers:
@@ -149,7 +151,7 @@ class _Answers:
             views = await self.context.slurm.jobs([JobId(base) for base in sorted(newest)], patient=False)
             self.mine = tuple(part for view in views.values() for part in view.tasks or (view.job,) if part.active)
         known = {job.job_id: job for job in self.questions["ran"].answer or ()}
-        self.mine = tuple(_with_gpus(job, known.get(job.job_id)) for job in self.mine)
+        self.mine = tuple(usage.with_gpus(job, known.get(job.job_id)) for job in self.mine)
 
     async def _use(self) -> Use:
         """What the steps of running jobs use, and the series of those with GPUs. Raises SlurmError."""

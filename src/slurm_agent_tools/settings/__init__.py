@@ -111,6 +111,7 @@ class HttpSettings(BaseModel):
     body_timeout: float = Field(
         20.0, gt=0, le=300, description="For the rest of a request, and for each part of its answer to be taken"
     )
+    open_metrics: bool = Field(False, description="On loopback or a socket, /metrics answers without a token")
     stop_seconds: float = Field(10.0, gt=0, le=300, description="For answers under way when it is told to stop")
 
 

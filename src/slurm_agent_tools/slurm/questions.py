@@ -20,7 +20,7 @@ from slurm_agent_tools.slurm import answer_cache
 from slurm_agent_tools.slurm.answer_cache import KeptBackdrop, SharedAnswer, SharedAnswers
 from slurm_agent_tools.slurm.commands import scontrol, squeue
 from slurm_agent_tools.slurm.commands.squeue import Queue
-from slurm_agent_tools.transport.base import Clock, Completed, Runner
+from slurm_agent_tools.transport.base import Clock, CommandTimes, Completed, Runner, command_kind
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class CommandRunner:
     def __init__(self, runner: Runner, settings: SlurmSettings) -> None:
         self.settings = settings
         self.calls: Counter[str] = Counter()
+        self.times = CommandTimes()
         self.answers: deque[ControllerAnswer] = deque(maxlen=KEPT)
         self._runner = runner
 
@@ -53,9 +54,10 @@ class CommandRunner:
         patience: float = 1.0,
     ) -> Completed:
         """A command that changes nothing. `patience`: the share of the usual time limit that it may take."""
-        self.calls[_kind(argv)] += 1
+        self.calls[kind := command_kind(argv)] += 1
         limit = self.settings.read_timeout * patience
         done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=limit, max_output=max_output)
+        self.times.note(kind, done.seconds)
         if argv[0] in _TIMED:
             self.answers.append(ControllerAnswer(done.seconds, len(done.stdout), not done.timed_out))
         return done
@@ -64,14 +66,11 @@ class CommandRunner:
         self, argv: Sequence[str], *, stdin: bytes = b"", cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> Completed:
         """A command that changes something: it gets more time."""
-        self.calls[_kind(argv)] += 1
-        return await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=self.settings.submit_timeout)
-
-
-def _kind(argv: Sequence[str]) -> str:
-    if argv[:2] == ["sacct", "--helpformat"]:
-        return " ".join(argv)
-    return " ".join(argv[:3]) if argv[0] == "scontrol" and argv[1] == "show" else argv[0]
+        self.calls[kind := command_kind(argv)] += 1
+        limit = self.settings.submit_timeout
+        done = await self._runner.run(argv, stdin=stdin, cwd=cwd, env=env, timeout=limit)
+        self.times.note(kind, done.seconds)
+        return done
 
 
 KEPT = 6
@@ -181,6 +180,7 @@ class SlurmQuestions:
     ) -> None:
         self._queue = SharedAnswer(clock, self._ask_queue)
         self._asker = CommandRunner(runner, settings)
+        self.times = self._asker.times
         self.settings, self.user = settings, user
         self._clock, self._mark = clock, mark
         self._partitions = SharedAnswer(clock, self._ask_partitions)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -43,6 +46,30 @@ class Completed:
     def timed_out(self) -> bool:
         """True when the time limit ended it."""
         return self.exit_code is None
+
+
+BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, math.inf)
+"""Seconds, in steps, by which the times of commands are counted."""
+
+
+def command_kind(argv: Sequence[str]) -> str:
+    """What a command is counted as: its name, and what it shows."""
+    if argv[:2] == ["sacct", "--helpformat"]:
+        return " ".join(argv)
+    return " ".join(argv[:3]) if argv[0] == "scontrol" and argv[1] == "show" else argv[0]
+
+
+class CommandTimes:
+    """How long commands took. `steps`: how many of a kind, by the first of BOUNDS that they kept; `seconds`: in all."""
+
+    def __init__(self) -> None:
+        self.steps: Counter[tuple[str, float]] = Counter()
+        self.seconds: dict[str, float] = {}
+
+    def note(self, kind: str, seconds: float) -> None:
+        """One command that ended, by itself or at its limit."""
+        self.steps[kind, BOUNDS[bisect_left(BOUNDS, seconds)]] += 1
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
 
 
 class Runner(Protocol):

@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new = actions.add_parser("new", help="make a token and print it, once")
     new.add_argument("--name", required=True, help="who or what will use it; it stands in the decision log")
     new.add_argument(
-        "--scope", required=True, choices=["read", "write"], help="read: looking only; write: submitting and saving too"
+        "--scope",
+        required=True,
+        choices=["scrape", "read", "write"],
+        help="scrape: /metrics and its kin, no tool; read: looking only; write: submitting and saving too",
     )
     new.add_argument("--days", type=int, metavar="N", help="it ends after N days; without: only when revoked")
     listed = actions.add_parser("list", help="show names, scopes and times; never the tokens")

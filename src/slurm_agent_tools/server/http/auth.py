@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from slurm_agent_tools.errors import AgentToolsError, ConfigError, InputError, StorageError
 from slurm_agent_tools.server.http import refusals, request_limits
 from slurm_agent_tools.server.http.host_check import AllowedHosts
+from slurm_agent_tools.server.http.machine_pages import MACHINE_PATHS, METRICS, MachinePages
 from slurm_agent_tools.server.http.open_sessions import Sessions
 from slurm_agent_tools.server.http.refusals import RequestRefused, unauthorized
 from slurm_agent_tools.server.http.scope_check import HttpVisit, ScopedToolbox, allowed, missing, visit
@@ -86,6 +87,7 @@ class Authenticator:
         self._pages = pages
         self._limits, self._health = request_limits.RequestLimits(settings), Health(gate)
         self._sessions, self._visits = Sessions(), set[HttpVisit]()
+        self._monitoring = MachinePages(gate)
         self._told = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,18 +125,22 @@ class Authenticator:
         if scope["path"] in PATHS:
             await self._report(scope, headers, receive, send)
             return
+        if scope["path"] in MACHINE_PATHS:
+            await self._monitor(scope, headers, receive, send)
+            return
         if self._pages is not None and self._pages.has(scope["path"]):
             await self._pages(scope, receive, send)
             return
         if scope["path"] != PATH:
             raise RequestRefused(404, "not_found", "There is nothing at this path", f"The server is at {PATH}.")
         refusals.check_method(scope["method"])
-        if self._gate.stopping.is_set():
-            hint = "Call again when it is back."
-            raise RequestRefused(
-                503, "server_stopping", "The server is stopping", hint, retry_after="5", connection="close"
-            )
+        self._goes_on()
         token = await self._token(scope, headers)
+        if token.scope == "scrape":
+            hint = "A person can make one that may: slurm-agent-tools token new --scope read"
+            challenge = 'Bearer realm="slurm-agent-tools", error="insufficient_scope", scope="read"'
+            told = f"{token.name} may only read what monitoring reads"
+            raise RequestRefused(403, "scope_missing", told, hint, www_authenticate=challenge)
         scope.setdefault("state", {})[request_limits.ADMITTED] = True
         session = headers.get(MCP_SESSION_ID_HEADER)
         with self._limits.one(token.id) as hold, self._sessions.used(session):
@@ -150,9 +156,26 @@ class Authenticator:
                 self._sessions.admit(token.id)
             await self._pass(token, scope, body, receive, send)
 
+    def _goes_on(self) -> None:
+        """Raises Refused with 503 once the server is told to stop."""
+        if self._gate.stopping.is_set():
+            hint = "Call again when it is back."
+            raise RequestRefused(
+                503, "server_stopping", "The server is stopping", hint, retry_after="5", connection="close"
+            )
+
+    async def _monitor(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """What monitoring reads: with a token of any scope; `/metrics` without one where a person opened it."""
+        refusals.check_reading(scope["method"])
+        self._goes_on()
+        opened = self._settings.open_metrics and scope["path"] == METRICS and "authorization" not in headers
+        name = "" if opened else (await self._token(scope, headers)).id
+        scope.setdefault("state", {})[request_limits.ADMITTED] = not opened
+        with self._limits.one(name):
+            await (await self._monitoring.answer(scope["path"]))(scope, receive, send)
+
     async def _report(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        if scope["method"] not in {"GET", "HEAD"}:
-            raise RequestRefused(405, "wrong_method", "Only GET is answered here", "Use GET.", allow="GET, HEAD")
+        refusals.check_reading(scope["method"])
         known = "authorization" in headers and await self._token(scope, headers) is not None
         await (await self._health.answer(scope["path"], known=known))(scope, receive, send)
 

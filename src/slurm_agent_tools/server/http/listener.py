@@ -114,6 +114,9 @@ def check(address: Address, http: HttpSettings, tokens: Tokens) -> None:
     """Raises ConfigError where the settings do not fit together, or where others could listen in or come in."""
     check_certificate(http)
     names_fit(http)
+    if http.open_metrics and (address.exposed or http.proxy):
+        hint = "Take it back, and give Prometheus a token: slurm-agent-tools token new --name prometheus --scope scrape"
+        raise ConfigError("http.open_metrics", True, "is only for loopback or a socket, without a proxy", hint=hint)
     if not address.exposed:
         return
     if http.tls_cert is None and not http.proxy:

@@ -61,6 +61,12 @@ def check_method(method: str) -> None:
         raise RequestRefused(405, "wrong_method", "The method is not one of MCP", hint, allow=", ".join(_METHODS))
 
 
+def check_reading(method: str) -> None:
+    """Of a page that is only read. Raises Refused with 405."""
+    if method not in {"GET", "HEAD"}:
+        raise RequestRefused(405, "wrong_method", "Only GET is answered here", "Use GET.", allow="GET, HEAD")
+
+
 def check_body(method: str, headers: Headers) -> None:
     """Raises Refused: 415, and 406 where the SDK would say so without a word."""
     if headers.get("content-encoding", "identity").lower() != "identity":

@@ -159,13 +159,14 @@ class ScopedToolbox(Toolbox):
 
 def allowed(token: Token, tool: str) -> bool:
     """Whether a token may call a tool; what is not known to read only needs `write`."""
-    return token.scope == "write" or tool in READING
+    return token.scope == "write" or (token.scope == "read" and tool in READING)
 
 
 def missing(token: Token, tool: str) -> ScopeMissing:
     """The error of a token that may not."""
-    hint = "A person can make one that may: slurm-agent-tools token new --scope write"
-    return ScopeMissing(f"{tool} needs a token of scope write; {token.name} may only read", hint=hint)
+    needed, may = ("read", "scrape") if tool in READING else ("write", token.scope)
+    hint = f"A person can make one that may: slurm-agent-tools token new --scope {needed}"
+    return ScopeMissing(f"{tool} needs a token of scope {needed}; {token.name} may only {may}", hint=hint)
 
 
 async def until(work: Callable[[], Awaitable[_T]], *events: anyio.Event) -> _T | None:

@@ -24,7 +24,8 @@ from slurm_agent_tools.errors import InputError, StorageError
 from slurm_agent_tools.server.http.private_files import writable_by_others
 from slurm_agent_tools.store.database import storage
 
-Scope = Literal["read", "write"]
+Scope = Literal["scrape", "read", "write"]
+"""`scrape`: only what monitoring reads, no tool; `read`: looking; `write`: submitting and saving too."""
 
 MAX_DAYS = 3650
 

@@ -66,14 +66,14 @@ class Visitors:
         return self._enter(None)
 
     def sign_in(self, token: str) -> tuple[Visitor, str] | None:
-        """The same by a token, of whatever scope: everybody here only reads. Raises StorageError."""
+        """The same by a token that may read or more: everybody here only reads. Raises StorageError."""
         found = self.bearer(token)
         return None if found is None else self._enter(found)
 
     def bearer(self, token: str) -> Token | None:
         """The record of a token that counts now. Raises StorageError."""
         found = self.tokens.find(token.strip())
-        return None if found is None or found.expired(datetime.now(UTC)) else found
+        return None if found is None or found.scope == "scrape" or found.expired(datetime.now(UTC)) else found
 
     def at(self, place: str, cookies: str) -> Visitor | None:
         """Who comes to a place with these cookies; None for strangers, and for tokens that were revoked meanwhile."""
