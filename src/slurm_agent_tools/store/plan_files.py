@@ -54,6 +54,10 @@ class PlanFiles:
             return None
         return self._read(self._name(plan_id), kind)
 
+    def ids(self) -> list[str]:
+        """The ids of all that are kept, the newest first."""
+        return [name.removeprefix(f"{self._owner}-").removesuffix(".json") for name in self._newest()]
+
     def last(self, kind: type[_Plan], wanted: Callable[[_Plan], bool]) -> _Plan | None:
         """The newest that is wanted; a few are looked at."""
         for name in self._newest()[:_LOOKED_AT]:

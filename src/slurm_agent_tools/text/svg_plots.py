@@ -253,9 +253,16 @@ def _nothing(title: str) -> str:
     return _picture([f'<text class="title" x="8" y="18">{escape(title)}: {words}</text>'], 30, title)
 
 
+_OWN_LOOK = f' style="max-width:{WIDTH}px;color:#24292f;background:#fff"><style>{_STYLE}</style>'
+
+
+def unstyled(picture: str) -> str:
+    """A plot without colours of its own, for a page that allows no style but its own sheet."""
+    return picture.replace(_OWN_LOOK, ">", 1)
+
+
 def _picture(pieces: Iterable[str], height: float, title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img"'
-        f' aria-label="{escape(title)}" style="max-width:{WIDTH}px;color:#24292f;background:#fff">'
-        f"<style>{_STYLE}</style>{''.join(pieces)}</svg>"
+        f' aria-label="{escape(title)}"{_OWN_LOOK}{"".join(pieces)}</svg>'
     )

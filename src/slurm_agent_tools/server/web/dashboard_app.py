@@ -22,14 +22,26 @@ from slurm_agent_tools.server.http.host_check import AllowedHosts
 from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
 from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.collector import Collector
-from slurm_agent_tools.server.web.pages import now_page
+from slurm_agent_tools.server.web.pages import (
+    campaigns_page,
+    cost_page,
+    decisions_page,
+    job_page,
+    jobs_page,
+    nodes_page,
+    now_page,
+    plans_page,
+)
 from slurm_agent_tools.server.web.visitors import COOKIE, LASTS, Visitor, Visitors
 from slurm_agent_tools.server.web.web_page import PageAsked, WebPage
 from slurm_agent_tools.services.context import ContextRegistry
 from slurm_agent_tools.settings import HttpSettings
 from slurm_agent_tools.text import log_events, sanitize
 
-PAGES: Mapping[str, WebPage] = {one.name: one for one in (now_page.PAGE,)}
+PAGES: Mapping[str, WebPage] = {
+    one.PAGE.name: one.PAGE
+    for one in (now_page, nodes_page, jobs_page, job_page, decisions_page, campaigns_page, cost_page, plans_page)
+}
 """By the first part of their address, in the order of the navigation."""
 
 POLICY = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from tests.unit.services.contexts import OneDesk, TestedToolbox
+from tests.unit.services.contexts import TestedToolbox
 from tests.unit.services.fakes import fake_toolbox
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
@@ -75,8 +75,12 @@ class Browser:
 
 
 def browser(folder: Path, slurm: FakeSlurm, **http: Any) -> Browser:
-    box = fake_toolbox(folder, slurm)
+    return looking(fake_toolbox(folder, slurm), **http)
+
+
+def looking(box: TestedToolbox, **http: Any) -> Browser:
+    """A browser before pages over these tools."""
     tokens = Tokens(box.context.settings.state_dir)
     doors = allowed_hosts([], [])
-    app = Dashboard.of(OneDesk(box.context), Visitors(tokens), doors, HttpSettings(**http))
+    app = Dashboard.of(box.registry, Visitors(tokens), doors, HttpSettings(**http))
     return Browser(app, box, tokens)

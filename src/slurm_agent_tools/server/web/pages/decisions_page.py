@@ -1,0 +1,73 @@
+"""Decisions: what agents asked, what was refused and why, what a person said yes to, and what waits for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web.web_page import PageAsked, WebPage
+from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.store import decision_log
+from slurm_agent_tools.store.decision_log import Entry
+
+_BYTES, _SHOWN = 2**20, 100
+
+_ABOUT = ("script", "path", "job_name", "job_id", "note", "summary", "reason")
+
+VERDICTS = ("allow", "justify", "approve", "deny")
+
+
+async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
+    """The record of the page. Raises StorageError."""
+    entries = await context.db(_latest, context)
+    problem = await context.db(context.store.log_problem)
+    chosen = asked.text("verdict")
+    rows = [_row(one) for one in reversed(entries) if not chosen or one.get("verdict") == chosen]
+    waiting = await context.db(context.store.approvals.open, context.owner)
+    return fragments.plain(
+        {
+            "rows": rows[:_SHOWN],
+            "found": len(rows),
+            "counts": {verdict: sum(one.get("verdict") == verdict for one in entries) for verdict in VERDICTS},
+            "chosen": chosen,
+            "problem": problem,
+            "waiting": [
+                {
+                    "id": one.id,
+                    "job_name": one.job_name,
+                    "created": one.created.isoformat(),
+                    "expires": one.expires.isoformat(),
+                    "granted": one.granted is not None,
+                }
+                for one in waiting
+            ],
+        }
+    )
+
+
+def _latest(context: ClusterContext) -> list[Entry]:
+    """The last entries of this project, of the end of a log that may be long."""
+    path = context.store.decisions
+    start = max(0, path.stat().st_size - _BYTES) if path.exists() else 0
+    found = (line.entry for line in decision_log.read(path, start))
+    return [entry for entry in found if entry is not None and entry.get("project") == context.project]
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    """One entry. The file is the user's, so that others may have written it: every part is taken as text."""
+    rules = entry.get("rules")
+    approval = entry.get("approval")
+    said = [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+    return {
+        "at": str(entry.get("at")),
+        "event": str(entry.get("event")),
+        "tool": str(entry.get("tool")),
+        "verdict": str(entry.get("verdict")),
+        "who": str(entry.get("principal") or entry.get("client") or entry.get("by") or "not known"),
+        "about": " ".join(str(entry[name]) for name in _ABOUT if entry.get(name)),
+        "rules": [{"id": str(rule.get("id")), "message": str(rule.get("message"))} for rule in said[:20]],
+        "approved": f"{approval.get('by')} ({approval.get('channel')})" if isinstance(approval, dict) else None,
+    }
+
+
+PAGE = WebPage("decisions", "Decisions", gather)

@@ -1,0 +1,74 @@
+"""Jobs: those of the project that go on or are remembered, by words, state and tag."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from slurm_agent_tools.errors import SlurmError
+from slurm_agent_tools.insights.accounting_history import DAYS, accounting_history
+from slurm_agent_tools.insights.job_search import search, tags
+from slurm_agent_tools.models.job import Job, JobRecord
+from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
+from slurm_agent_tools.services.context import ClusterContext
+
+_MOST, _SHOWN = 10_000, 100
+
+
+async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
+    """The record of the page: jobs of the queue first, then what is remembered, newest first."""
+    words, state, tag = asked.text("q"), asked.text("state").upper(), asked.text("tag")
+    known = await accounting_history(context, limit=_MOST)
+    problem = known.silent
+    try:
+        active = list(context.slurm.mine(await context.slurm.queue()).going())
+    except SlurmError as error:
+        active, problem = [], f"{error.message} {error.hint}"
+    going = {str(job.job_id.base) for job in active}
+    past = [record for record in known.records if record.job_id not in going]
+    found = search(past, tags=[tag] if tag else [], query=words, limit=_MOST)
+    rows = [] if tag else [_active(job) for job in active if words.casefold() in f"{job.job_id} {job.name}".casefold()]
+    rows += [_past(record) for record in found]
+    fitting = [row for row in rows if not state or row["state"] == state]
+    states = sorted({row["state"] for row in rows} | ({state} if state else set()))
+    return fragments.plain(
+        {
+            "jobs": fitting[:_SHOWN],
+            "found": len(fitting),
+            "days": DAYS,
+            "states": states,
+            "asked": {"words": words, "chosen": state, "tag": tag},
+            "problem": problem,
+        }
+    )
+
+
+def _active(job: Job) -> dict[str, Any]:
+    return _row(str(job.job_id), job.name, job.state, job.partition, job.submitted, job.started, None, ()) | {
+        "seconds": job.elapsed_seconds
+    }
+
+
+def _past(one: JobRecord) -> dict[str, Any]:
+    used = None if one.usage is None else one.usage.elapsed_seconds
+    made = _row(one.job_id, one.name, one.state, one.partition, one.submitted, one.started, one.ended, tags(one))
+    return made | {"seconds": used}
+
+
+def _row(
+    job_id: str,
+    name: str,
+    state: str,
+    partition: str | None,
+    submitted: datetime | None,
+    started: datetime | None,
+    ended: datetime | None,
+    named: Any,
+) -> dict[str, Any]:
+    moments = {"submitted": submitted, "started": started, "ended": ended}
+    told = {key: None if at is None else at.isoformat() for key, at in moments.items()}
+    return {"job_id": job_id, "name": name, "state": state, "partition": partition, "tags": list(named), **told}
+
+
+PAGE = WebPage("jobs", "Jobs", gather, age=SLOW, live=False)
