@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +13,23 @@ from tests.watchdog import SECONDS
 
 from slurm_agent_tools.scripts import reader
 from slurm_agent_tools.settings import workstation_place
+from slurm_agent_tools.store import database
 
 _NUMBERS = itertools.count()
+_SECONDS, _DURABLE = reader._SECONDS, database._DURABLE
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _parsed() -> Iterator[None]:
-    """Hundreds of tests read the same scripts: what the shell's parser says of one is asked once."""
+def _shared() -> Iterator[None]:
+    """Hundreds of tests read the same scripts: what the shell's parser says of one is asked once, and it gets its time.
+
+    Nor does any wait for the disk. That the disk is asked is seen by the calls.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "_KEPT", 3000)
+        patch.setattr(reader, "_SECONDS", SECONDS)
+        patch.setattr(database, "_DURABLE", "PRAGMA synchronous = OFF")
+        patch.setattr(os, "fsync", lambda _: None)
         yield
 
 
@@ -39,15 +48,15 @@ def _home(_homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def impatient() -> bool:
-    """Whether the shell's parser gets no more time than in real life."""
-    return False
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shell's parser gets no more time than in real life."""
+    monkeypatch.setattr(reader, "_SECONDS", _SECONDS)
 
 
-@pytest.fixture(autouse=True)
-def _patience(impatient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not impatient:
-        monkeypatch.setattr(reader, "_SECONDS", SECONDS)
+@pytest.fixture
+def durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger waits for the disk as in real life."""
+    monkeypatch.setattr(database, "_DURABLE", _DURABLE)
 
 
 @pytest.fixture

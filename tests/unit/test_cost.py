@@ -72,7 +72,7 @@ def test_a_script_of_ten_thousand_lines_is_read_and_a_larger_one_needs_a_person(
     assert "more words and signs than are read" in said.message + str(said.observed)
 
 
-@pytest.mark.parametrize("impatient", [True], ids=[""])
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", SLOW)
 def test_a_script_made_to_be_slow_gets_an_answer_for_bounded_work(name: str):
     (_, decision), calls = counted(lambda: check(SLOW[name], LOADED))

@@ -104,6 +104,8 @@ TABLES = (
     _ESTIMATES,
 )
 
+_DURABLE = "PRAGMA synchronous = FULL"  # what an answer told is there after the power failed
+
 _LITTLE = 2**16
 
 _HEADER = 100
@@ -184,8 +186,8 @@ class Database:
             db = _connect(self.path.as_uri())
             try:
                 self.path.chmod(0o600)
+                db.execute(_DURABLE)
                 _use_wal(db)
-                db.execute("PRAGMA synchronous = FULL")
                 self._make_tables(db)
             except BaseException:
                 db.close()

@@ -169,7 +169,7 @@ async def test_project_files_that_run_are_recorded_by_hash(project):
     ],
     ids=["deep", "long-line", "many", "substitutions", "large"],
 )
-@pytest.mark.parametrize("impatient", [True], ids=[""])
+@pytest.mark.usefixtures("impatient")
 async def test_a_script_made_to_be_slow_gets_an_answer(project, text):
     with ends():
         reading = await read(project, text)

@@ -205,7 +205,7 @@ async def test_the_request_is_the_scripts_with_the_arguments_over_it():
     ],
     ids=["10 MB", "one line", "parentheses", "ifs", "substitutions", "pipes", "ors", "python", "doubling", "bytes", "bomb"],
 )  # fmt: skip
-@pytest.mark.parametrize("impatient", [True], ids=[""])
+@pytest.mark.usefixtures("impatient")
 def test_a_script_made_to_be_slow_is_read_with_bounded_work(script: bytes):
     reading, calls = counted(
         lambda: anyio.run(lambda: reader.read_script(script, "job.sh", project=ROOT, files=MemoryFiles()))

@@ -1,4 +1,4 @@
-"""A ledger on a full disk: what is there is read, and only a change is an error."""
+"""A ledger and its disk: what is told is on it; of a full one what is there is read, and only a change is an error."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def kept(folder: Path) -> None:
     store = Store(folder)
     store.add(ALICE, submission("t1", job_id=7))
     store.close()
+
+
+@pytest.mark.proves("on-disk-before-the-answer")
+@pytest.mark.usefixtures("durable")
+def test_the_ledger_waits_for_the_disk_at_every_change(tmp_path: Path):
+    store = Store(tmp_path)
+    (found,) = store._db.rows("PRAGMA synchronous", ())
+    store.close()
+
+    assert found[0] == 2  # FULL: with a log written ahead, NORMAL syncs at checkpoints alone
 
 
 def test_what_is_there_is_read_by_a_new_process_and_a_change_says_that_the_disk_is_full(tmp_path, monkeypatch):
