@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -32,12 +32,13 @@ def parse(tool: Tool, arguments: Mapping[str, object]) -> ToolArguments:
     given = {name: _unpacked(tool, name, value) for name, value in arguments.items()}
     for name, value in given.items():
         if isinstance(value, list) and len(value) > _MOST_ITEMS:
-            raise InputError(name, f"{len(value)} entries", "is too long", hint=f"Give at most {_MOST_ITEMS}.")
+            hint = f"Give at most {_MOST_ITEMS}; the first beyond is {_place((name, _MOST_ITEMS), given)}."
+            raise InputError(name, f"{len(value)} entries", "is too long", hint=hint)
         _whole(name, value)
     try:
         return tool.ask.model_validate(given)
     except ValidationError as error:
-        raise _explained(tool, error.errors(include_url=False)) from error
+        raise _explained(tool, error.errors(include_url=False), given) from error
 
 
 def document(reply: Reply) -> Document:
@@ -102,26 +103,47 @@ def _unpacked(tool: Tool, name: str, value: object) -> object:
         return value
 
 
-def _explained(tool: Tool, found: list[ErrorDetails]) -> InputError:
+def _place(way: Sequence[str | int], given: Mapping[str, object]) -> str:
+    """Where it lies, `jobs 'train': resources.gpus`: an entry of a list by its name where it has one, or its number."""
+    told, value = "", cast("object", given)
+    for part in way:
+        value = _inside(value, part)
+        name = value.get("name") if isinstance(part, int) and isinstance(value, Mapping) else None
+        if isinstance(name, str) and name:
+            told += f" {name!r}:"
+        else:
+            told += f" {part}" if told.endswith(":") else f".{part}" if told else str(part)
+    return told.removesuffix(":")
+
+
+def _inside(value: object, part: str | int) -> object:
+    """None where there is no such thing."""
+    if isinstance(value, Mapping):
+        return value.get(part)
+    return value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
+
+
+def _explained(tool: Tool, found: list[ErrorDetails], given: Mapping[str, object]) -> InputError:
     first = found[0]
     if first["type"] == "extra_forbidden":
-        return _unknown_inside(tool, first)
-    field = ".".join(str(part) for part in first["loc"]) or tool.name
+        return _unknown_inside(tool, first, given)
+    field = _place(first["loc"], given) or tool.name
     about = tool.ask.model_fields.get(str(first["loc"][0])) if first["loc"] else None
     missing = first["type"] == "missing"
     problem = "is required" if missing else first["msg"][:1].lower() + first["msg"][1:]
     problem = f"is null: {problem}" if first["input"] is None else problem
     hints = [about.description] if about is not None and about.description else []
-    hints += [f"Also wrong: {'.'.join(map(str, other['loc']))} ({other['msg']})" for other in found[1:4]]
+    hints += [f"Also wrong: {_place(other['loc'], given)} ({other['msg']})" for other in found[1:4]]
     return InputError(field, None if missing else first["input"], problem, hint=". ".join(hints))
 
 
-def _unknown_inside(tool: Tool, found: ErrorDetails) -> InputError:
+def _unknown_inside(tool: Tool, found: ErrorDetails, given: Mapping[str, object]) -> InputError:
     """A name that the object in an argument does not have: the error says which ones it has."""
     *way, name = (str(part) for part in found["loc"])
     known = list(_model_at(tool.ask, way).model_fields)
     hint = f"{_meant(name, known)}Known fields: {', '.join(known)}."
-    return InputError(".".join([*way, name]), found["input"], f"is not a field of {'.'.join(way)}", hint=hint)
+    problem = f"is not a field of {_place(found['loc'][:-1], given)}"
+    return InputError(_place(found["loc"], given), found["input"], problem, hint=hint)
 
 
 def _model_at(model: type[BaseModel], way: Sequence[str]) -> type[BaseModel]:

@@ -34,11 +34,11 @@ class Config:
     clocks: Mapping[str, str] = field(default_factory=dict)  # place -> text as written, 12:00:00
 
 
-def parse_config(data: bytes, suffix: str, path: str) -> Config:
-    """Read the bytes by the file's suffix. Raises InputError naming the file, the line and what is wrong."""
+def parse_config(data: bytes, suffix: str, path: str, field: str = "config_path") -> Config:
+    """Read the bytes by the file's suffix. Raises InputError naming the field, the file, the line and what is wrong."""
     kind = _FORMATS.get(suffix.lower())
     if kind is None:
-        raise _unreadable(path, f"has the suffix {suffix!r}", "Use .yaml, .yml, .toml or .json.")
+        raise _unreadable(field, path, f"has the suffix {suffix!r}", "Use .yaml, .yml, .toml or .json.")
     try:
         config = {"YAML": _yaml, "TOML": _toml, "JSON": _json}[kind](decoded(data))
         for _ in walk(config.value):  # what it makes of merged keys stays below the limits as well
@@ -47,19 +47,20 @@ def parse_config(data: bytes, suffix: str, path: str) -> Config:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" in line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
-        raise _unreadable(path, f"is not {kind}{where}: {problem}", "Correct it.") from error
+        raise _unreadable(field, path, f"is not {kind}{where}: {problem}", "Correct it.") from error
     except DocumentError as error:
-        raise _unreadable(path, str(error), error.mend) from error
+        raise _unreadable(field, path, str(error), error.mend) from error
     half = half_place("", config.value)
     if half is not None:
-        raise _unreadable(path, f"is not {kind}: {half[0].removeprefix('.') or 'a key'} {NOT_WHOLE}", "Correct it.")
+        place = half[0].removeprefix(".") or "a key"
+        raise _unreadable(field, path, f"is not {kind}: {place} {NOT_WHOLE}", "Correct it.")
     if config.value is None:
-        raise _unreadable(path, "is empty", "Write `key: value` lines.")
+        raise _unreadable(field, path, "is empty", "Write `key: value` lines.")
     return config
 
 
-def _unreadable(path: str, problem: str, hint: str) -> InputError:
-    return InputError("config_path", path, problem, hint=hint)
+def _unreadable(field: str, path: str, problem: str, hint: str) -> InputError:
+    return InputError(field, path, problem, hint=hint)
 
 
 def _yaml(text: str) -> Config:

@@ -21,6 +21,8 @@ from slurm_agent_tools.units import UNLIMITED, indices, parse_memory, parse_span
 
 _NEAR = 1.0002
 
+_SPANS = 'Write how long, such as "2h", "90min" or "1-12:00:00".'
+
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
@@ -175,7 +177,9 @@ def _span(field: str, text: str) -> float:
     try:
         seconds = parse_span(text)
     except ValueError as error:
-        raise InputError(field, text, str(error), hint='Write it as "2h" or "90min".') from error
+        raise InputError(field, text, "is no length of time", hint=_SPANS) from error
+    if seconds == UNLIMITED:  # which a time limit of Slurm may be
+        raise InputError(field, text, "is no length of time", hint=_SPANS)
     return float(seconds)
 
 

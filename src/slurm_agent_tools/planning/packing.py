@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.schedule import SHARES
+from slurm_agent_tools.units import format_memory
 
 _WEIGHTS = ((1.0, 1.0, 1.0), (1.0, 0.5, 1.0), (2.0, 1.0, 1.0), (1.0, 1.0, 2.0), (1.0, 2.0, 1.0))
 """Of CPUs, memory and GPUs."""
@@ -108,8 +109,10 @@ def _kinds(jobs: Sequence[PlannedJob], node: JobPool) -> dict[_Kind, int]:
         gpus = ("gpus", job.gpus if job.share is None else 1, node.gpus)
         for name, value, most in (*asked, gpus):
             if most is not None and value > most:
-                hint = f"Ask for at most {most}, or name larger nodes."
-                raise InputError(f"jobs {job.name!r}: {name}", value, f"is more than a node has, {most}", hint=hint)
+                asked_for, there = (format_memory(n) if name == "memory" else n for n in (value, most))
+                hint = f"Ask for at most {there}, or name larger nodes."
+                problem = f"is more than a node has, {there}"
+                raise InputError(f"jobs {job.name!r}: {name}", asked_for, problem, hint=hint)
         kind = _kind(job)
         found[kind] = found.get(kind, 0) + job.count
     return found

@@ -10,11 +10,12 @@ from typing import Literal
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.units import format_memory
 
 Objective = Literal["makespan", "mean_completion", "deadlines", "cost"]
 
 MOST = 10_000
-"""Jobs of one plan, copies counted: a plan of more is no answer that anybody reads, and takes minutes."""
+"""Jobs of one plan, copies counted: a plan of more is no answer that anybody reads."""
 
 LONGEST = 10 * 366 * 86400.0
 """Seconds that one job may be expected to take."""
@@ -207,14 +208,13 @@ def _check_number(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> None:
     for job in jobs:
         if job.count < 1:
             raise InputError(_field(job, "count"), job.count, "is less than 1", hint="Leave the job out instead.")
-    most = max(jobs, key=lambda job: job.count)
-    total = sum(job.count for job in jobs)
-    if total > MOST:
-        hint = (
-            f"All together are {total} jobs, and {MOST} are planned at most: plan the next {MOST}, or put several tasks"
-            " into one job."
-        )
-        raise InputError(_field(most, "count"), most.count, "is more than can be planned", hint=hint)
+    total = 0
+    for job in jobs:
+        total += job.count
+        if total > MOST:
+            together = sum(one.count for one in jobs)
+            hint = f"All together are {together} jobs: plan the next {MOST}, or put several tasks into one job."
+            raise InputError(_field(job, "count"), job.count, f"is beyond the {MOST} that are planned", hint=hint)
 
 
 def _check_pools(pools: Sequence[JobPool]) -> None:
@@ -329,8 +329,9 @@ def _fits(job: PlannedJob, pools: Sequence[JobPool]) -> tuple[int, ...]:
         most = max(_capacity(pool, what) for pool in pools)
         if asked[what] > most:
             field = _field(job, what.removesuffix("_bytes"))
-            hint = f"Ask for at most {most}, or plan for a larger pool."
-            raise InputError(field, asked[what], f"is more than the pool has, {most}", hint=hint)
+            value, there = (format_memory(n) if what == "memory_bytes" else n for n in (asked[what], most))
+            hint = f"Ask for at most {there}, or plan for a larger pool."
+            raise InputError(field, value, f"is more than the pool has, {there}", hint=hint)
     hint = f"The pools are {', '.join(pool.name for pool in pools)}: ask for less, or add one."
     raise InputError(_field(job, "resources"), asked, "is more than any pool has at once", hint=hint)
 

@@ -72,6 +72,8 @@ def project(tmp_path, monkeypatch) -> Path:
         (["missing.yaml"], "missing.yaml"),
         (["--count", "1000000", "--expected", "1h", "--pool", "gpus=4"], "'job': count"),
         (["--count", "2", "--expected", "1h", "--need", "gpus=8", "--pool", "gpus=4"], "'job': gpus"),
+        (["--count", "2", "--expected", "0", "--pool", "gpus=4"], "'job': expected: '0' is no length of time"),
+        (["--count", "2", "--expected=-1h", "--pool", "gpus=4"], "'job': expected: '-1h' is no length of time"),
         (["--count", "2", "--pool", "gpus=4"], "'job': expected"),
         (["--count", "2", "--expected", "1h", "--pool", "gpus"], "pool"),
         (["--count", "2", "--expected", "1h", "--pool", "gpus=-1"], "gpus"),
@@ -83,6 +85,18 @@ def test_what_cannot_be_planned_is_said_with_the_field_and_the_mend(project, cap
     error = json.loads(capsys.readouterr().out)["error"]
     assert said in error["message"]
     assert error["hint"]
+
+
+@pytest.mark.proves("plans-refuse-by-name")
+def test_a_file_of_too_many_jobs_is_refused_as_the_file_that_it_is(project, capsys):
+    jobs = [{"name": f"j{number}", "expected": "1h"} for number in range(60_000)]
+    for number, problem in ((60_000, "values"), (10_002, "10002 entries")):
+        (project / "jobs.json").write_text(json.dumps(jobs[:number]))
+        assert main(["plan", "jobs.json", "--pool", "gpus=4", "--json"]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert problem in error["message"]
+        assert "config_path" not in error["message"]
+        assert number == 60_000 or "'j10000'" in error["hint"]
 
 
 def test_a_list_is_a_file_of_jobs_and_a_text_is_none(project, capsys):

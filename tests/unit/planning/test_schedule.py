@@ -25,7 +25,7 @@ def refusal(*jobs, pools=(POOL,)):
     [
         (PlannedJob("train", 60, gpus=8), ["'train': gpus", "8", "more than the pool has, 4"]),
         (PlannedJob("train", 60, cpus=33), ["'train': cpus", "33"]),
-        (PlannedJob("train", 60, memory_bytes=2**37), ["'train': memory", str(2**37)]),
+        (PlannedJob("train", 60, memory_bytes=2**37), ["'train': memory", "128G", "the pool has, 64G"]),
         (PlannedJob("train", -60, gpus=1), ["'train': expected", "-60"]),
         (PlannedJob("train", 0, gpus=1), ["'train': expected", "0"]),
         (PlannedJob("train", math.nan, gpus=1), ["'train': expected", "nan"]),
@@ -56,9 +56,9 @@ def test_a_circle_is_shown_whole():
 
 
 @pytest.mark.proves("plans-refuse-by-name")
-def test_a_million_kinds_of_jobs_are_refused_by_the_name_of_one():
+def test_a_million_kinds_of_jobs_are_refused_by_the_name_of_the_first_beyond():
     message = refusal(*(PlannedJob(f"j{number}", 60) for number in range(MOST + 1)))
-    assert "'j0': count" in message
+    assert f"'j{MOST}': count: 1 is beyond the {MOST} that are planned" in message
 
 
 def test_two_jobs_of_one_name_no_jobs_and_no_pool_are_refused():

@@ -24,6 +24,7 @@ from slurm_agent_tools.planning.job_plan import job_pools, one_of, planned_job
 from slurm_agent_tools.planning.packing import Packing, pack
 from slurm_agent_tools.planning.plan_view import plan_page
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
+from slurm_agent_tools.planning.schedule import MOST
 from slurm_agent_tools.settings import load
 from slurm_agent_tools.text import log_events, safe_open, sanitize
 
@@ -32,6 +33,8 @@ MIXED = True
 DONE, FAILED = 0, 1
 
 _LARGEST = 5 * 2**20
+
+_OF_JOBS = f"Name a file of at most {MOST} jobs; equal jobs are one with a count."
 
 _EXAMPLE = "--pool gpus=4,cpus=32,jobs=8"
 
@@ -132,8 +135,8 @@ def _read(name: str) -> dict[str, object]:
     try:
         data = safe_open.read(path, _LARGEST)
     except OSError as error:
-        raise InputError("FILE", name, f"cannot be read: {error.strerror or error}", hint="Name a file.") from error
-    value = parse_config(data, path.suffix, name).value
+        raise InputError("FILE", name, f"cannot be read: {error.strerror or error}", hint=_OF_JOBS) from error
+    value = parse_config(data, path.suffix, name, "FILE").value
     if isinstance(value, list):
         return {"jobs": value}
     if not isinstance(value, dict):
