@@ -137,7 +137,7 @@ FAR = 2.0
 """One run that used more than so many times the next is by itself."""
 
 RARE = 20
-"""Of so many runs one may be left out: then at most one in twenty would fail."""
+"""Of so many runs, or more, one may be left out: it is one of them, so at most one in twenty would fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def memory_of_runs(peaks: Sequence[tuple[float, int]], failed: float = 0.0) -> M
         return MemoryOfRuns(None, basis)
     outlier = known[-1][0] if len(known) > 1 and known[-1][1] == 1 and known[-1][0] > FAR * known[-2][0] else None
     others = known if outlier is None else known[:-1]
-    left_out = outlier is not None and basis > RARE and failed < outlier
+    left_out = outlier is not None and basis >= RARE and failed < outlier
     most = others[-1][0]
     largest = most if left_out else known[-1][0]
     needed = ABOVE_LARGEST * largest + most - (percentile(others, 0.5) or most) + FLOOR

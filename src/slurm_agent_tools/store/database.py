@@ -16,7 +16,7 @@ from slurm_agent_tools.text import log_events, safe_open
 
 VERSION = 5
 
-_BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES = 2, 3, 4
+_BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES = _OLDER = (2, 3, 4)
 
 _STAGES = (
     ("work", "TEXT"), ("stage", "TEXT"), ("configuration", "TEXT"), ("parts", "TEXT"), ("passed", "INTEGER"),
@@ -111,9 +111,7 @@ _LITTLE = 2**16
 _HEADER = 100
 """Bytes at the front of every SQLite file that holds anything."""
 
-_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-_NOWHERE = (-1, -1)
+_ROOM, _NOWHERE = frozenset({errno.ENOSPC, errno.EDQUOT}), (-1, -1)
 
 _WAIT = 10.0
 """Seconds for which another process may keep the file locked."""
@@ -175,7 +173,7 @@ class Database:
         found = opened_to_read(self.path)
         if found is None:
             raise self._full or StorageError(f"cannot use {self.path}")
-        return found
+        return _brought_up(found)
 
     def _writable(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
         with storage(self.path.parent):
@@ -233,7 +231,7 @@ class Database:
                 raise StorageError(
                     f"the ledger {self.path} was written by a newer version", hint="Update slurm-agent-tools."
                 )
-            elif version in {_BEFORE_STAGES, _BEFORE_CAMPAIGNS, _BEFORE_ESTIMATES}:
+            elif version in _OLDER:
                 _migrate(db, version)
             elif version < VERSION:
                 raise StorageError(
@@ -275,25 +273,17 @@ class Database:
         with self.guard, storage(self.path):
             return self._current().execute(query, values).fetchall()
 
-    def adopt(self, folder: Path, tables: Mapping[str, str]) -> None:
-        """Copy rows from the ledger in another folder, the newer of two with one key. `tables`: name -> key."""
-        Database(folder).close()  # brings it to this version
-        with self.guard, storage(folder):
+    @contextmanager
+    def beside(self, other: Path) -> Iterator[sqlite3.Connection]:
+        """The ledger in the folder `other` as the schema `other`, brought to this version where that can be written."""
+        Database(other).close()
+        with self.guard, storage(other):
             db = self._current()
-            db.execute("ATTACH DATABASE ? AS other", (str(folder / self.path.name),))
+            db.execute("ATTACH DATABASE ? AS other", (str(other / self.path.name),))
             try:
-                for table, key in tables.items():
-                    db.execute(self._copy(db, table, key))
+                yield db
             finally:
                 db.execute("DETACH DATABASE other")
-
-    def _copy(self, db: sqlite3.Connection, table: str, key: str) -> str:
-        names = [row["name"] for row in db.execute(f"PRAGMA main.table_info({table})")]
-        listed, new = ", ".join(names), ", ".join(f"{name} = excluded.{name}" for name in names if name != key)
-        return (
-            f"INSERT INTO main.{table} ({listed}) SELECT {listed} FROM other.{table} WHERE true"  # noqa: S608 - our own names
-            f" ON CONFLICT ({key}) DO UPDATE SET {new} WHERE excluded.updated > {table}.updated"
-        )
 
 
 def _migrate(db: sqlite3.Connection, version: int) -> None:
@@ -306,6 +296,19 @@ def _migrate(db: sqlite3.Connection, version: int) -> None:
         db.execute(_CAMPAIGN_EVENTS)
     db.execute(_ESTIMATES)
     db.execute(f"PRAGMA user_version = {VERSION:d}")
+
+
+def _brought_up(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A ledger of an older version that cannot be written now: its copy in memory, so that no question meets a gap."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version not in _OLDER:
+        return db
+    copy = _connect(":memory:")
+    db.backup(copy)
+    db.close()
+    with _transaction(copy):
+        _migrate(copy, version)
+    return copy
 
 
 def opened_to_read(path: Path) -> sqlite3.Connection | None:

@@ -50,6 +50,12 @@ def test_of_many_runs_a_single_one_far_above_is_left_out_and_told_with_its_figur
     assert "would fail" in said.told
 
 
+@pytest.mark.proves("memory-has-room")
+def test_one_of_twenty_runs_is_left_out_and_one_of_nineteen_is_not():
+    assert memory_of_runs(peaks(*([4] * (RARE - 1)), 90)).left_out
+    assert not memory_of_runs(peaks(*([4] * (RARE - 2)), 90)).left_out
+
+
 def test_of_few_runs_it_counts_but_its_spread_does_not():
     said = memory_of_runs(peaks(4, 4, 4, 4, 90))
     assert not said.left_out

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 from tests.unit.services.scenes import HEAD, Scene
+from tests.unit.store.test_full_disk import Disk, made_older
 
 from slurm_agent_tools.api import brief, serialize
+from slurm_agent_tools.errors import StorageError
 from slurm_agent_tools.models.decision import Decision, PolicyUsed
 from slurm_agent_tools.models.job import PastWait, PastWaits
 from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.planning.foretold import TOLD
+from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.submissions import Decided, Submission
 
 PLAN = serialize.BY_NAME["plan_jobs"]
@@ -151,3 +154,24 @@ async def test_jobs_of_another_project_are_not_this_callers(scene: Scene):
     owner = scene.context.owner
     scene.box.context = scene.box.registry.context = replace(scene.context, owner=replace(owner, project="/elsewhere"))
     assert (await scene.submit(dry_run=True)).foretold is None
+
+
+@pytest.mark.proves("estimates-are-compared")
+@pytest.mark.parametrize("version", [2, 4])
+async def test_an_older_ledger_that_a_full_disk_keeps_from_being_brought_up_breaks_no_reading(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, version: int
+):
+    ran(scene, 40)
+    folder = scene.context.store.folder
+    scene.context.store.close()
+    made_older(folder, version)
+    Disk(monkeypatch)
+    store = Store(folder, clock=scene.slurm.clock)
+    scene.box.context = scene.box.registry.context = replace(scene.context, store=store)
+    status = await scene.box.call("get_status", serialize.parse(serialize.BY_NAME["get_status"], {}))
+    assert status.queue.estimates is None
+    assert any("the disk is full" in alert.message for alert in status.alerts)
+    body = await plan(scene, {"name": "train", "script": "train.sh"}, pool={"cpus": 4})
+    assert body["makespan_seconds"] == 60
+    with pytest.raises(StorageError, match="the disk is full"):
+        await scene.submit()

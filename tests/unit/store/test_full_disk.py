@@ -85,6 +85,68 @@ def test_once_there_is_room_again_it_is_written(tmp_path, monkeypatch):
     store.close()
 
 
+OLDER = {
+    4: ("DROP TABLE estimates",),
+    3: ("DROP TABLE campaign_events",),
+    2: (
+        "DROP INDEX submissions_stage",
+        *(
+            f"ALTER TABLE submissions DROP COLUMN {name}"
+            for name in ("work", "stage", "configuration", "parts", "passed", "stage_note")
+        ),
+    ),
+}
+"""What each version had not that the next one has."""
+
+
+def made_older(folder: Path, version: int) -> None:
+    with sqlite3.connect(folder / "ledger.sqlite3") as db:
+        for number in range(4, version - 1, -1):
+            for statement in OLDER[number]:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+
+
+@pytest.mark.proves("estimates-are-compared")
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_a_ledger_of_an_older_version_is_read_where_there_is_no_room_to_bring_it_up(tmp_path, monkeypatch, version):
+    kept(tmp_path)
+    made_older(tmp_path, version)
+    disk = Disk(monkeypatch)
+    store = Store(tmp_path)
+    assert [run.job_id for run in store.accepted(ALICE)] == [7]
+    assert store.ended_estimates(ALICE) == []
+    assert store.staged(ALICE) == []
+    assert store.campaigns.listed(ALICE) == []
+    with pytest.raises(StorageError, match="the disk is full"):
+        store.add(ALICE, submission("t2"))
+    disk.full = False
+    store.add(ALICE, submission("t2", job_id=8))
+    assert [run.job_id for run in Store(tmp_path).accepted(ALICE)] == [8, 7]
+    store.close()
+
+
+def test_an_older_ledger_elsewhere_that_cannot_be_brought_up_is_taken_over_as_far_as_it_knows(tmp_path, monkeypatch):
+    kept(tmp_path / "old")
+    made_older(tmp_path / "old", 2)
+    mine = database._use_wal
+    disk = Disk(monkeypatch)
+    disk.full = False
+    Store(tmp_path / "new").close()
+    where = str(tmp_path / "old")
+    monkeypatch.setattr(database, "_use_wal", lambda db: disk.use(db) if _of(db).startswith(where) else mine(db))
+    disk.full = True
+    store = Store(tmp_path / "new", others=[tmp_path / "old"])
+    assert [run.job_id for run in store.accepted(ALICE)] == [7]
+    assert store.ended_estimates(ALICE) == []
+    store.close()
+
+
+def _of(db: sqlite3.Connection) -> str:
+    return str(db.execute("PRAGMA database_list").fetchone()["file"])
+
+
 def test_another_fault_than_a_full_disk_is_still_an_error(tmp_path):
     (tmp_path / "ledger.sqlite3").write_bytes(b"no database at all" * 100)
     with pytest.raises(StorageError, match="damaged"):

@@ -11,10 +11,11 @@ import pytest
 
 from slurm_agent_tools.api.context_registry import open_store
 from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.models.decision import Decision, GivenEstimate, PolicyUsed
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.store.ledger import Store
 from slurm_agent_tools.store.ledger_location import anchor, register, submission_lock
-from slurm_agent_tools.store.submissions import Approval, Owner, Submission
+from slurm_agent_tools.store.submissions import Approval, Decided, Owner, Submission
 
 OWNER = Owner("ada", "/home/ada/project", "lab")
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -73,6 +74,17 @@ def test_the_newer_of_two_records_counts_and_news_are_taken_over_again(home: Pat
     second.adopt()
     assert len(second.accepted(OWNER)) == 2
     assert second.accepted(OWNER)[0].failed is True
+
+
+@pytest.mark.proves("estimates-are-compared")
+def test_what_was_foretold_is_taken_over_with_the_submission_once(home: Path):
+    first = opened(home, "one")
+    job = submission(job_id=7, outcome="COMPLETED", run_seconds=90)
+    said = GivenEstimate("run", 100.0, 80.0, 120.0, 5, (90.0, 100.0, 110.0))
+    first.add(OWNER, job, Decided(Decision("d", "allow", PolicyUsed("1", "0" * 64)), foretold=(said,)))
+    second = opened(home, "two")
+    second.adopt()
+    assert [(one.job_id, one.said, one.happened) for one in second.ended_estimates(OWNER)] == [(7, said, 90)]
 
 
 def test_a_folder_that_is_gone_is_forgotten_and_one_that_cannot_be_read_is_an_error(home: Path):
