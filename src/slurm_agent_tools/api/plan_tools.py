@@ -6,19 +6,20 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from slurm_agent_tools.errors import StorageError
+from slurm_agent_tools.errors import SlurmError, StorageError
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
+from slurm_agent_tools.models.arguments import SubmitJob
+from slurm_agent_tools.models.decision import RuleDecision, Verdict
 from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.plan_answer import PlanReply
-from slurm_agent_tools.models.request import Resources
+from slurm_agent_tools.models.request import JobRequest, Resources
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning import exact, job_plan, job_progress, plan_view, replanning
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory
@@ -28,9 +29,13 @@ from slurm_agent_tools.planning.plan_submissions import submissions
 from slurm_agent_tools.planning.plan_view import KeptPlan
 from slurm_agent_tools.planning.planned_job import JobPool
 from slurm_agent_tools.planning.slices import slice_offer
+from slurm_agent_tools.policy.document import VIOLATIONS
+from slurm_agent_tools.policy.evaluate import evaluate
 from slurm_agent_tools.services import project_paths
-from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.services.generation import judge_script
+from slurm_agent_tools.services.submission_facts import Snapshot, live_facts, take_snapshot
+from slurm_agent_tools.services.submission_request import context_of, open_request, tried_before
 from slurm_agent_tools.store.plan_files import PlanFiles
 from slurm_agent_tools.transport import process
 from slurm_agent_tools.units import JobId
@@ -43,7 +48,7 @@ interrupted: ContextVar[anyio.Event | None] = ContextVar("interrupted", default=
 """Whoever sets this event has the best plan so far."""
 
 
-async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
+async def plan_jobs(context: ClusterContext, caller: Caller, ask: PlanJobs) -> PlanReply:
     """The plan. Raises InputError, which names the job, and SlurmError where no pool is given and Slurm is away."""
     slots = context.policy.policy.limits.max_concurrent_jobs
     nodes = await context.slurm.nodes() if ask.pool is None else ()
@@ -65,8 +70,9 @@ async def plan_jobs(context: ClusterContext, ask: PlanJobs) -> PlanReply:
         kept = plan_view.remade(kept, jobs, progress, earlier)
     if not kept.job_ids:  # what is in the queue is not cut any more
         kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, plan.problem.jobs, pools, slots))
-    calls = kept.judged[:_JUDGED]
-    kept = replace(kept, verdicts={name: await _verdict(context, script, array) for name, script, array in calls})
+    judged = await _judged(context, caller, kept.judged[:_JUDGED])
+    notes = (*kept.assumptions, *([judged.note] if judged.note else []))
+    kept = replace(kept, verdicts=judged.verdicts, because=judged.because, assumptions=notes)
     first = kept.first_of(gathered) if ask.pool is None else None
     start = None if first is None else await _first_start(context, first)
     kept = replace(kept, gathered=tuple(gathered), first_start=start)
@@ -167,9 +173,57 @@ async def _improved(plan: JobPlan, seconds: float) -> JobPlan:
     return await anyio.to_thread.run_sync(job_plan.improved, plan, done.stdout)
 
 
-async def _verdict(context: ClusterContext, script: str, array: str | None) -> Any:
+# --- what the guard says of each call ---------------------------------------------------------------------------------
+
+_OF_BEFORE = frozenset({"smoke-first", "auto-retry"})
+"""Rules that rest on what was tried before, known now as when the call is made; others are of that moment."""
+
+_SEVERITY: tuple[Verdict, ...] = ("allow", "justify", "approve", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the guard says of every call that has a script, and which rules say so. `note`: what could not be asked."""
+
+    verdicts: Mapping[str, Verdict]
+    because: Mapping[str, tuple[str, ...]]
+    note: str | None = None
+
+
+async def _judged(context: ClusterContext, caller: Caller, calls: Sequence[tuple[str, str, str | None]]) -> _Judged:
+    """`calls`: name, script and array of each."""
+    verdicts: dict[str, Verdict] = {}
+    because: dict[str, tuple[str, ...]] = {}
+    note, snapshot = None, None
+    for name, script, array in calls:
+        rules = await _rules(context, script, array)
+        try:
+            snapshot = snapshot or await take_snapshot(context, JobRequest(), fresh=False)
+            rules += await _of_before(context, caller, snapshot, SubmitJob(script=script, array=array))
+        except (SlurmError, StorageError) as error:
+            note = f"What was tried of the scripts before is not known, so no verdict rests on it: {error.message}."
+        outcomes: list[Verdict] = [rule.outcome for rule in rules if rule.outcome in _SEVERITY]
+        verdicts[name] = max(["allow", *outcomes], key=_SEVERITY.index)
+        because[name] = tuple(dict.fromkeys(rule.id for rule in rules))
+    return _Judged(verdicts, because, note)
+
+
+async def _rules(context: ClusterContext, script: str, array: str | None) -> list[RuleDecision]:
+    """What stands against a script as it is."""
     project_files = await project_paths.either(context, "script", script)
     limit = context.policy.policy.sizes.script_bytes
     real, data = await project_paths.read_script(project_files, "script", script, limit=limit)
     arguments = None if array is None else {"array": array}
-    return (await judge_script(context, data, project_paths.relative(project_files, real), arguments=arguments)).verdict
+    judged = await judge_script(context, data, project_paths.relative(project_files, real), arguments=arguments)
+    return [rule for rule in judged.rules if rule.outcome in VIOLATIONS]
+
+
+async def _of_before(
+    context: ClusterContext, caller: Caller, snapshot: Snapshot, arguments: SubmitJob
+) -> list[RuleDecision]:
+    """What stands against a call by what was tried before, as submit_job would say. Raises SlurmError, StorageError."""
+    request = await open_request(context, arguments, caller)
+    known = await live_facts(context, snapshot, request.reading, work=request.work)
+    known = replace(known, ladder=await tried_before(context, request, known))
+    judged = evaluate(request.reading, context_of(context, request, live=known))
+    return [rule for rule in judged.rules if rule.id in _OF_BEFORE and rule.outcome in VIOLATIONS]

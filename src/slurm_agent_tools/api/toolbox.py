@@ -277,7 +277,7 @@ class Toolbox:
         """See api.plan_tools."""
         from slurm_agent_tools.api import plan_tools
 
-        return await plan_tools.plan_jobs(call.context, ask)
+        return await plan_tools.plan_jobs(call.context, call.caller, ask)
 
     async def get_fleet(self, ask: toolset_arguments.GetFleet, call: ToolCall) -> fleet_answer.FleetReply:
         """See services.fleet_look."""

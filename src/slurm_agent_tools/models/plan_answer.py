@@ -23,7 +23,8 @@ class SubmissionShown(Shape):
 
     `after`: submit once these have ended, names or ids.
 
-    `verdict`: what the policy says of the script as it is now; None where there is no script yet.
+    `verdict`: what the policy says of the script as it is now; None where there is no script yet. `because`: the rules
+    that say so, smoke-first where a smoke run has to pass before.
     """
 
     job: str
@@ -33,6 +34,7 @@ class SubmissionShown(Shape):
     dependency: str | None = None
     after: list[str] | None = None
     verdict: Literal["allow", "justify", "approve", "deny"] | None = None
+    because: list[str] | None = None
 
 
 class SlicesOffered(Shape):

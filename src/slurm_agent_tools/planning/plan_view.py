@@ -45,10 +45,10 @@ SCHEME = "slurm://plans/"
 class KeptPlan:
     """A plan as it is shown. `slots`: jobs at once by the policy; `steps`: its submissions.
 
-    `verdicts`: what the policy said of each submission as its script was then. `gathered`: what was foretold of its
-    jobs. `first_start`: what the one that is submitted first waits. `made`: when; `begun`: when the first plan of the
-    same work was. `job_ids`: of kinds that run or wait in the queue. `changes`: what became of the plan before.
-    `slices`: what slices would be worth, of jobs that checkpoint.
+    `verdicts`: what the policy said of each submission as its script was then, `because`: by which rules. `gathered`:
+    what was foretold of its jobs. `first_start`: what the one that is submitted first waits. `made`: when; `begun`:
+    when the first plan of the same work was. `job_ids`: of kinds that run or wait in the queue. `changes`: what became
+    of the plan before. `slices`: what slices would be worth, of jobs that checkpoint.
     """
 
     plan: JobPlan
@@ -59,6 +59,7 @@ class KeptPlan:
     begun: datetime
     assumptions: tuple[str, ...] = ()
     verdicts: Mapping[str, Any] = field(default_factory=dict)
+    because: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gathered: tuple[GatheredJob, ...] = ()
     first_start: str | None = None
     job_ids: Mapping[str, str] = field(default_factory=dict)
@@ -292,6 +293,7 @@ def _shown(
         dependency=one.dependency(lambda name: ids.get(name) or f"<{told(name)}>"),
         after=[ids.get(name) or told(name) for name in one.behind[:names]] or None,
         verdict=kept.verdicts.get(one.job),
+        because=list(kept.because.get(one.job, ())) or None,
     )
 
 

@@ -17,6 +17,7 @@ from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.store import submissions
 from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.decision_log import DecisionLog
+from slurm_agent_tools.store.ledger_location import take_over
 from slurm_agent_tools.store.submissions import (
     GIVEN_UP,
     OPEN_PHASES,
@@ -178,9 +179,7 @@ class Store:
         """Take over what this user's ledgers in other folders know: another folder is no way around a failure."""
         for folder in self.others:
             if (folder / self.path.name).exists():
-                from slurm_agent_tools.store import adopted_ledgers  # noqa: PLC0415 - most users have one folder
-
-                adopted_ledgers.adopt(self._db, folder)
+                take_over(self._db, folder)
 
     def probe(self) -> None:
         """Raises StorageError where nothing can be written now."""

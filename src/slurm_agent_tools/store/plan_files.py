@@ -21,6 +21,9 @@ MOST = 16
 
 _LARGEST = 2**24
 
+_DRAFT_AGE = 3600.0
+"""Seconds after which a draft is left by a process that was killed: one is written within seconds."""
+
 _LOOKED_AT = 4
 
 _Plan = TypeVar("_Plan")
@@ -35,17 +38,18 @@ class PlanFiles:
         self._owner = hashlib.sha256(told).hexdigest()[:16]
 
     def keep(self, plan_id: str, plan: object) -> None:
-        """Write it whole, in place of one with this id, and drop the oldest beyond MOST."""
+        """Write it whole, in place of one with this id; drop the oldest beyond MOST, and drafts that were left."""
         data = to_text(plan).encode()
         if len(data) > _LARGEST:
             raise StorageError(f"the plan is larger than {_LARGEST} bytes, and is not kept", hint="Plan fewer jobs.")
-        draft = f".{secrets.token_hex(8)}"
+        draft = f".{self._owner}-{secrets.token_hex(8)}"
         with storage(self._folder), safe_open.folder(str(self._folder), make=True) as where:
             with os.fdopen(safe_open.create(where, draft, 0o600), "wb") as file, safe_open.dropped(where, draft):
                 file.write(data)
                 file.flush()
+                now = os.fstat(file.fileno()).st_mtime
                 safe_open.replace(where, draft, self._name(plan_id))
-            for name in self._newest()[MOST:]:
+            for name in (*self._newest()[MOST:], *self._left_drafts(now)):
                 safe_open.remove(str(self._folder / name))
 
     def find(self, plan_id: str, kind: type[_Plan]) -> _Plan | None:
@@ -79,6 +83,17 @@ class PlanFiles:
                 with suppress(FileNotFoundError):  # another process drops the oldest too
                     found.append((one.stat().st_mtime_ns, one.name))
         return [name for _, name in sorted(found, reverse=True)]
+
+    def _left_drafts(self, now: float) -> list[str]:
+        """Names of its drafts that nobody writes any more. `now`: by the clock that their times are of."""
+        own = re.compile(rf"\.(?:{self._owner}-)?[0-9a-f]{{16}}")
+        found = []
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # another process drops it too
+                    if own.fullmatch(entry.name) and now - entry.stat(follow_symlinks=False).st_mtime > _DRAFT_AGE:
+                        found.append(entry.name)
+        return found
 
     def _read(self, name: str, kind: type[_Plan]) -> _Plan | None:
         """None of one that is gone, or that another version wrote: a plan is made again from the same question."""

@@ -114,13 +114,13 @@ async def test_a_script_says_what_it_holds_and_its_limit_counts_where_no_run_is_
     reply, _ = await plan(box, [{"name": "train", "count": 8, "script": "train.sh"}])
     (step,) = reply.submissions
     assert reply.makespan_seconds == 2 * 7200
-    assert (step.how, step.script, step.verdict) == ("array", "train.sh", "allow")
+    assert (step.how, step.script, step.verdict, step.because) == ("array", "train.sh", "justify", ["smoke-first"])
     assert step.array.startswith("0-7%")
 
 
 async def test_every_script_is_judged_in_the_order_of_the_submissions(box, tmp_path):
     for number in range(12):
-        (tmp_path / "project" / f"s{number}.sh").write_text(SCRIPT.replace("02:00:00", f"{number + 1:02}:00:00"))
+        (tmp_path / "project" / f"s{number}.sh").write_text(SCRIPT.replace("02:00:00", f"{number // 2 + 1:02}:00:00"))
     long = "a name of more letters than an answer shows"
     jobs = [{"name": f"{number} {long}", "script": f"s{number}.sh"} for number in range(12)]
     reply, _ = await plan(box, jobs)
