@@ -9,8 +9,8 @@ from slurm_agent_tools.api.trial_scripts import TrialScripts
 from slurm_agent_tools.campaigns.batch import GENERATED, Batch, batches
 from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
 from slurm_agent_tools.campaigns.design import next_trials
-from slurm_agent_tools.campaigns.file_reader import least_trials
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.campaigns.trial_count import least_trials
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.insights import measured_waits, queue_history
 from slurm_agent_tools.models.campaign import Trial, TrialId, TrialRequest
@@ -107,12 +107,13 @@ async def campaign_plan(
     found: list[PlannedBatch] = []
     later: dict[int, int] = {}
     scripts = TrialScripts()
-    for number, one in enumerate(file.rounds):
+    least = least_trials(file)
+    for number in range(len(file.rounds)):
         if number in state.judged:
             continue
         trials = [trial for trial in _trials(file, name, number, state) if trial.reuses is None]
         if not trials:
-            later[number] = least_trials(one)
+            later[number] = least[number]
         made = batches(name, file, trials, at_once, texts=texts)
         by_id = {trial.id: trial for trial in trials}
         path = f"{GENERATED}/{name}-r{number}.sh"  # one name for all, as no text can know under which one it is sent

@@ -97,7 +97,7 @@ def next_trials(file: CampaignFile, name: str, number: int, state: CampaignState
 
 def taking_part(file: CampaignFile, number: int, state: CampaignState) -> list[CampaignStage]:
     """The stages of a round: those that it names, or all; those that were stopped, or have nothing varied, are not."""
-    return [stage for stage in _concerned(file, file.rounds[number]) if stage.name not in state.stopped_stages]
+    return [stage for stage in concerned(file, file.rounds[number]) if stage.name not in state.stopped_stages]
 
 
 _SPENT_NOW = 0.8
@@ -117,11 +117,12 @@ def chance_share(file: CampaignFile, number: int, state: CampaignState) -> float
         for at, this in enumerate(file.rounds)
         if at == number or (at not in state.judged and this.repeats > 1 and not isinstance(this, SmokeRound))
     )
-    looks = sum(len(_concerned(file, this)) for this in planned)
+    looks = sum(len(concerned(file, this)) for this in planned)
     return _SPENT_NOW * max(0.0, 1 - state.chance_spent) / max(looks, 1)
 
 
-def _concerned(file: CampaignFile, this: Round) -> list[CampaignStage]:
+def concerned(file: CampaignFile, this: Round) -> list[CampaignStage]:
+    """The stages that a round names, or all, of which it varies something."""
     named = (stage for stage in file.stages if this.stages is None or stage.name in this.stages)
     return [stage for stage in named if _concerns(this, stage)]
 

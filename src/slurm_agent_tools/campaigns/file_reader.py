@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from slurm_agent_tools.campaigns.file_checks import kind_of, of_change, of_stage, of_value, twice, unknown_name
+from slurm_agent_tools.campaigns.trial_count import least_trials
 from slurm_agent_tools.configs.experiment_config import Config, parse_config
 from slurm_agent_tools.configs.form_problems import FormProblem, form_problems, line_of
 from slurm_agent_tools.diagnosis.signatures import by_id
@@ -258,15 +259,6 @@ def _of_order(file: CampaignFile) -> Iterator[FormProblem]:
 # --- limits and fixes -------------------------------------------------------------------------------------------------
 
 
-def least_trials(one: Round) -> int:
-    """As many trials as a round has at least, of one stage, its repeats among them."""
-    if isinstance(one, GridRound):
-        return one.repeats * math.prod(len(values) for values in one.vary.values())
-    if isinstance(one, ListRound):
-        return one.repeats * len(one.trials)
-    return 1 if isinstance(one, SmokeRound) else one.best if isinstance(one, ScaleUpRound) else one.trials
-
-
 def _of_limits(file: CampaignFile) -> Iterator[FormProblem]:
     limits = file.limits
     if limits.cpu_hours is None:
@@ -278,7 +270,7 @@ def _of_limits(file: CampaignFile) -> Iterator[FormProblem]:
     if len(file.rounds) > limits.rounds:
         mend = f"Write {len(file.rounds)}, or fewer rounds."
         yield FormProblem("limits.rounds", limits.rounds, f"is below the {len(file.rounds)} rounds of the file", mend)
-    declared = sum(least_trials(one) for one in file.rounds)
+    declared = sum(least_trials(file))
     if declared > limits.trials:
         mend = "Raise it, or vary less."
         yield FormProblem("limits.trials", limits.trials, f"is below the {declared} trials that the rounds have", mend)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import fmean
+from statistics import fmean, median
 
 MISSED_LOW = 0.0475
 """The share of cases in which any low end may lie above the true gain."""
@@ -176,6 +176,8 @@ def _pool(groups: Sequence[_Group]) -> list[float]:
 class _Spread:
     """How much runs of one configuration differ: pooled, but for those that plainly differ more than the rest.
 
+    Where all plainly differ unlike each other each has its own.
+
     Group 0 is the baseline.
     """
 
@@ -184,7 +186,8 @@ class _Spread:
         squares = [math.fsum(one * one for one in group.deviations) for group in groups]
         free = [runs - 1 for runs in self._runs]
         self._variance = [total / freedom for total, freedom in zip(squares, free, strict=True)]
-        self._wild = {number for number in range(len(groups)) if _wilder(number, squares, free)}
+        every = set(range(len(groups)))
+        self._wild = every if _uneven(groups) else {number for number in every if _wilder(number, squares, free)}
         calm = [number for number in range(len(groups)) if number not in self._wild] or list(range(len(groups)))
         self._freedom = sum(free[number] for number in calm)
         self._pooled = sum(squares[number] for number in calm) / self._freedom
@@ -253,9 +256,30 @@ def _wilder(number: int, squares: Sequence[float], free: Sequence[int]) -> bool:
     rest = (sum(squares) - squares[number]) / others
     if rest <= 0:
         return squares[number] > 0
-    root = math.cbrt(squares[number] / free[number] / rest)
-    own, all_others = 2 / (9 * free[number]), 2 / (9 * others)
-    return (root * (1 - all_others) - (1 - own)) / math.sqrt(all_others * root**2 + own) > 3.09
+    return _normal_score(squares[number] / free[number] / rest, free[number], others) > 3.09
+
+
+def _normal_score(ratio: float, free: int, below: int) -> float:
+    """The value of a normal deviate that is passed as often as this ratio of two variances (approximately)."""
+    root, own, other = math.cbrt(ratio), 2 / (9 * free), 2 / (9 * below)
+    return (root * (1 - other) - (1 - own)) / math.sqrt(other * root**2 + own)
+
+
+def _uneven(groups: Sequence[_Group]) -> bool:
+    """Whether groups of several runs scatter unlike each other, as in one of 100 by chance.
+
+    By the distances of runs from their median, which far-off runs hardly mislead (Brown and Forsythe, Journal of the
+    American Statistical Association 69, 1974).
+    """
+    far = [[abs(one - median(group.deviations)) for one in group.deviations] for group in groups]
+    if min(map(len, far)) < _FEW_RUNS:
+        return False
+    means, total = [fmean(values) for values in far], sum(map(len, far))
+    middle = fmean(value for values in far for value in values)
+    within = math.fsum((value - mean) ** 2 for values, mean in zip(far, means, strict=True) for value in values)
+    between = math.fsum(len(values) * (mean - middle) ** 2 for values, mean in zip(far, means, strict=True))
+    free, below = len(far) - 1, total - len(far)
+    return within > 0 and _normal_score(between / free / (within / below), free, below) > 2.33
 
 
 def _bootstrapped(groups: Sequence[_Group], share: float, seed: int) -> tuple[float, float]:
