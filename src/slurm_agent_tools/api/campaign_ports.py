@@ -30,6 +30,7 @@ from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, Slu
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
+from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.models.submission_answer import SubmitReply
 from slurm_agent_tools.policy.rules.files import inside, protected_by
@@ -65,6 +66,7 @@ class ServicePorts:
     """The ports of one campaign for one call. `smoke_jobs`: for each stage the job whose smoke run passed.
 
     `failed`: the run_key of each failed trial. `hashes`: of what stages run, kept while one call goes on.
+    `ended`: jobs that a look saw to have ended, by their ids.
     """
 
     context: ClusterContext
@@ -74,6 +76,7 @@ class ServicePorts:
     smoke_jobs: dict[str, str] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     hashes: StageHashes = field(default_factory=StageHashes)
+    ended: dict[str, JobView] = field(default_factory=dict)
 
     async def code_hash(self, stage: CampaignStage) -> str:
         """See StageHashes."""
@@ -188,7 +191,7 @@ class ServicePorts:
     async def look(self, sent: Sequence[SentTrial]) -> Sequence[TrialLook]:
         """See trial_looks."""
         try:
-            found = await trial_looks.look_at_trials(self.context, self.caller, self.file, sent)
+            found = await trial_looks.look_at_trials(self.context, self.caller, self.file, sent, self.ended)
         except (SlurmGarbled, StorageError) as error:
             return [TrialLook(one.trial.id, "unknown", why=error.message) for one in sent]
         ended = {look.trial: look.end for look in found if look.end is not None}
@@ -247,7 +250,7 @@ class ServicePorts:
             notes=trial.mended or end.problem,
             job_id=end.job_id,
         )
-        return (await results.save_result(self.context, ask, self.caller)).file_path
+        return (await results.save_result(self.context, ask, self.caller, self.ended.get(end.job_id))).file_path
 
     async def _saved(self, name: str, end: TrialEnd) -> str | None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
@@ -32,14 +32,19 @@ _CLOCKS = timedelta(minutes=1)
 
 
 async def look_at_trials(
-    context: ClusterContext, caller: Caller, file: CampaignFile, sent: Sequence[SentTrial]
+    context: ClusterContext,
+    caller: Caller,
+    file: CampaignFile,
+    sent: Sequence[SentTrial],
+    ended: MutableMapping[str, JobView],
 ) -> list[TrialLook]:
     """Where each stands. One question to the queue for all, one to the accounting for those that ended.
 
-    Raises SlurmError.
+    `ended` gets the job of each of these by its id. Raises SlurmError.
     """
     ids = {one.trial.id: jobs.parse(one.job_id) for one in sent}
     views = await _settled(context, await context.slurm.jobs(_with_wholes(ids)))
+    ended.update({str(job_id): view for job_id, view in views.items() if view.over})
     looks = [await _look(context, caller, file, one, ids[one.trial.id], views) for one in sent]
     for base in sorted({one.base for one in ids.values()}):
         view = views.get(JobId(base))

@@ -34,9 +34,17 @@ _FOLDER = "results"
 _LIMIT = 20 * 2**20
 
 
-async def save_result(context: ClusterContext, ask: SaveResult, caller: Caller) -> SaveReply:
-    """Write one result, never over another. Raises InputError, StorageError, UnknownJob and SlurmUnreachable."""
-    view = await jobs.look(context, jobs.parse(ask.job_id), fresh=True) if ask.job_id is not None else None
+async def save_result(
+    context: ClusterContext, ask: SaveResult, caller: Caller, view: JobView | None = None
+) -> SaveReply:
+    """Write one result, never over another. `view`: its job, by whoever saw it end.
+
+    Raises InputError, StorageError, UnknownJob and SlurmUnreachable.
+    """
+    if view is not None:
+        view = await jobs.in_full(context, view)
+    elif ask.job_id is not None:
+        view = await jobs.look(context, jobs.parse(ask.job_id), fresh=True)
     ask, note = await _with_metrics(context, ask, view)
     record = await _record(context, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -172,9 +173,9 @@ class SlurmClient(JobActions):
         silent: SlurmError | None,
         missing: AccountingUnreachable | None,
     ) -> JobViews:
-        found = JobViews(missing)
+        found, tables = JobViews(missing), [_by_part(jobs) for jobs in lists]
         for job_id in ids:
-            seen = _merged(job_id, *lists)
+            seen = _merged(job_id, *(_near(job_id, table) for table in tables))
             if silent is not None and (seen is None or not seen.over):
                 raise silent  # what the accounting alone calls active may have changed since
             if seen is not None:
@@ -194,6 +195,27 @@ class SlurmClient(JobActions):
             return queued
         seen = await self.recent_all(since or self._clock.now() - timedelta(days=1))
         return next((job for job in seen if token_in(job.comment) == token), None)
+
+
+_Parts = Mapping[JobId | tuple[int, str], Sequence[Job]]
+
+
+def _by_part(jobs: Iterable[Job]) -> _Parts:
+    """Jobs by their own id, all of one number, and the ranges of that number: each task is looked for among few."""
+    found: defaultdict[JobId | tuple[int, str], list[Job]] = defaultdict(list)
+    for job in jobs:
+        found[job.job_id].append(job)
+        found[job.job_id.base, "all"].append(job)
+        if job.job_id.tasks is not None:
+            found[job.job_id.base, "ranges"].append(job)
+    return found
+
+
+def _near(wanted: JobId, parts: _Parts) -> Sequence[Job]:
+    """What may belong to it."""
+    if wanted == wanted.whole:
+        return parts.get((wanted.base, "all"), ())
+    return [*parts.get(wanted, ()), *parts.get((wanted.base, "ranges"), ())]
 
 
 def _merged(

@@ -149,6 +149,20 @@ async def test_a_failure_is_diagnosed_and_its_cause_is_the_line_that_tells(scene
     assert again == []
 
 
+async def test_results_of_trials_that_were_looked_at_are_saved_without_another_question(scene: CampaignScene):
+    listed = await sent(scene, 1)
+    ports = scene.ports
+    scene.slurm.clock.move(900)
+    ended = {look.trial: look.end for look in await ports.look(listed) if look.end is not None}
+    asked = len(scene.slurm.asked)
+    for one in listed:
+        path = await ports.save_result(one.trial, ended[one.trial.id])
+        saved = json.loads((scene.project / str(path)).read_text())
+        assert saved["environment"]["slurm_job"]["job"]["job_id"] == one.job_id
+    assert len(scene.slurm.asked) == asked
+    assert len(listed) > 1
+
+
 async def test_a_trial_is_saved_once_as_a_result_with_its_settings_and_what_it_took(scene: CampaignScene):
     scene.slurm.next_job(after=60, output="val_loss=0.9\n")
     (smoke,) = await sent(scene, 0)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from slurm_agent_tools.models.job import Job, JobView, Step
-from slurm_agent_tools.slurm import merge
+from slurm_agent_tools.slurm import client, merge
 from slurm_agent_tools.units import parse_job_id
 
 
@@ -74,3 +74,13 @@ def test_the_steps_of_all_parts_are_the_wholes():
 def test_components_of_a_heterogeneous_job_are_a_whole_as_tasks_are():
     seen = whole(part("5+0", start=10, end=40), part("5+1", start=10, end=60))
     assert (seen.job.started, seen.job.ended, len(seen.tasks)) == (at(10), at(60), 2)
+
+
+@pytest.mark.parametrize("wanted", ["5", "5_1", "5_4", "5_9", "6", "6+1", "7", "7_1"])
+def test_a_job_among_those_that_may_belong_to_it_is_the_one_among_all(wanted: str):
+    jobs = [
+        part("5_1", start=1, end=2), part("5_[3-5]", "PENDING"), part("5_[7-...]", "PENDING"), part("5_1", "FAILED"),
+        part("6+0", start=1, end=2), part("6+1", start=1, end=3), part("7", start=1, end=2), part("15_1"),
+    ]  # fmt: skip
+    near = client._near(parse_job_id(wanted), client._by_part(jobs))
+    assert merge.view(parse_job_id(wanted), near, [], []) == merge.view(parse_job_id(wanted), jobs, [], [])
