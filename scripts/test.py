@@ -42,7 +42,7 @@ PLACES = on_slurm(
 )  # fmt: skip
 MANY_JOBS = on_slurm(
     "campaigns", "campaign_kills", "campaign_laws", "campaign_laptop", "campaign_searches", "campaign_batches",
-    "guide_campaigns", "plan_live", "simulate", "findings", "fleet",
+    "campaign_feed", "guide_campaigns", "plan_live", "simulate", "findings", "fleet",
 )  # fmt: skip
 ELSEWHERE = ("tests/launchers", "tests/skypilot", "tests/optuna", "tests/extras")  # `make test-launchers` and its kin
 # About half of the processor time of what needs no Slurm.

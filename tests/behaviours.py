@@ -140,6 +140,7 @@ BEHAVIOURS = {
     "campaign-report": "A campaign's report has its eight parts, each figure as it was measured, in Markdown and HTML.",
     "campaign-finds-the-best": "A campaign finds the best of its configurations on a real Slurm, by MCP and command.",
     "campaign-stays-below-the-cap": "No more of a campaign's jobs are active than its file and the policy's cap allow.",
+    "campaigns-share-the-slots": "Campaigns that share the slots get the GPU time that their shares say, within five points.",
     "campaign-answers-are-small": "Answers on a campaign of 40 trials stay below 2 KB, on its advance below 1.5 KB.",
     "campaign-mends-as-its-file-allows": "A failure is mended as the file allows, as often, and the report says so.",
     "campaign-asks-when-it-fails-alike": "What fails alike as often as the file bears stops there, and a person is asked.",

@@ -15,6 +15,7 @@ from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.api.trial_looks import running_trials
 from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.batch import check_scripts, needed_texts, run_key
+from slurm_agent_tools.campaigns.campaign_pass import SlotTurn
 from slurm_agent_tools.campaigns.driver import Advanced, advance
 from slurm_agent_tools.campaigns.event_folding import fold
 from slurm_agent_tools.campaigns.event_record import EventRecord
@@ -77,7 +78,7 @@ async def opened(context: ClusterContext, name: str) -> OpenedCampaign:
 _KEPT: WeakKeyDictionary[Store, dict[tuple[Owner, str], CampaignState]] = WeakKeyDictionary()
 """Of each ledger the states that were read last, so that the next call reads only what was added."""
 
-_MOST_KEPT = 4
+_MOST_KEPT = 16
 
 
 async def _state(context: ClusterContext, name: str) -> CampaignState:
@@ -217,7 +218,7 @@ async def advance_campaign(
     decision, stop = ask.decision, ask.stop
     while True:
         campaign = await opened(context, ask.name)
-        done.add(await _pass(context, caller, campaign, hashes, decision, stop))
+        done.add(await one_pass(context, caller, campaign, hashes, decision, stop))
         decision = stop = None
         left = ask.timeout_seconds - (context.clock.now() - begun).total_seconds()
         if done.over or left <= 0:
@@ -232,15 +233,19 @@ _LEAST = 0.5
 """Seconds between two passes."""
 
 
-async def _pass(
+async def one_pass(
     context: ClusterContext,
     caller: Caller,
     campaign: OpenedCampaign,
     hashes: StageHashes,
-    decision: str | None,
-    stop: str | None,
+    decision: str | None = None,
+    stop: str | None = None,
+    turn: SlotTurn | None = None,
 ) -> Advanced:
-    """All that can be done now. Raises InputError where the file is gone, but for a campaign that sends no more."""
+    """All that can be done now; `turn`: of what is to be sent, what others leave it.
+
+    Raises InputError where the file is gone, but for a campaign that sends no more.
+    """
     if campaign.absent is not None and stop is None and not campaign.state.over:
         raise campaign.absent
     file, state = campaign.file, campaign.state
@@ -248,8 +253,9 @@ async def _pass(
     path, log = f"{FOLDER}/{campaign.name}.yaml", _Log(context, context.store.campaigns, campaign.name)
     by = sanitize.line(f"{caller.principal or context.owner.user} ({caller.client})")[:_NAME]
     done = await advance(
-        campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by, known=state
-    )
+        campaign.data, path, campaign.name, ports, log, context.clock, stop=stop, decision=decision, by=by, known=state,
+        turn=turn,
+    )  # fmt: skip
     _keep(context, campaign.name, done.state)
     return done
 

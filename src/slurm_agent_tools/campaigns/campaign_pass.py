@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 
 from slurm_agent_tools.campaigns.batch import needed_texts
 from slurm_agent_tools.campaigns.event_record import EventRecord
@@ -11,7 +12,7 @@ from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.ports import CampaignPorts, TrialLook
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.errors import AgentToolsError, SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError
-from slurm_agent_tools.models.campaign import TrialId
+from slurm_agent_tools.models.campaign import Trial, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.transport.base import Clock
 
@@ -22,15 +23,36 @@ PASSING: tuple[type[AgentToolsError], ...] = (StorageError, SlurmGarbled, SlurmU
 """Errors of one action that hold up that action alone: it is told, and tried again by a later pass."""
 
 
+@dataclass(frozen=True, slots=True)
+class SlotTurn:
+    """What a pass may send where several campaigns share the slots: so many trials, each a job of its own.
+
+    `partition_for`: where a trial goes that names no partition; None: where Slurm puts it.
+    """
+
+    trials: int = 0
+    partition_for: Callable[[CampaignStage, Trial], str | None] = lambda _, __: None
+
+
 class CampaignPass:
     """`wait`: seconds until a further pass is worth it, and why. `away`: the cluster did not answer in this pass.
 
     `paused`: nothing more is sent in it. `undone`: something is left that a later pass tries again, whatever the
-    state says.
+    state says. `turn`: what the pass may send, None: all that fits; `ready`: what it has to send beyond that.
     """
 
-    def __init__(self, path: str, name: str, ports: CampaignPorts, record: EventRecord, clock: Clock) -> None:
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        ports: CampaignPorts,
+        record: EventRecord,
+        clock: Clock,
+        turn: SlotTurn | None = None,
+    ) -> None:
         self.path, self.name, self.ports, self.record, self.clock = path, name, ports, record, clock
+        self.turn, self.turns_left = turn, 0 if turn is None else turn.trials
+        self.ready: tuple[Trial, ...] = ()
         self.file: CampaignFile | None = None
         self.submitted: list[str] = []
         self.looks: dict[TrialId, TrialLook] = {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from slurm_agent_tools.campaigns.batch import check_scripts
-from slurm_agent_tools.campaigns.campaign_pass import AWAY, CampaignPass
+from slurm_agent_tools.campaigns.campaign_pass import AWAY, CampaignPass, SlotTurn
 from slurm_agent_tools.campaigns.event_record import EventRecord
 from slurm_agent_tools.campaigns.file_reader import read_campaign
 from slurm_agent_tools.campaigns.kept_rounds import next_revision
@@ -29,7 +29,7 @@ from slurm_agent_tools.campaigns.ports import CampaignLog, CampaignPorts, TrialL
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.campaigns.steps import keeping, looking, sending
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
-from slurm_agent_tools.models.campaign import CampaignStopped, PersonDecided, TrialId
+from slurm_agent_tools.models.campaign import CampaignStopped, PersonDecided, Trial, TrialId
 from slurm_agent_tools.transport.base import Clock
 
 
@@ -38,7 +38,8 @@ class Advanced:
     """What one pass did. `wait_seconds`: until the next is worth it; None where nothing, or only a person, is awaited.
 
     `busy`: another process is advancing the campaign, and this one did not. `looks`: what was seen of sent trials.
-    `undone`: something could not be done and is left to a later pass, also where the campaign is over.
+    `undone`: something could not be done and is left to a later pass, also where the campaign is over. `ready`: what
+    could be sent and was not, because it is another campaign's turn.
     """
 
     state: CampaignState
@@ -49,6 +50,7 @@ class Advanced:
     busy: bool = False
     looks: Mapping[TrialId, TrialLook] = field(default_factory=dict)
     undone: bool = False
+    ready: tuple[Trial, ...] = ()
 
 
 async def advance(
@@ -63,17 +65,19 @@ async def advance(
     decision: str | None = None,
     by: str = "",
     known: CampaignState | None = None,
+    turn: SlotTurn | None = None,
 ) -> Advanced:
     """Do all that can be done now in the campaign of a file, and say when a further pass is worth it; never waits.
 
     `data`, `path`: the file as it is now. `stop`: why nothing more is to be sent. `decision`: one of the choices of
     the open question; `by`: who says so. `known`: the state as the log's events made it before, so that only those
-    behind it are read. A pass that was killed anywhere is made good by the next one. Raises ConfigError for a file
-    that cannot be read, InputError for a script that has an option which no limit counts (nothing is sent then) and
-    for a decision that answers no question, StorageError.
+    behind it are read. `turn`: what it may send where campaigns share the slots; None: all that fits. A pass that was
+    killed anywhere is made good by the next one. Raises ConfigError for a file that cannot be read, InputError for a
+    script that has an option which no limit counts (nothing is sent then) and for a decision that answers no question,
+    StorageError.
     """
     record = EventRecord(log, clock, known)
-    this = CampaignPass(path, name, ports, record, clock)
+    this = CampaignPass(path, name, ports, record, clock, turn)
     await record.refresh()
     await _hear(record, stop, decision, by)
     with log.lock() as mine:
@@ -98,6 +102,7 @@ def _result(this: CampaignPass, *, busy: bool) -> Advanced:
         busy=busy,
         looks=this.looks,
         undone=this.undone or this.away,
+        ready=this.ready,
     )
 
 
@@ -161,7 +166,7 @@ async def _run(this: CampaignPass) -> None:
     """Carry out steps until one pass over them adds nothing."""
     before = -1
     while before != this.state.events:
-        before = this.state.events
+        before, this.ready = this.state.events, ()
         for step in next_steps(this.file_of(this.state.revision), this.name, this.state, this.clock.now()):
             await _carry_out(this, step)
             if this.state.events != before:

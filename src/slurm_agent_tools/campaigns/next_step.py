@@ -134,7 +134,7 @@ def seconds_to_wait(state: CampaignState, now: datetime) -> float:
     But no longer than a part of what the shortest may take, or has waited; 5 s at least and half an hour at most: a
     smoke run is waited for, a run or a queue of hours is asked for rarely.
     """
-    ages = [(_age(state, trial, now), _expected(state, trial)) for trial in _one_of_each_batch(state)]
+    ages = [(_age(state, trial, now), expected_seconds(state, trial.trial)) for trial in _one_of_each_batch(state)]
     part = min((max(age, expected) / _LOOKS for age, expected in ages), default=0.0)
     begun = max(_FIRST, min((age for age, _ in ages), default=0.0))
     return min(_MOST, max(_LEAST, min(part, begun)))
@@ -358,10 +358,10 @@ def _age(state: CampaignState, trial: TrialState, now: datetime) -> float:
     return 0.0 if trial.key is None else (now - state.batches[trial.key].at).total_seconds()
 
 
-def _expected(state: CampaignState, trial: TrialState) -> float:
+def expected_seconds(state: CampaignState, trial: Trial) -> float:
     """Seconds that a run may take: those of the last one of its stage and round, else its time limit."""
-    for identifier in reversed(state.rounds[trial.trial.id.round]):
+    for identifier in reversed(state.rounds[trial.id.round]):
         other = state.trials[identifier]
-        if other.trial.stage == trial.trial.stage and other.end is not None and other.end.run_seconds is not None:
+        if other.trial.stage == trial.stage and other.end is not None and other.end.run_seconds is not None:
             return other.end.run_seconds
-    return float(trial.trial.request.time_limit_seconds)
+    return float(trial.request.time_limit_seconds)

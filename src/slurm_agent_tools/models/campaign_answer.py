@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -65,3 +65,37 @@ class CampaignReply(Reply):
     table: list[list[object]] | None = None
     rows_not_shown: int = 0
     report_path: str | None = None
+
+
+class FedCampaign(Shape):
+    """One campaign beside the others. `used_gpu_hours` in the window, a run without GPUs as one with one GPU.
+
+    `part`: of what all used. `why`: what keeps it from sending more.
+    """
+
+    name: str
+    status: CampaignStatus | Literal["unreadable"]
+    share: float
+    used_gpu_hours: float = 0.0
+    part: float = 0.0
+    active: int = 0
+    ready: int = 0
+    starved: bool = False
+    why: str | None = None
+
+
+class FeedReply(Reply):
+    """What `campaign run --all` did until now. `free_slots`: as the guard counts them; None: not known.
+
+    `ticks`: how often it looked; `ticks_with_room`: after how many of them a slot was left free beside work.
+    """
+
+    written_by_others: ClassVar[tuple[str, ...]] = ("campaigns", "happened")
+
+    status: Literal["running", "finished", "needs_decision"]
+    campaigns: list[FedCampaign] = Field(default_factory=list)
+    free_slots: int | None = None
+    ticks: int = 0
+    ticks_with_room: int = 0
+    submitted: list[str] = Field(default_factory=list)
+    happened: list[str] = Field(default_factory=list)

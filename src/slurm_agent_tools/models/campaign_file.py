@@ -89,6 +89,8 @@ class StageResources(FilePart):
     time_limit: Seconds
     """With its unit: 90min, 4h."""
     partition: Line | None = None
+    gpu_memory: Bytes | None = None
+    """What each GPU has to have, with its unit: `campaign run --all` picks the smallest GPUs by it."""
 
 
 class SmokeRun(FilePart):
@@ -323,6 +325,8 @@ class CampaignFile(FilePart):
     campaign: Literal[1]
     """The version of this form."""
     title: Line | None = None
+    share: Annotated[float, Field(strict=True, ge=0, le=1)] | None = None
+    """Of the GPU time of all campaigns of the project, from 0 to 1: `campaign run --all` shares the slots by it."""
     objective: Objective
     stages: Annotated[tuple[CampaignStage, ...], Field(min_length=1, max_length=20)]
     rounds: Annotated[tuple[Round, ...], Field(min_length=1, max_length=100)]

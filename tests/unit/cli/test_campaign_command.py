@@ -11,7 +11,7 @@ import pytest
 from tests.unit.api.campaigns import FILE, CampaignScene
 
 from slurm_agent_tools.cli import main
-from slurm_agent_tools.cli.commands import campaign_command
+from slurm_agent_tools.cli.commands import campaign_command, campaign_feeding
 from slurm_agent_tools.devcluster.fake.endings import Ending
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'torch'\n"
@@ -95,3 +95,25 @@ def test_a_toolset_that_is_off_has_no_command(scene: CampaignScene, capsys, monk
     (scene.project / "slurm-agent.toml").write_text('toolsets = ["core"]\n')
     assert main.main(["campaign", "status", "rates", "--json"]) == 2
     assert "campaigns" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+def test_all_campaigns_are_kept_going_to_their_end(scene: CampaignScene, monkeypatch, capsys):
+    async def moved(*_: object) -> None:
+        scene.slurm.clock.move(30)
+
+    monkeypatch.setattr(campaign_feeding, "until_next", moved)
+    scene.write("campaigns/second.yaml", FILE)
+    assert main.main(["campaign", "run", "--all", "--json"]) == 0
+    told = capsys.readouterr()
+    reply = json.loads(told.out)
+    assert (reply["status"], [one["name"] for one in reply["campaigns"]]) == ("finished", ["rates", "second"])
+    assert "rates: " in told.err
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["rates", "--all"], ["--all", "--decide", "stop"], ["--all", "--window", "soon"]]
+)
+def test_what_is_not_clear_is_refused(scene: CampaignScene, capsys, words: list[str]):
+    assert main.main(["campaign", "run", *words]) == 2
+    assert not scene.sent()
+    assert capsys.readouterr().err

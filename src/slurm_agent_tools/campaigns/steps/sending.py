@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slurm_agent_tools.campaigns.batch import Batch, batches
-from slurm_agent_tools.campaigns.campaign_pass import AWAY, PASSING, CampaignPass
+from slurm_agent_tools.campaigns.campaign_pass import AWAY, PASSING, CampaignPass, SlotTurn
 from slurm_agent_tools.campaigns.event_sentences import plain, trials_in_words
 from slurm_agent_tools.campaigns.next_step import SendTrials
 from slurm_agent_tools.campaigns.ports import (
@@ -18,7 +18,8 @@ from slurm_agent_tools.campaigns.ports import (
     SendOutcome,
 )
 from slurm_agent_tools.errors import InputError, SlurmUncertain, SlurmUnreachable, StorageError
-from slurm_agent_tools.models.campaign import BatchIntended, BatchRefused, BatchSent, TrialsLeftOut
+from slurm_agent_tools.models.campaign import BatchIntended, BatchRefused, BatchSent, Trial, TrialsLeftOut
+from slurm_agent_tools.models.campaign_file import CampaignFile
 
 _CHANGED = "the file, or what it runs, was changed before it was sent"
 
@@ -29,6 +30,9 @@ what is left is sent as wide as there are slots then."""
 
 async def send_new(this: CampaignPass, step: SendTrials) -> None:
     """Send planned trials, as many as fit. Raises SlurmUnreachable, and InputError for what cannot become a job."""
+    if this.turn is not None:
+        await _send_turn(this, this.turn, step)
+        return
     file = this.file_of(this.state.revision)
     free = min(step.at_once, await this.ports.free_slots())
     if free < 1:
@@ -44,6 +48,32 @@ async def send_new(this: CampaignPass, step: SendTrials) -> None:
         free -= batch.width
         if not await _begin(this, batch):
             break
+
+
+async def _send_turn(this: CampaignPass, turn: SlotTurn, step: SendTrials) -> None:
+    """Send the first trials, each as a job of its own, as many as are this campaign's turn; the others stay ready."""
+    this.ready = step.trials
+    file = this.file_of(this.state.revision)
+    for trial in step.trials:
+        if this.turns_left < 1 or this.paused or this.away:
+            return
+        this.turns_left -= 1
+        if not await _begin(this, await _placed(this, file, trial, turn)):
+            return
+        this.ready = tuple(one for one in this.ready if one.id != trial.id)
+
+
+async def _placed(this: CampaignPass, file: CampaignFile, trial: Trial, turn: SlotTurn) -> Batch:
+    """The trial as a job where it is placed. Its key is that of the trial wherever it goes, and its script is kept."""
+    texts = await this.texts(file)
+    (batch,) = batches(this.name, file, [trial], 1, texts=texts)
+    stated = any(line.startswith("#SBATCH --partition=") for line in batch.script_text.splitlines())
+    partition = None if stated else turn.partition_for(file.stage(trial.stage), trial)
+    if partition is None:
+        return batch
+    there = replace(trial, request=replace(trial.request, partition=partition))
+    (placed,) = batches(this.name, file, [there], 1, texts=texts)
+    return replace(batch, script_text=placed.script_text)
 
 
 async def _begin(this: CampaignPass, batch: Batch) -> bool:

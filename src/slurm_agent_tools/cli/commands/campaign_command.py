@@ -11,6 +11,7 @@ import anyio
 from slurm_agent_tools.api import brief, campaign_tools, printing
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.cli.terminal import at_terminal
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.arguments import ToolArguments
 from slurm_agent_tools.models.campaign_answer import CampaignReply
 from slurm_agent_tools.models.toolset_arguments import AdvanceCampaign, GetCampaign
@@ -43,12 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     }
     for name, text in helps.items():
         command = commands.add_parser(name, help=text)
-        command.add_argument("name", metavar="NAME", help="of campaigns/NAME.yaml")
+        optional = "?" if name == "run" else None
+        command.add_argument("name", metavar="NAME", nargs=optional, help="of campaigns/NAME.yaml")
         command.add_argument("--cluster", metavar="NAME", help="the cluster of the settings")
         command.add_argument("--full", action="store_true", help="all rows and all that is known")
         command.add_argument("--json", action="store_true", help="print one JSON document")
         if name == "run":
             command.add_argument("--decide", metavar="CHOICE", help="the answer to the question that is open")
+            told = "in place of NAME: keep the queue fed from all campaigns, by their shares, until each has ended"
+            command.add_argument("--all", action="store_true", help=told)
+            told = "with --all: over so long used time is compared with the shares (default 24h)"
+            command.add_argument("--window", metavar="TIME", default="24h", help=told)
         if name == "stop":
             command.add_argument("--reason", default="campaign stop was called", help="for the record")
 
@@ -58,11 +64,26 @@ def run(args: argparse.Namespace) -> int:
     settings = load()
     settings.need_toolset("campaigns", "campaign")
     log_events.configure(settings.log_level)
+    if args.what == "run" and _is_feed(args):
+        from slurm_agent_tools.cli.commands import campaign_feeding  # noqa: PLC0415 - one campaign needs none of it
+
+        return campaign_feeding.run(Toolbox.open(settings), args)
     try:
         return anyio.run(_within, Toolbox.open(settings), args)
     except KeyboardInterrupt:
         printing.note(f"Left. Its jobs go on; slurm-agent-tools campaign run {args.name} goes on with it.")
         return AGAIN
+
+
+def _is_feed(args: argparse.Namespace) -> bool:
+    """Whether all campaigns are meant. Raises InputError where it is not clear."""
+    if args.all and (args.name is not None or args.decide is not None):
+        given = "NAME" if args.name is not None else "--decide"
+        hint = f"slurm-agent-tools campaign run {args.name or 'NAME'} is about one campaign."
+        raise InputError("--all", given, "stands beside --all, which is about every campaign", hint=hint)
+    if not args.all and args.name is None:
+        raise InputError("NAME", "", "is missing", hint="Name the campaign, or give --all for every one.")
+    return bool(args.all)
 
 
 async def _within(toolbox: Toolbox, args: argparse.Namespace) -> int:
