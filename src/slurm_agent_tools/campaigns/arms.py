@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from slurm_agent_tools.campaigns.measured import Arm
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.models.campaign import Setting, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile
@@ -15,31 +15,6 @@ from slurm_agent_tools.text.svg_plots import PlotPoint, growing, parallel_coordi
 _MOST_BARS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One configuration of a stage at one length. `passed`: its runs that count; `failed`: those that did not pass.
-
-    Each run is there once, however often its result counts again.
-
-    Of what the stage runs now there may be none: then those of before count.
-    """
-
-    stage: str
-    arm: str
-    settings: Mapping[str, Setting]
-    purpose: str
-    passed: tuple[TrialState, ...]
-    failed: tuple[TrialState, ...]
-    values: tuple[float, ...]
-    rounds: frozenset[int] = frozenset()
-    """Rounds that have it, also those in which a result of before counts again."""
-
-    @property
-    def value(self) -> float | None:
-        """The median of what counts; None where no run passed."""
-        return median(self.values) if self.values else None
-
-
 def retry_seconds(state: CampaignState, trial: TrialState) -> float:
     """Seconds in the queue and in failed runs that this trial mends, those that were measured."""
     before = (one.end for one in state.chain(trial.trial.id)[1:])
@@ -47,7 +22,10 @@ def retry_seconds(state: CampaignState, trial: TrialState) -> float:
 
 
 def arms(file: CampaignFile, state: CampaignState, stage: str) -> list[Arm]:
-    """Each configuration of a stage, the best first; those without a value last. Smoke runs are none."""
+    """Each configuration of a stage, the best first; those without a value last. Smoke runs are none.
+
+    Of what the stage runs now there may be no run: then those of before count.
+    """
     grouped: dict[tuple[object, ...], list[TrialState]] = {}
     for trial in state.trials.values():
         if trial.trial.stage == stage and trial.trial.purpose != "smoke" and trial.end is not None:

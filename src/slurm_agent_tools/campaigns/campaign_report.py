@@ -8,7 +8,6 @@ from datetime import datetime
 from statistics import median
 
 from slurm_agent_tools.campaigns.arms import (
-    Arm,
     aim_name,
     arms,
     chosen,
@@ -20,6 +19,7 @@ from slurm_agent_tools.campaigns.arms import (
     spending_plot,
     varied,
 )
+from slurm_agent_tools.campaigns.measured import Arm
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.models.campaign import ArmVerdict
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, SmokeRound

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from slurm_agent_tools.campaigns.measured import (
-    ArmRuns,
+    Arm,
     arms_at,
     baseline_settings,
     best_settings,
@@ -197,7 +197,7 @@ def _scale_up(design: _Design, this: ScaleUpRound) -> Iterator[_Wanted]:
     yield from _compared(design, this, [{**arm.settings, **change} for arm in best], "scale_up", change)
 
 
-def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: CampaignStage) -> list[ArmRuns]:
+def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: CampaignStage) -> list[Arm]:
     """The configurations of all rounds before this one, best first; none that a verdict says to fix or to stop.
 
     The one that the last judged round goes on with is the first. Of different lengths those that ran in the later round
@@ -210,7 +210,7 @@ def best_arms(file: CampaignFile, before: int, state: CampaignState, stage: Camp
         for verdict in judged.verdicts
         if verdict.stage == stage.name and verdict.verdict in {"fix", "stop"}
     }
-    found: dict[str, ArmRuns] = {}
+    found: dict[str, Arm] = {}
     for number in range(before - 1, -1, -1):
         own = [
             one.trial

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState, trial_value
 from slurm_agent_tools.campaigns.trial_identity import arm_of, defaults, identity_of, lengths
-from slurm_agent_tools.models.campaign import Setting, TrialId
+from slurm_agent_tools.models.campaign import Setting, TrialId, TrialPurpose
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 
 Lengths = tuple[tuple[str, Setting], ...]
@@ -17,19 +17,32 @@ Lengths = tuple[tuple[str, Setting], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ArmRuns:
-    """The runs of one configuration and length that passed and told what counts, in order. `last`: the newest."""
+class Arm:
+    """One configuration of a stage at one length. `passed`: its runs that count; `failed`: those that did not pass.
+
+    Each run is there once, however often its result counts again. `values`: what counts, of the runs that told it, in
+    order. `purpose`: that of the first run.
+    """
 
     stage: str
     arm: str
     settings: Mapping[str, Setting]
+    purpose: TrialPurpose
     values: tuple[float, ...]
-    last: TrialId
+    passed: tuple[TrialState, ...]
+    failed: tuple[TrialState, ...] = ()
+    rounds: frozenset[int] = frozenset()
+    """Rounds that have it, also those in which a result of before counts again."""
 
     @property
     def median(self) -> float:
-        """The median of what counts."""
+        """The median of what counts, where any run told it."""
         return statistics.median(self.values)
+
+    @property
+    def value(self) -> float | None:
+        """The same; None where no run told it."""
+        return self.median if self.values else None
 
 
 def length_of(stage: CampaignStage, settings: Mapping[str, Setting]) -> Lengths:
@@ -44,7 +57,7 @@ def arms_at(
     length: Lengths,
     *,
     only: frozenset[TrialId] = frozenset(),
-) -> dict[str, ArmRuns]:
+) -> dict[str, Arm]:
     """The configurations of a stage with a run of this length that passed, by their arm, in order.
 
     Runs of other code than the present one do not count; but for the trials in `only`, what a round sent itself, where
@@ -59,16 +72,14 @@ def arms_at(
         value = trial_value(file, state, found.trial.id)
         if value is not None and math.isfinite(value):
             (present if of_now else former).setdefault(found.trial.arm, []).append((found, value))
-    return {
-        arm: ArmRuns(
-            stage.name,
-            arm,
-            listed[-1][0].trial.settings,
-            tuple(value for _, value in listed),
-            listed[-1][0].trial.id,
-        )
-        for arm, listed in {**former, **present}.items()
-    }
+    return {arm: _of_runs(listed) for arm, listed in {**former, **present}.items()}
+
+
+def _of_runs(listed: Sequence[tuple[TrialState, float]]) -> Arm:
+    runs, values = zip(*listed, strict=True)
+    last = runs[-1].trial
+    rounds = frozenset(run.trial.id.round for run in runs)
+    return Arm(last.stage, last.arm, last.settings, runs[0].trial.purpose, values, runs, rounds=rounds)
 
 
 def passed(state: CampaignState, stage: str) -> Iterable[TrialState]:
@@ -78,7 +89,7 @@ def passed(state: CampaignState, stage: str) -> Iterable[TrialState]:
             yield found
 
 
-def ranked(file: CampaignFile, arms: Iterable[ArmRuns]) -> list[ArmRuns]:
+def ranked(file: CampaignFile, arms: Iterable[Arm]) -> list[Arm]:
     """The best first, by the median; of equals the one that ran first."""
     return sorted(arms, key=lambda arm: -arm.median if file.objective.maximize else arm.median)
 

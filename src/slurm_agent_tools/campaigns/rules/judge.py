@@ -9,7 +9,7 @@ from functools import cached_property
 
 from slurm_agent_tools.campaigns.design import chance_share, superseded
 from slurm_agent_tools.campaigns.intervals import Gain, gains, surpasses
-from slurm_agent_tools.campaigns.measured import ArmRuns, Lengths, arms_at, baseline_settings, length_of, ranked
+from slurm_agent_tools.campaigns.measured import Arm, Lengths, arms_at, baseline_settings, length_of, ranked
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.campaigns.trial_identity import arm_of
 from slurm_agent_tools.models.campaign import ArmOutcome, ArmVerdict, RoundJudged
@@ -61,7 +61,7 @@ class _StageRound:
         return list(dict.fromkeys(length_of(self.stage, found.trial.settings) for found in self.own))
 
     @cached_property
-    def arms(self) -> dict[str, ArmRuns]:
+    def arms(self) -> dict[str, Arm]:
         """All configurations of the campaign with runs of the round's last length that count."""
         only = frozenset(found.trial.id for found in self.own)
         return arms_at(self.file, self.state, self.stage, self.levels[-1], only=only)
@@ -123,7 +123,7 @@ class _StageRound:
             return self._furthest()
         return order[0].arm if not sure or self._surpassed(sure[0], order) else sure[0].arm
 
-    def _surpassed(self, sure: ArmRuns, order: Sequence[ArmRuns]) -> bool:
+    def _surpassed(self, sure: Arm, order: Sequence[Arm]) -> bool:
         """Whether the first of all, of which there is one run, is better than chance makes the best of its like."""
         single = [arm for arm in order if len(arm.values) == 1]
         if order[0] not in single:
@@ -180,7 +180,7 @@ class _StageRound:
         return self._by_interval(judged, gain, runs, base, failed)
 
     def _by_interval(
-        self, judged: ArmVerdict, gain: Gain, runs: ArmRuns, base: ArmRuns, failed: Sequence[TrialState]
+        self, judged: ArmVerdict, gain: Gain, runs: Arm, base: Arm, failed: Sequence[TrialState]
     ) -> ArmVerdict:
         said = (
             f"gain {_signed(gain.gain)} over the baseline, between {_signed(gain.low)} and {_signed(gain.high)}"
@@ -196,7 +196,7 @@ class _StageRound:
             return replace(judged, verdict="stop", reason=f"Worse: {said}.")
         return replace(judged, reason=f"No sure difference: {said}.")
 
-    def _unsure(self, runs: ArmRuns, base: ArmRuns | None) -> str:
+    def _unsure(self, runs: Arm, base: Arm | None) -> str:
         if base is None:
             return f"{self._spread(runs)}; the baseline has no run of this length, so nothing is compared."
         gain = _gain(self.file, runs.median, base.median)
@@ -263,7 +263,7 @@ class _StageRound:
             return format_duration(round(value))
         return f"{self.file.objective.metric} {value:.4g}"
 
-    def _spread(self, runs: ArmRuns) -> str:
+    def _spread(self, runs: Arm) -> str:
         count = len(runs.values)
         if count == 1:
             return f"one run with {self._figure(runs.median)}"
