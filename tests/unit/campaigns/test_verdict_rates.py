@@ -25,7 +25,7 @@ Noise = Callable[[random.Random, float], float]
 SOAK = os.environ.get("SOAK") == "1"
 MANY = list(itertools.product([4, 8, 16], [normal, lognormal, heavy_tailed], [0.05, 0.1, 0.15])) if SOAK else []
 REPEATS = 12
-LIMITS = {"cpu_hours": 10000, "trials": 10000}
+LIMITS = {"cpu_hours": 10000, "trials": 5000}
 
 
 def promotions(
