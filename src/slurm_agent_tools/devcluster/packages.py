@@ -29,7 +29,7 @@ _LINE = ["sudo", "apt-get", "install", "-y", "--no-install-recommends", "--no-re
 class Need:
     """A program, or a file by its whole path with wildcards, and the package that brings it."""
 
-    kind: str  # cluster, accounting, login, release, launchers, traces, pbs or metrics
+    kind: str  # cluster, accounting, login, release, launchers, traces, pbs, metrics or browser
     program: str
     package: str
 

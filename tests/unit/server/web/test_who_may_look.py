@@ -95,6 +95,12 @@ async def test_a_token_in_the_header_is_enough(visit: Browser):
     assert (await visit.ask("/now", headers={"authorization": f"Bearer {token[:-1]}x"})).status_code == 401
 
 
+async def test_a_token_for_monitoring_alone_shows_no_page(visit: Browser):
+    token = visit.tokens.new("prometheus", "scrape")
+    assert (await visit.ask("/now", headers={"authorization": f"Bearer {token}"})).status_code == 401
+    assert (await visit.ask("/sign-in", "POST", data={"token": token})).status_code == 401
+
+
 @pytest.mark.parametrize("sent", ["sat_0123456789abcdef_" + "x" * 43, "", "sat"])
 async def test_a_wrong_token_signs_nobody_in(visit: Browser, sent: str):
     answer = await visit.ask("/sign-in", "POST", data={"token": sent})

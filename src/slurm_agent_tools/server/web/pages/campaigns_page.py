@@ -18,6 +18,7 @@ from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.text import sanitize, svg_plots
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportBlock, ReportTable
+from slurm_agent_tools.transport.git_state import git_state
 
 _MOST = 50
 
@@ -58,7 +59,9 @@ async def _one(context: ClusterContext, name: str) -> dict[str, Any]:
     ask = GetCampaign(name=name, view="table", detail="full")
     told = await campaign_tools.get_campaign(context, ask, _CALLER)
     campaign = await campaign_tools.opened(context, name)
-    facts = ReportFacts(name, context.clock.now())
+    git = await git_state(context.project)
+    told_git = None if git.commit is None else f"{git.commit[:12]}{' with changes' if git.dirty else ''}"
+    facts = ReportFacts(name, context.clock.now(), told_git)
     sections = report_sections(campaign.file, campaign.state, facts) if campaign.state.revision else []
     table = told.table or [[]]
     record = fragments.plain(

@@ -76,15 +76,15 @@ def _efficiency(name: str, members: Sequence[JobRecord]) -> dict[str, Any]:
 
 
 def _plot(cost: Any) -> Markup | None:
-    """GPU and CPU hours of a week by campaign; None where no campaign spent anything."""
-    rows = [
-        (str(one["what"]), {"GPU hours": one["gpu_hours"] or 0.0, "CPU hours": one["cpu_hours"] or 0.0})
-        for one in (cost or {}).get("campaigns", [])[:_SHOWN]
-    ]
-    if not rows:
+    """GPU hours of a week by campaign, or CPU hours where no GPU was held; None where nothing is known."""
+    campaigns = (cost or {}).get("campaigns", [])[:_SHOWN]
+    kind = "gpu_hours" if any(one["gpu_hours"] for one in campaigns) else "cpu_hours"
+    known = [one for one in campaigns if one[kind] is not None]
+    if not known:
         return None
-    shown = [(sanitize.shown(sanitize.line(name)), parts) for name, parts in rows]
-    picture = svg_plots.stacked_bars(shown, title="Hours in 7 days by campaign", unit="hours")
+    unit = "GPU hours" if kind == "gpu_hours" else "CPU hours"
+    shown = [(sanitize.shown(sanitize.line(str(one["what"]))), {unit: one[kind]}) for one in known]
+    picture = svg_plots.stacked_bars(shown, title=f"{unit} in 7 days by campaign", unit=unit)
     return Markup(svg_plots.unstyled(picture))  # noqa: S704 - every text in it is escaped there
 
 
