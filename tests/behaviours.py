@@ -181,6 +181,7 @@ BEHAVIOURS = {
     "plans-become-few-calls": "A plan becomes the fewest submissions that keep its order and dependencies under the cap.",
     "plans-come-true": "The calls of a plan, made in its order, take what was planned, meet its deadline and beat the order given.",
     "plans-are-made-again": "A plan made again leaves out what ended, keeps what runs in place, and says what changed.",
+    "plans-go-elsewhere": "On pools of PBS or Kubernetes a plan's calls are those of generate_script, judged and taken as they are.",
     "slices-are-offered": "Jobs that checkpoint are offered in slices, with what restarts cost; three slices end like one run.",
     "solver-never-harms": "With the solver no plan is worse than by lists, also where it is ended half-way.",
 }

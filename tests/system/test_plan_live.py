@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -145,7 +145,9 @@ def measured(place: Place, ids: Mapping[str, str]) -> dict[str, tuple[float, flo
 
 
 @pytest.mark.proves("plans-come-true")
-async def test_the_calls_of_a_plan_take_as_long_as_planned_meet_the_deadline_and_beat_the_order_given(four_gpus: Place):
+async def test_the_calls_of_a_plan_take_as_long_as_planned_meet_the_deadline_and_beat_the_order_given(
+    four_gpus: Place, record_testsuite_property: Callable[[str, object], None]
+):
     jobs = mixed(NUMBER, 5)
     urgent = jobs[-1]
     urgent["deadline"] = f"{2 * urgent['seconds'] + 20}s"
@@ -162,6 +164,8 @@ async def test_the_calls_of_a_plan_take_as_long_as_planned_meet_the_deadline_and
         await given.in_order(jobs, at_once=4)
         naive = measured(four_gpus, given.ids)
     took, usual = (max(end for _, end in spans.values()) for spans in (real, naive))
+    seconds = (plan["makespan_seconds"], round(took), round(usual))
+    record_testsuite_property(f"{NUMBER} jobs: seconds planned, real, in the given order", seconds)
     assert took <= SLACK * plan["makespan_seconds"]
     assert took < usual
     deadline = float(urgent["deadline"].removesuffix("s"))

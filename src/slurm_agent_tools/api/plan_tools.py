@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from slurm_agent_tools.errors import SlurmError, StorageError
+from slurm_agent_tools.backends import pages
+from slurm_agent_tools.backends.export.exported_job import of_slurm
+from slurm_agent_tools.errors import InputError, SlurmError, StorageError
 from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
 from slurm_agent_tools.models.arguments import SubmitJob
@@ -20,12 +24,13 @@ from slurm_agent_tools.models.decision import RuleDecision, Verdict
 from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.models.plan_answer import PlanReply
 from slurm_agent_tools.models.request import JobRequest, Resources
+from slurm_agent_tools.models.script_arguments import GenerateScript
 from slurm_agent_tools.models.toolset_arguments import JobAsked, PlanJobs
 from slurm_agent_tools.planning import exact, job_plan, job_progress, plan_view, replanning
 from slurm_agent_tools.planning.foretold import RecentStarts, RunHistory
 from slurm_agent_tools.planning.job_plan import GatheredJob, JobPlan
 from slurm_agent_tools.planning.job_progress import JobProgress
-from slurm_agent_tools.planning.plan_submissions import submissions
+from slurm_agent_tools.planning.plan_submissions import FarKind, submissions_at
 from slurm_agent_tools.planning.plan_view import KeptPlan
 from slurm_agent_tools.planning.planned_job import JobPool
 from slurm_agent_tools.planning.slices import slice_offer
@@ -33,7 +38,7 @@ from slurm_agent_tools.policy.document import VIOLATIONS
 from slurm_agent_tools.policy.evaluate import evaluate
 from slurm_agent_tools.services import project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
-from slurm_agent_tools.services.generation import judge_script
+from slurm_agent_tools.services.generation import drafted, judge_script
 from slurm_agent_tools.services.submission_facts import Snapshot, live_facts, take_snapshot
 from slurm_agent_tools.services.submission_request import context_of, open_request, tried_before
 from slurm_agent_tools.store.plan_files import PlanFiles
@@ -63,14 +68,16 @@ async def plan_jobs(context: ClusterContext, caller: Caller, ask: PlanJobs) -> P
         partial(job_plan.by_lists, replanning.jobs_left(jobs, progress), pools, ask.objective)
     )
     plan = await _improved(plan, until - anyio.current_time())
-    steps = submissions(plan.schedule, slots)
+    steps = submissions_at(plan.schedule, slots, await _far(context, ask))
     now = context.clock.now()
     kept = KeptPlan(plan, slots, scripts, steps, now, now, tuple(assumed))
+    kept = replace(kept, far=_far_calls(kept, gathered))
     if earlier is not None:
         kept = plan_view.remade(kept, jobs, progress, earlier)
     if not kept.job_ids:  # what is in the queue is not cut any more
         kept = replace(kept, slices=await anyio.to_thread.run_sync(slice_offer, plan.problem.jobs, pools, slots))
     judged = await _judged(context, caller, kept.judged[:_JUDGED])
+    judged = await _judged_far(context, kept, judged)
     notes = (*kept.assumptions, *([judged.note] if judged.note else []))
     kept = replace(kept, verdicts=judged.verdicts, because=judged.because, assumptions=notes)
     first = kept.first_of(gathered) if ask.pool is None else None
@@ -118,6 +125,29 @@ async def _rows(context: ClusterContext, arrays: Sequence[JobRecord]) -> Mapping
             rows.setdefault(str(job.job_id.base), []).append(job)
     views = await context.slurm.jobs([JobId(int(one.job_id)) for one in arrays]) if arrays else {}
     return rows | {str(job_id.base): list(view.tasks or (view.job,)) for job_id, view in views.items()}
+
+
+async def _far(context: ClusterContext, ask: PlanJobs) -> Mapping[str, FarKind]:
+    """The pools that have the name of a page of PBS or Kubernetes. Raises ConfigError for an unreadable page."""
+    if ask.pool is None or not any(one.name for one in ask.pool):
+        return {}
+    found = await anyio.to_thread.run_sync(pages.found_pages, Path(context.project))
+    kinds: dict[str, FarKind] = {}
+    for one in found:
+        if one.page.kind in {"pbs", "kubernetes"}:
+            kinds[one.name] = one.page.kind
+    return {one.name: kinds[one.name] for one in ask.pool if one.name is not None and one.name in kinds}
+
+
+def _far_calls(kept: KeptPlan, gathered: Sequence[GatheredJob]) -> Mapping[str, Mapping[str, Any]]:
+    """Of every submission to another scheduler the arguments of generate_script."""
+    asked = {one.job.name: one.asked for one in gathered}
+    jobs = {job.name: job for job in kept.plan.problem.jobs}
+    return {
+        step.key: job_plan.far_call(step, jobs[step.job], kept.scripts.get(step.job), asked.get(step.job))
+        for step in kept.steps
+        if step.at is not None
+    }
 
 
 async def _history(context: ClusterContext, ask: PlanJobs) -> RunHistory | None:
@@ -227,3 +257,29 @@ async def _of_before(
     known = replace(known, ladder=await tried_before(context, request, known))
     judged = evaluate(request.reading, context_of(context, request, live=known))
     return [rule for rule in judged.rules if rule.id in _OF_BEFORE and rule.outcome in VIOLATIONS]
+
+
+async def _judged_far(context: ClusterContext, kept: KeptPlan, judged: _Judged) -> _Judged:
+    """The same with what generate_script says of what it would write for other schedulers."""
+    verdicts, because = dict(judged.verdicts), dict(judged.because)
+    for step in kept.left[:_JUDGED]:
+        arguments = kept.far.get(step.key)
+        if arguments is None or "command" not in arguments:
+            continue
+        script = kept.scripts.get(step.job) or ""
+        project_files = await project_paths.either(context, "script", script)
+        limit = context.policy.policy.sizes.script_bytes
+        _, data = await project_paths.read_script(project_files, "script", script, limit=limit)
+        named = of_slurm(data.decode(errors="replace"))
+        if named is not None:
+            verdicts[step.key] = "deny"
+            because[step.key] = (f"{script} names {named} of Slurm, which {step.at} has not: write it for bash alone.",)
+            continue
+        try:
+            decision = (await drafted(context, GenerateScript.model_validate(dict(arguments)))).decision
+        except InputError as error:
+            verdicts[step.key], because[step.key] = "deny", (f"{error.message} {error.hint or ''}".strip(),)
+        else:
+            verdicts[step.key] = decision.verdict
+            because[step.key] = tuple(rule.id for rule in decision.rules if rule.outcome in VIOLATIONS)
+    return replace(judged, verdicts=verdicts, because=because)

@@ -21,6 +21,9 @@ class PlanGroup(Shape):
 class SubmissionShown(Shape):
     """One call of submit_job. `<name>` in a dependency stands for the id of that job.
 
+    `generate_script`: its arguments instead, for a pool named like a page of PBS or Kubernetes; a person starts what it
+    writes, on PBS with `qsub -W depend=DEPENDENCY`.
+
     `after`: submit once these have ended, names or ids.
 
     `verdict`: what the policy says of the script as it is now; None where there is no script yet. `because`: the rules
@@ -35,6 +38,7 @@ class SubmissionShown(Shape):
     after: list[str] | None = None
     verdict: Literal["allow", "justify", "approve", "deny"] | None = None
     because: list[str] | None = None
+    generate_script: dict[str, str | int] | None = None
 
 
 class SlicesOffered(Shape):

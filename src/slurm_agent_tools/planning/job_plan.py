@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.insights.capacity import usable
@@ -14,12 +17,16 @@ from slurm_agent_tools.models.toolset_arguments import JobAsked, PoolAsked
 from slurm_agent_tools.planning import exact, lists
 from slurm_agent_tools.planning.bounds import completion_bound, makespan_bound
 from slurm_agent_tools.planning.placing import Placement
+from slurm_agent_tools.planning.plan_submissions import PlannedSubmission
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
 from slurm_agent_tools.planning.predict_run import RunPrediction
 from slurm_agent_tools.planning.schedule import JobSchedule, Objective, PlanProblem, plan_problem
-from slurm_agent_tools.units import UNLIMITED, indices, parse_memory, parse_span
+from slurm_agent_tools.units import UNLIMITED, format_duration, format_memory, indices, parse_memory, parse_span
 
 _NEAR = 1.0002
+
+_NAME = 60
+"""Letters of a job's name elsewhere."""
 
 _SPANS = 'Write how long, such as "2h", "90min" or "1-12:00:00".'
 
@@ -90,6 +97,29 @@ def improved(plan: JobPlan, output: bytes) -> JobPlan:
         return replace(plan, bound=min(bound, plan.measured(plan.schedule)))
     better = replace(plan, placement=found.placement, exact=True)
     return replace(better, bound=min(bound, better.measured(better.schedule)))
+
+
+def far_call(step: PlannedSubmission, job: PlannedJob, script: str | None, asked: Resources | None) -> dict[str, Any]:
+    """The arguments of generate_script for what is started by another scheduler. `asked`: what its script asks for.
+
+    A script of Slurm's is a script of bash there. Its time limit counts; without one twice what is expected.
+    """
+    limit = None if asked is None else asked.time_limit_seconds
+    seconds = limit if limit is not None and limit != UNLIMITED else 2 * math.ceil(job.seconds / 60) * 60
+    nodes = None if asked is None else asked.nodes
+    found: dict[str, Any] = {
+        "name": job.name[:_NAME],
+        "command": None if script is None else f"bash {shlex.quote(script)}",
+        "gpus": job.gpus,
+        "cpus": job.cpus or None,
+        "memory": format_memory(job.memory_bytes) if job.memory_bytes else None,
+        "time_limit": format_duration(seconds),
+        "array": step.array,
+        "nodes": nodes if nodes is not None and nodes > 1 else None,
+        "format": step.at,
+        "backend": step.place,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 # --- what was asked for -----------------------------------------------------------------------------------------------

@@ -10,12 +10,16 @@ the cap is submitted once those before it have ended.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from slurm_agent_tools.planning.planned_job import PlannedJob
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
 from slurm_agent_tools.units import ranges
+
+FarKind = Literal["pbs", "kubernetes"]
+"""Schedulers for which generate_script writes what a person starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class PlannedSubmission:
 
     `chained`: kinds whose jobs it waits for inside of Slurm; of them it needs the success of those in `needed`, as the
     caller said. `behind`: kinds that have ended before it is submitted, as no slot is free until then. Times in
-    seconds from now; `place` the pool. `numbers`: of an array's tasks, where they are not all from 0 on.
+    seconds from now; `place` the pool. `numbers`: of an array's tasks, where they are not all from 0 on. `at`: the
+    scheduler that its place has, where it is not Slurm: a person starts it there.
     """
 
     job: str
@@ -37,6 +42,12 @@ class PlannedSubmission:
     needed: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
+    at: FarKind | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name among all calls: copies of one kind may run here and elsewhere."""
+        return self.job if self.at is None else f"{self.job} at {self.place}"
 
     @property
     def array(self) -> str | None:
@@ -65,6 +76,49 @@ def submissions(schedule: JobSchedule, most_at_once: int | None) -> tuple[Planne
     before = _holders(schedule)
     slots = _Slots({name: max(one.end for one in copies) for name, copies in kinds.items()}, most_at_once)
     return tuple(slots.submission(copies, before[copies[0].job.name]) for copies in kinds.values())
+
+
+def submissions_at(
+    schedule: JobSchedule, most_at_once: int | None, far: Mapping[str, FarKind]
+) -> tuple[PlannedSubmission, ...]:
+    """The same where some pools have another scheduler. `far`: name of a pool -> its kind.
+
+    Nothing waits inside of one scheduler for a job of another: it is started once that has ended. Kubernetes lets no
+    job wait for another. The cap is that of the guard's own submissions.
+    """
+    if all(one.pool not in far for one in schedule.placed):
+        return submissions(schedule, most_at_once)
+    groups: dict[str | None, list[PlacedJob]] = {}
+    for one in schedule.placed:
+        groups.setdefault(one.pool if one.pool in far else None, []).append(one)
+    found: list[PlannedSubmission] = []
+    for place, placed in groups.items():
+        names = {one.job.name for one in placed}
+        parts = tuple(replace(one, job=_within(one.job, names)) for one in placed)
+        steps = submissions(JobSchedule(parts, schedule.pools), most_at_once if place is None else None)
+        kind = None if place is None else far[place]
+        found += [_placed(one, [copy for copy in placed if copy.job.name == one.job], kind) for one in steps]
+    return tuple(sorted(found, key=lambda one: one.start))
+
+
+def _within(job: PlannedJob, names: Collection[str]) -> PlannedJob:
+    return replace(job, after=tuple(name for name in job.after if name in names))
+
+
+def _placed(one: PlannedSubmission, copies: Sequence[PlacedJob], kind: FarKind | None) -> PlannedSubmission:
+    """A submission with the numbers of its own copies, and what it waits for in other places."""
+    job = copies[0].job
+    behind = [*one.behind, *(name for name in job.after if name not in one.chained)]
+    chained = one.chained
+    if kind == "kubernetes":
+        behind, chained = [*behind, *chained], ()
+    numbers = tuple(job.tasks[copy.copy] for copy in copies) if job.array else ()
+    plain = numbers == tuple(range(len(numbers))) and len(numbers) == job.count
+    how: Literal["array", "single", "chain"] = "array" if job.array else "chain" if chained else "single"
+    return replace(
+        one, how=how, chained=chained, needed=tuple(name for name in one.needed if name in chained),
+        behind=tuple(dict.fromkeys(behind)), numbers=() if plain else tuple(sorted(numbers)), at=kind,
+    )  # fmt: skip
 
 
 def at_once(copies: Sequence[PlacedJob]) -> int:

@@ -48,7 +48,8 @@ class KeptPlan:
     `verdicts`: what the policy said of each submission as its script was then, `because`: by which rules. `gathered`:
     what was foretold of its jobs. `first_start`: what the one that is submitted first waits. `made`: when; `begun`:
     when the first plan of the same work was. `job_ids`: of kinds that run or wait in the queue. `changes`: what became
-    of the plan before. `slices`: what slices would be worth, of jobs that checkpoint.
+    of the plan before. `slices`: what slices would be worth, of jobs that checkpoint. `far`: of calls that another
+    scheduler's jobs need the arguments of generate_script.
     """
 
     plan: JobPlan
@@ -60,6 +61,7 @@ class KeptPlan:
     assumptions: tuple[str, ...] = ()
     verdicts: Mapping[str, Any] = field(default_factory=dict)
     because: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    far: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gathered: tuple[GatheredJob, ...] = ()
     first_start: str | None = None
     job_ids: Mapping[str, str] = field(default_factory=dict)
@@ -82,8 +84,8 @@ class KeptPlan:
 
     @property
     def judged(self) -> list[tuple[str, str, str | None]]:
-        """Name, script and array of every submission that has a script, in their order."""
-        found = [(step.job, self.scripts.get(step.job), step.array) for step in self.left]
+        """Name, script and array of every submission to Slurm that has a script, in their order."""
+        found = [(step.key, self.scripts.get(step.job), step.array) for step in self.left if step.at is None]
         return [(name, script, array) for name, script, array in found if script is not None]
 
 
@@ -218,7 +220,7 @@ def plan_page(kept: KeptPlan, title: str) -> str:
     rows = [
         (
             one.job,
-            one.script or "",
+            one.script or _far_words(one.generate_script),
             one.array or "",
             one.dependency or "",
             ", ".join(one.after or []),
@@ -285,16 +287,23 @@ def _shown(
 ) -> SubmissionShown:
     """One call, its names as `told`, or their jobs' ids where there are some; of those that end before it so many."""
     script, ids = kept.scripts.get(one.job), kept.job_ids
+    arguments = kept.far.get(one.key)
     return SubmissionShown(
         job=told(one.job),
         how=one.how,
-        script=script,
-        array=one.array,
+        script=script if arguments is None else None,
+        array=one.array if arguments is None else None,
         dependency=one.dependency(lambda name: ids.get(name) or f"<{told(name)}>"),
         after=[ids.get(name) or told(name) for name in one.behind[:names]] or None,
-        verdict=kept.verdicts.get(one.job),
-        because=list(kept.because.get(one.job, ())) or None,
+        verdict=kept.verdicts.get(one.key),
+        because=list(kept.because.get(one.key, ())) or None,
+        generate_script=None if arguments is None else dict(arguments),
     )
+
+
+def _far_words(arguments: Mapping[str, Any] | None) -> str:
+    """What a page shows of a call of generate_script."""
+    return "" if arguments is None else f"generate_script for {arguments['backend']} ({arguments['format']})"
 
 
 def _foretold(jobs: Iterable[GatheredJob]) -> list[tuple[str, RunPrediction]]:

@@ -28,8 +28,19 @@ from slurm_agent_tools.services.handover import GENERATED
 from slurm_agent_tools.services.project_paths import read
 
 
-async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
-    """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
+@dataclass(frozen=True, slots=True)
+class DraftedScript:
+    """A script that was composed and judged, and is not written. `commands`: by which a person starts it elsewhere."""
+
+    ask: GenerateScript
+    draft: Draft
+    file: Judged
+    commands: list[str]
+    decision: Decision
+
+
+async def drafted(context: ClusterContext, ask: GenerateScript) -> DraftedScript:
+    """Compose and judge; nothing is written or logged. Raises InputError and ConfigError."""
     check(ask)
     ask, paged, holds = await _by_page(context, ask)
     elsewhere = formats.chosen(ask)
@@ -46,20 +57,27 @@ async def generate_script(context: ClusterContext, ask: GenerateScript, caller: 
     draft = replace(draft, reasons=[*paged, *draft.reasons])
     draft, file, commands = _written(ask, draft, elsewhere, context.settings.mail_user, holds)
     decision = await judge_script(context, data, read_as, file, justification=ask.justification)
+    return DraftedScript(ask, draft, file, commands, decision)
+
+
+async def generate_script(context: ClusterContext, ask: GenerateScript, caller: Caller) -> GenerateReply:
+    """Compose, judge, then write a new file; submits nothing. Raises InputError and StorageError."""
+    made = await drafted(context, ask)
+    draft, file, decision = made.draft, made.file, made.decision
     await context.log_decision(caller, decision, "generate_script", "decided", path=file.path, size=file.size)
     if decision.verdict != "allow":
-        return _blocked(context, ask, draft, decision)
+        return _blocked(context, made.ask, draft, decision)
     real = await project_paths.resolve(context.here, "name", file.path)
     if not await context.files.write_new(real, draft.script.encode(), mode=0o700):
         raise StorageError(f"{file.path} exists already", hint="Call again: the name holds a random part.")
     return GenerateReply(
         status="written",
-        summary=f"Wrote {file.path}. {_next(commands)}",
+        summary=f"Wrote {file.path}. {_next(made.commands)}",
         as_of=context.clock.now(),
         path=file.path,
         script=draft.script,
         reasons=draft.reasons,
-        manual_commands=commands,
+        manual_commands=made.commands,
         decision=decision_shown(decision),
     )
 

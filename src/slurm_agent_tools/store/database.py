@@ -106,10 +106,8 @@ TABLES = (
 
 _DURABLE = "PRAGMA synchronous = FULL"  # what an answer told is there after the power failed
 
-_LITTLE = 2**16
-
-_HEADER = 100
-"""Bytes at the front of every SQLite file that holds anything."""
+_LITTLE, _HEADER = 2**16, 100
+"""Bytes: free ones of a disk that is full, and those at the front of every SQLite file that holds anything."""
 
 _ROOM, _NOWHERE = frozenset({errno.ENOSPC, errno.EDQUOT}), (-1, -1)
 

@@ -102,6 +102,17 @@ def variables(job: JobToExport, own: Mapping[str, str], scheduler: str) -> list[
     return [f"export {name}={values[name]}" for name in sorted(named)]
 
 
+def of_slurm(script: str) -> str | None:
+    """A command or a variable of Slurm's that a script names, and that is not there where another scheduler runs it.
+
+    The number of an array's task is there.
+    """
+    lines = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
+    command = _COMMAND.search(lines)
+    found = sorted(set(_VARIABLE.findall(lines)) - {TASK_ID})
+    return command[1] if command is not None else found[0] if found else None
+
+
 def _constant(job: JobToExport) -> dict[str, str]:
     """What follows from the request itself, whatever runs it."""
     numbers = {
