@@ -163,6 +163,8 @@ BEHAVIOURS = {
     "scrapes-share-a-look": "Ten scrapes in a moment cost Slurm what one costs, and none where the tools looked just before.",
     "metrics-need-a-token": "/metrics and its kin answer to a token alone, unless a person opened /metrics on loopback.",
     "deployed-names-are-real": "Every metric that the dashboard and the alert rules name is in the output of the server.",
+    "idle-gpus-raise-an-alert": "A Prometheus that scrapes the server fires an alert on a GPU job that sleeps.",
+    "told-once": "watch sends an alert to each target once, over restarts, failures and quiet hours, and masks addresses.",
     "the-fleet-is-short": "get_fleet answers in 2 KB on a cluster of 2,000 nodes and 20,000 jobs.",
     "plans-are-possible": "No plan holds more than the pool has, splits a gang or starts a job before those it waits for.",
     "plans-are-near-the-best": "Plans of 50 jobs on 4 GPUs are near the bound; means are never worse than shortest first.",

@@ -29,6 +29,7 @@ GUARDED = {
     "gpu_metrics.series": '"up"', "gpu_metrics.job_label": '"job"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
     "dry_run": '["sh"]', "fleet.quotas": '"all"', "http.open_metrics": "true",
+    "notify.env": '["TOKEN"]', "notify.file": '"/a"', "notify.quiet_hours": '"00:00-23:59"',
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ Around them:
   plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   fleet             what there is, is free or idle, costs, who waits; --match, --watch
   dashboard         the same and more as pages for a browser, read only
+  watch             send alerts where people are, each once: mail, Slack, ntfy, ...
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
   workstation       up, status, down, enable: this machine as a cluster of its own
@@ -59,6 +60,7 @@ _MODULES = {
     "plan": "slurm_agent_tools.cli.commands.plan_command",
     "fleet": "slurm_agent_tools.cli.commands.fleet_command",
     "dashboard": "slurm_agent_tools.cli.commands.dashboard_command",
+    "watch": "slurm_agent_tools.cli.commands.watch_command",
     "backends": "slurm_agent_tools.cli.commands.backends_command",
     "init": "slurm_agent_tools.cli.commands.init_command",
     "workstation": "slurm_agent_tools.cli.commands.workstation_command",

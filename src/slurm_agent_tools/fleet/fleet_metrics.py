@@ -32,6 +32,8 @@ MOST, LONGEST = 30, 64
 
 _FRESH = timedelta(minutes=5)
 
+_HOUR = 3600.0
+
 _WINDOWS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
 
 MetricKind = Literal["gauge", "counter", "histogram"]
@@ -174,11 +176,11 @@ def _ran(facts: FleetFacts) -> Iterator[MetricFamily]:
     yield _family("own_jobs_ended", told, _pairs("window", "state", counts))
     shares = quota_shares.section(facts).quotas if facts.settings.quotas else []
     shown = {_label(one.quota): one for one in shares[:MOST]}
-    used = {name: one.used for name, one in shown.items() if one.used is not None}
+    used = {name: one.used * _HOUR for name, one in shown.items() if one.used is not None}
     yield _family(
         "share_ratio", "Share of a day's GPU hours, 0 to 1", _by("quota", {n: s.share for n, s in shown.items()})
     )
-    yield _family("share_used_gpu_hours", "GPU hours of a share that were used today", _by("quota", used))
+    yield _family("share_used_gpu_seconds", "Seconds of one GPU that a share used today", _by("quota", used))
     starved = {name: float(one.starved) for name, one in shown.items()}
     yield _family("share_starved", "1 where jobs wait with less than their share", _by("quota", starved))
 
@@ -186,15 +188,19 @@ def _ran(facts: FleetFacts) -> Iterator[MetricFamily]:
 def _cost(facts: FleetFacts) -> Iterator[MetricFamily]:
     made = spending.section(facts)
     windows = {"today": made.today, "week": made.week, "running_at_most": made.running_at_most}
-    yield _family("own_gpu_hours", "GPU hours that jobs of this user held, and hold at most", _hours("window", windows))
+    yield _family(
+        "own_gpu_seconds", "Seconds of one GPU that jobs of this user held, and hold at most", _hours("window", windows)
+    )
     yield _family("own_cost", "The price of the same, in the currency of the rates", _paid("window", windows))
     campaigns = {_label(one.what or ""): one for one in made.campaigns[:MOST]}
-    yield _family("campaign_gpu_hours", "GPU hours of campaigns in seven days", _hours("campaign", campaigns))
+    yield _family(
+        "campaign_gpu_seconds", "Seconds of one GPU that campaigns held in seven days", _hours("campaign", campaigns)
+    )
     yield _family("campaign_cost", "The price of campaigns in seven days", _paid("campaign", campaigns))
 
 
 def _hours(label: str, spent: Mapping[str, Spent]) -> list[MetricSample]:
-    return _by(label, {name: one.gpu_hours for name, one in spent.items() if one.gpu_hours is not None})
+    return _by(label, {name: one.gpu_hours * _HOUR for name, one in spent.items() if one.gpu_hours is not None})
 
 
 def _paid(label: str, spent: Mapping[str, Spent]) -> list[MetricSample]:

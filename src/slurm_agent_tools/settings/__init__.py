@@ -12,21 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.settings import workstation_place
-from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, merged
+from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, find_root, merged, whole_path
 from slurm_agent_tools.settings.setting_sources import sources as sources_of
 from slurm_agent_tools.settings.workstation_place import state_home
 
 LOCAL = "local"
 """The cluster that Slurm's commands on this machine mean by themselves."""
 
-_ROOT_MARKS = (FILE_NAME, ".git")
-
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}")
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@%+-]{0,254}")
 
 _TABLES = (
-    "slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "fleet", "memory", "toolsets", "dry_run",
+    "slurm", "clusters", "http", "rates", "efficiency", "gpu_metrics", "fleet", "notify", "memory", "toolsets",
+    "dry_run",
 )  # fmt: skip
 """May be given whole, as JSON."""
 
@@ -59,19 +58,6 @@ def _is_address(text: str) -> bool:
     return not zone or _HOST.fullmatch(zone) is not None
 
 
-def _whole_path(value: Path | None) -> Path | None:
-    """A path from the top, its `~` read once and for all: nothing that is used later depends on where it is used."""
-    if value is None:
-        return None
-    try:
-        found = value.expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"{value} names the home folder of nobody here") from error
-    if not (found.is_absolute() or found.as_posix().startswith("/")):  # on Windows, of a cluster elsewhere
-        raise ValueError("is no whole path: begin it with / or ~/")
-    return found
-
-
 class SlurmSettings(BaseModel):
     """How Slurm is asked. Times in seconds."""
 
@@ -84,7 +70,7 @@ class SlurmSettings(BaseModel):
     poll_scale: float = Field(1.0, gt=0, le=10, description="Multiplies the pauses between looks while waiting")
     cache_seconds: float = Field(10.0, ge=0, le=60, description="How old a shared answer may be")
 
-    _whole = field_validator("conf", "bin_dir")(_whole_path)
+    _whole = field_validator("conf", "bin_dir")(whole_path)
 
 
 class HttpSettings(BaseModel):
@@ -160,7 +146,7 @@ class ClusterSettings(BaseModel):
     idle_seconds: float = Field(600.0, gt=0, description="An unused connection is closed after this time")
     slurm: SlurmSettings = Field(default_factory=_made(SlurmSettings))
 
-    _whole = field_validator("ssh_config", "known_hosts")(_whole_path)
+    _whole = field_validator("ssh_config", "known_hosts")(whole_path)
 
     @model_validator(mode="before")
     @classmethod
@@ -273,6 +259,23 @@ class FleetSettings(BaseModel):
         return self
 
 
+class NotifySettings(BaseModel):
+    """`watch`: where alerts go, and when. For people alone to say, but for what is left out."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    env: tuple[str, ...] = Field((), description="Names of variables that hold an address each, as Apprise writes them")
+    file: Path | None = Field(None, description="File with an address a line, that its owner alone can read")
+    least: Literal["critical", "high", "medium"] = Field("medium", description="Alerts below it are not sent")
+    quiet_hours: str | None = Field(
+        None,
+        pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$",
+        description="As 22:00-07:00, by this machine's clock: alerts wait for its end, critical ones do not",
+    )
+
+    _whole = field_validator("file")(whole_path)
+
+
 class Settings(BaseModel):
     """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
 
@@ -303,11 +306,12 @@ class Settings(BaseModel):
     efficiency: EfficiencySettings = Field(default_factory=_made(EfficiencySettings))
     gpu_metrics: GpuMetricsSettings = Field(default_factory=_made(GpuMetricsSettings))
     fleet: FleetSettings = Field(default_factory=_made(FleetSettings))
+    notify: NotifySettings = Field(default_factory=_made(NotifySettings))
     memory: MemorySettings = Field(default_factory=_made(MemorySettings))
     cluster: str | None = Field(None, description="Which of `clusters` a call means that names none")
     clusters: dict[str, ClusterSettings] = Field(default_factory=_made(dict), description="Clusters by name")
 
-    _whole = field_validator("state_dir")(_whole_path)
+    _whole = field_validator("state_dir")(whole_path)
 
     @field_validator("toolsets")
     @classmethod
@@ -322,15 +326,6 @@ class Settings(BaseModel):
         if toolset not in self.toolsets:
             hint = f"Add {toolset} to the setting toolsets; slurm-agent-tools doctor says where it was set."
             raise InputError("command", command, f"belongs to the toolset {toolset}, which is switched off", hint=hint)
-
-
-def find_root(start: Path) -> Path:
-    """The nearest folder upward that holds slurm-agent.toml or .git, else `start`; links resolved."""
-    start = start.resolve()
-    for folder in (start, *start.parents):
-        if any((folder / mark).exists() for mark in _ROOT_MARKS):
-            return folder
-    return start
 
 
 def load(start: Path | None = None) -> Settings:

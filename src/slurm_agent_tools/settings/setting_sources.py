@@ -48,6 +48,7 @@ _HARMLESS = frozenset(
         ("gpu_metrics.", ("timeout",)),
         ("fleet.", ("tiers", "gpu_memory", "may_vanish", "idle_minutes")),
         ("memory.", ("timeout", "pause")),
+        ("notify.", ("least",)),
     )
     for name in listed
 )
@@ -57,6 +58,28 @@ _HARMLESS = frozenset(
 def user_file() -> Path:
     """The settings of whoever runs the server. No setting and no SLURM_AGENT_* variable moves it."""
     return Path.home() / ".config" / "slurm-agent-tools" / "settings.toml"
+
+
+def find_root(start: Path) -> Path:
+    """The nearest folder upward that holds slurm-agent.toml or .git, else `start`; links resolved."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if any((folder / mark).exists() for mark in (FILE_NAME, ".git")):
+            return folder
+    return start
+
+
+def whole_path(value: Path | None) -> Path | None:
+    """A path from the top, its `~` read once and for all: nothing that is used later depends on where it is used."""
+    if value is None:
+        return None
+    try:
+        found = value.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{value} names the home folder of nobody here") from error
+    if not (found.is_absolute() or found.as_posix().startswith("/")):  # on Windows, of a cluster elsewhere
+        raise ValueError("is no whole path: begin it with / or ~/")
+    return found
 
 
 def sources(root: Path, model: type[BaseModel], tables: Iterable[str]) -> dict[str, dict[str, Any]]:

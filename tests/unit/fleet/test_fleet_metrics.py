@@ -61,7 +61,7 @@ def test_what_was_not_measured_has_no_sample():
     [
         ("nodes", {"nodes", "gpus"}),
         ("queue", {"jobs", "own_pending_jobs", "own_gpus", "alerts"}),
-        ("ran", {"own_jobs_ended", "share_ratio", "own_gpu_hours"}),
+        ("ran", {"own_jobs_ended", "share_ratio", "own_gpu_seconds"}),
         ("use", {"own_gpus_unused"}),
     ],
 )
@@ -101,7 +101,7 @@ def test_waits_ends_shares_and_costs():
         ("hour", "COMPLETED"): 1, ("day", "COMPLETED"): 2, ("week", "COMPLETED"): 2, ("week", "FAILED"): 1,
     }  # fmt: skip
     assert found["share_ratio"] == {("user:ada",): 0.5, ("tag:train",): 0.5}
-    assert found["own_gpu_hours"]["today",] == 6
+    assert found["own_gpu_seconds"]["today",] == 6 * 3600
     assert found["own_cost"]["today",] == pytest.approx(13.2)
 
 

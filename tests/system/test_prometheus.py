@@ -1,0 +1,160 @@
+"""Debian's Prometheus over the real server on the real cluster: its own judge of the text, its scrapes, its alerts."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.system.faces import Place
+from tests.system.web import Web, serving
+from tests.unit.test_deploy import DEPLOY, RULES, expressions
+from tests.watchdog import SECONDS
+
+GPU_JOB = ["--partition=gpu", "--gres=gpu:2", "--time=10", "--output=/dev/null", "--wrap=sleep 600"]
+QUICK = {"SLURM_AGENT_FLEET__IDLE_MINUTES": "0.05", "SLURM_AGENT_SLURM__CACHE_SECONDS": "1"}
+
+
+def promtool(*words: str, stdin: str = "", cwd: Path | None = None) -> str:
+    """What it says; it must be content."""
+    done = subprocess.run(["promtool", *words], input=stdin, capture_output=True, text=True, timeout=60, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def token(fresh: Place) -> str:
+    words = [sys.executable, "-m", "slurm_agent_tools", "token", "new", "--name", "prometheus", "--scope", "scrape"]
+    return fresh.run(words).stdout.decode().strip()
+
+
+@pytest.fixture
+def idle(fresh: Place) -> Iterator[str]:
+    """A job that holds two GPUs and sleeps."""
+    job = fresh.slurm("sbatch", "--parsable", "--chdir", str(fresh.project), *GPU_JOB)
+    for _ in range(100):
+        if fresh.slurm("squeue", "-h", "-j", job, "-o", "%T") == "RUNNING":
+            break
+    yield job
+    fresh.slurm("scancel", job)
+
+
+@pytest.fixture
+def web(fresh: Place, token: str, idle: str) -> Iterator[Web]:
+    place = replace(fresh, extra=QUICK)
+    with serving(["--listen", "127.0.0.1:0"], place.environment(), place.project, place.cluster.as_user) as made:
+        yield made
+
+
+def test_promtool_takes_the_rules_their_tests_and_the_dashboard(tmp_path: Path):
+    promtool("check", "rules", str(RULES))
+    promtool("test", "rules", "slurm-agent-tools.rules.test.yaml", cwd=RULES.parent)
+    promtool("check", "config", "--syntax-only", str(RULES.with_name("prometheus.yaml")))
+    found = expressions(json.loads((DEPLOY / "grafana" / "slurm-agent-tools.json").read_text()))
+    plain = [
+        re.sub(r"\$\w+", ".*", text.replace("$__rate_interval", "5m")) for text in found if "label_values" not in text
+    ]
+    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(plain)]
+    (tmp_path / "board.yaml").write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}))
+    assert f"{len(rules)} rules found" in promtool("check", "rules", str(tmp_path / "board.yaml"))
+
+
+@pytest.mark.proves("not-measured-is-no-series")
+def test_the_text_of_the_real_server_is_what_prometheus_takes(fresh: Place, web: Web, token: str, idle: str):
+    answer = web.ask("GET", "/metrics", token)
+    assert answer.status_code == 200, answer.text
+    promtool("check", "metrics", stdin=answer.text)
+    figures = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    assert figures['slurm_agent_jobs{partition="gpu",state="RUNNING"}'] == "1.0"
+    assert figures["slurm_agent_own_gpus"] == "2.0"
+    assert "slurm_agent_own_gpu_use_ratio" not in answer.text  # nobody measures it here
+    health = web.ask("GET", "/daemons/health", token)
+    assert health.json()["daemons"] == {"server": "ok", "ledger": "ok", "slurmctld": "ok", "slurmdbd": "ok"}
+
+
+class Heard(BaseHTTPRequestHandler):
+    """What stands where an Alertmanager would: it keeps each alert that fires."""
+
+    alerts: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.alerts.extend(json.loads(body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def listening() -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    heard: list[dict[str, Any]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Heard", (Heard,), {"alerts": heard}))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port, heard
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def settings(folder: Path, port: int, manager: int, token: str) -> Path:
+    """The files of `deploy/`, with this server's address and token, and with shorter times."""
+    rules = re.sub(r"for: \d+m", "for: 2s", RULES.read_text())
+    (folder / RULES.name).write_text(rules)
+    (folder / "token").write_text(token)
+    told = yaml.safe_load(RULES.with_name("prometheus.yaml").read_text())
+    told["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    (scrape,) = told["scrape_configs"]
+    scrape["authorization"]["credentials_file"] = str(folder / "token")
+    scrape["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
+    told["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{manager}"]}]}]}
+    path = folder / "prometheus.yaml"
+    path.write_text(yaml.safe_dump(told))
+    return path
+
+
+@contextmanager
+def prometheus(config: Path) -> Iterator[None]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [
+        f"--config.file={config}",
+        f"--storage.tsdb.path={config.parent / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with (config.parent / "said").open("wb") as said:
+        process = subprocess.Popen(["prometheus", *words], stdout=said, stderr=said)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.mark.proves("idle-gpus-raise-an-alert")
+def test_an_alert_fires_on_a_job_that_sleeps_on_its_gpus(web: Web, token: str, tmp_path: Path):
+    with listening() as (manager, heard), prometheus(settings(tmp_path, web.port, manager, token)):
+        end = time.monotonic() + 2 * SECONDS
+        found: list[dict[str, Any]] = []
+        while not found and time.monotonic() < end:
+            found = [one for one in heard if one["labels"]["alertname"] == "SlurmAgentGpusUnused"]
+            time.sleep(0.2)
+    assert found, (heard, (tmp_path / "said").read_text()[-3000:], web.ask("GET", "/metrics", token).text)
+    assert found[0]["annotations"]["summary"] == "2 GPUs are held and not used"
+    assert not [one for one in heard if one["labels"]["alertname"] in {"SlurmAgentServerDown", "SlurmAgentGpuUseLow"}]
