@@ -172,6 +172,35 @@ async def test_the_calls_of_a_plan_take_as_long_as_planned_meet_the_deadline_and
     assert real[urgent["name"]][1] <= deadline < naive[urgent["name"]][1]
 
 
+_SWEEP = _SCRIPT.replace("sleep {seconds}", 'test "$SLURM_ARRAY_TASK_ID" != 1 || exit 3\nsleep {seconds}')
+
+
+@pytest.mark.proves("plans-are-made-again")
+async def test_of_an_array_that_was_sent_in_part_the_missing_tasks_are_sent_and_the_failed_one_is_named(fresh: Place):
+    (fresh.project / "sweep.sh").write_text(_SWEEP.format(name="sweep", gpus=1, seconds=4))
+    fresh.own()
+    job = {"name": "sweep", "script": "sweep.sh", "expected": "4s", "count": 6}
+    async with fresh.client() as client:
+        await call(client, "get_status")
+        await call(client, "plan_jobs", jobs=[job], pool={"gpus": 2})
+        agent = Agent(client)
+        sent = await agent.submit(script="sweep.sh", array="0-3%2")
+        begun = await call(client, "plan_jobs", jobs=[job], pool={"gpus": 2})
+        assert [step["array"] for step in begun["submissions"]] == ["4-5"]
+        await agent.ended([sent])
+        again = await call(client, "plan_jobs", jobs=[job], pool={"gpus": 2})
+        assert [step["array"] for step in again["submissions"]] == ["4-5"]
+        told = " ".join(again["changes"])
+        assert "3 ended" in told
+        assert "left to a person: tasks 1 of sweep" in told
+        # An array of which a task failed is looked at, and goes on with a reason.
+        assert again["submissions"][0]["because"] == ["auto-retry"]
+        await call(client, "analyze_log", job_id=sent)
+        await agent.ended([await agent.submit(script="sweep.sh", array="4-5", justification="task 1 alone is broken")])
+        reply = await call(client, "plan_jobs", jobs=[job], pool={"gpus": 2})
+        assert "'1'" in reply["error"]["message"], reply
+
+
 COUNTER = """
 import argparse, hashlib, json, os, signal, sys, time
 
