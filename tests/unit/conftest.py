@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,14 +24,21 @@ _SECONDS, _DURABLE = reader._SECONDS, database._DURABLE
 def _shared() -> Iterator[None]:
     """Hundreds of tests read the same scripts: what the shell's parser says of one is asked once, and it gets its time.
 
-    Nor does any wait for the disk. That the disk is asked is seen by the calls.
+    Nor does any wait for the disk. That the disk is asked is seen by the calls. A signal that is not Python's own way
+    to take ^C is one that asyncio leaves alone: before and after each test it spelled out the whole task otherwise.
     """
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupted)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "_KEPT", 3000)
         patch.setattr(reader, "_SECONDS", SECONDS)
         patch.setattr(database, "_DURABLE", "PRAGMA synchronous = OFF")
         patch.setattr(os, "fsync", lambda _: None)
         yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -251,7 +251,7 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
     ("body", "times", "again"),
     [
         (SET + "echo one\n", 1, 0),  # and the places of what was found are those of the same answer
-        (SET + "echo one\n" * 200, 2, 2),  # what it prints is too large to be kept
+        (SET + "echo one\n" * 200, 1, 0),  # of what is large the last is kept
         ("echo one\n", 1, 0),
         (SET + "if true; then\n", 1, 1),
         (SET + "(" * 600 + "true" + ")" * 600, 0, 0),
@@ -260,7 +260,7 @@ async def test_where_the_links_in_a_jobs_own_paths_lead_is_told(
     ids=["something was found", "something was found in a long one", "nothing was found", "it has no end",
          "it is nested too deeply", "it is too long"],
 )  # fmt: skip
-async def test_the_parser_is_started_once_for_a_small_script_and_again_for_none_that_it_could_not_read(
+async def test_the_parser_is_started_once_for_a_script_and_again_for_none_that_it_could_not_read(
     monkeypatch, body: str, times: int, again: int
 ):
     started = []
@@ -273,6 +273,7 @@ async def test_the_parser_is_started_once_for_a_small_script_and_again_for_none_
     monkeypatch.setattr(reader.process, "run", run)
 
     monkeypatch.setattr(reader, "_PRINTED", {})
+    monkeypatch.setattr(reader, "_LARGE", {})
     reading = await read(body)
 
     assert len(started) == times
@@ -290,6 +291,18 @@ async def test_answers_of_the_parser_are_kept_for_a_few_texts_and_in_the_order_t
         await read(f"echo {number}\n")
 
     assert [text.split()[-1] for _, _, text in kept] == [b"1", b"3"]
+
+
+async def test_of_large_texts_the_last_answer_is_kept_and_packed(monkeypatch):
+    kept: dict[tuple[str, str, bytes], bytes] = {}
+    monkeypatch.setattr(reader, "_LARGE", kept)
+
+    for number in (1, 2):
+        assert (await read(SET + f"echo {number}\n" * 500)).layout is not None
+
+    (((_, _, text), packed),) = kept.items()
+    assert text.split()[-1] == b"2"
+    assert len(packed) < reader._SMALL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit can be set")
