@@ -16,6 +16,7 @@ from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
 from slurm_agent_tools.server.web.dashboard_app import PAGES
+from slurm_agent_tools.server.web.pages import jobs_page
 from slurm_agent_tools.server.web.pages.nodes_page import KINDS, by_kind, kind_of, node_map
 
 
@@ -200,3 +201,29 @@ async def test_what_was_used_of_what_was_asked_for_is_told_by_name(scene: Scene)
     seen = await (await visiting(scene)).see("cost")
     assert "By name, what held most first" in seen.text
     assert "not known" in seen.text  # no price is set
+
+
+async def test_tables_and_forms_can_be_read_aloud(scene: Scene):
+    job_id = await failed(scene)
+    visit = await visiting(scene)
+    for page in [*(one for one in PAGES if one != "job"), f"job/{job_id}"]:
+        seen = await visit.see(page)
+        tags = [tag for tag, _ in seen.tags]
+        assert tags.count("table") == tags.count("caption"), page
+        assert all(attributes.get("scope") == "col" for tag, attributes in seen.tags if tag == "th"), page
+        named = {attributes.get("for") for tag, attributes in seen.tags if tag == "label"}
+        fields = [attributes.get("id") for tag, attributes in seen.tags if tag in {"input", "select"}]
+        assert set(fields) <= named, page
+        for tag, attributes in seen.tags:
+            assert tag not in {"meter", "progress"} or attributes.get("aria-label"), page
+            assert tag != "html" or attributes["lang"] == "en"
+        assert len(seen.ids()) == len(set(seen.ids())), page
+
+
+async def test_of_many_jobs_in_the_queue_the_newest_are_shown(scene: Scene, monkeypatch):
+    monkeypatch.setattr(jobs_page, "_ACTIVE", 3)
+    numbers = [scene.slurm.submit("#!/bin/bash\nsleep 900\n", "--begin=now+1hour") for _ in range(5)]
+    await scene.slurm.clock.advance(5)
+    links = [attributes.get("href") for _, attributes in (await (await visiting(scene)).see("jobs")).tags]
+    shown = [link for link in links if link and link.startswith("job/")]
+    assert shown == [f"job/{number}" for number in reversed(numbers[-3:])]

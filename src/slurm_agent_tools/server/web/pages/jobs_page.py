@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
 from slurm_agent_tools.services.context import ClusterContext
 
-_MOST, _SHOWN = 10_000, 100
+_MOST, _ACTIVE, _SHOWN = 10_000, 2000, 100
 
 
 async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
@@ -22,7 +23,9 @@ async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
     known = await accounting_history(context, limit=_MOST)
     problem = known.silent
     try:
-        active = list(context.slurm.mine(await context.slurm.queue()).going())
+        queue = context.slurm.mine(await context.slurm.queue()).going()
+        active = list(queue.jobs(heapq.nlargest(_ACTIVE, queue.bases)))
+        active.sort(key=lambda job: -job.job_id.base)
     except SlurmError as error:
         active, problem = [], f"{error.message} {error.hint}"
     going = {str(job.job_id.base) for job in active}
