@@ -129,6 +129,7 @@ def find_result(names: Sequence[str], wanted: str) -> str:
     found = [
         (stamp, attempt, name)
         for name in names
+        if stem in name
         for stamp, attempt in _saves(name, stem)
         if attempt == 1 or f"{stamp}_{stem}.json" in known
     ]
