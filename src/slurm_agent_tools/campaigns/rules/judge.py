@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from slurm_agent_tools.campaigns.design import chance_share, superseded
-from slurm_agent_tools.campaigns.intervals import Gain, gains, surpasses
 from slurm_agent_tools.campaigns.measured import Arm, Lengths, arms_at, baseline_settings, length_of, ranked
 from slurm_agent_tools.campaigns.state import CampaignState, TrialState
 from slurm_agent_tools.campaigns.trial_identity import arm_of
+from slurm_agent_tools.insights.intervals import Gain, gains, surpasses
 from slurm_agent_tools.models.campaign import ArmOutcome, ArmVerdict, RoundJudged
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, HalvingRound, SmokeRound
 from slurm_agent_tools.units import format_duration

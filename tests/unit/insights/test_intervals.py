@@ -9,7 +9,7 @@ import pytest
 from tests.unit.campaigns.simulated import lognormal, normal
 
 from slurm_agent_tools.campaigns.design import baseline_runs
-from slurm_agent_tools.campaigns.intervals import MISSED_HIGH, MISSED_LOW, critical, gains, surpasses
+from slurm_agent_tools.insights.intervals import MISSED_HIGH, MISSED_LOW, critical, gains, surpasses
 
 CAMPAIGNS = 200
 
