@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from zlib import crc32
 
 from slurm_agent_tools.planning.schedule import JobSchedule, PlacedJob
-from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text.svg_parts import picture, rule, safe, words
 from slurm_agent_tools.units import format_duration
 
 _WIDTH, _LEFT, _TOP, _ROW = 960, 110, 34, 22
@@ -23,19 +22,13 @@ def gantt(schedule: JobSchedule, title: str) -> str:
     rows = _rows(schedule)
     height = _TOP + _ROW * max(1, len(rows)) + 30
     whole = schedule.makespan or 1.0
-    size = f'width="{_LEFT + _WIDTH + 20}" height="{height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">',
-        f"<title>{_text(title)}</title>",
-        f'<text x="{_LEFT}" y="18" font-size="13">{_text(title)}</text>',
-        *_scale(whole, height),
-    ]
+    parts = [words(_LEFT, 18, title, font_size=13), *_scale(whole, height)]
     for number, (label, bars) in enumerate(rows):
         top = _TOP + _ROW * number
-        parts.append(f'<text x="4" y="{top + 15}">{_text(label)}</text>')
+        parts.append(words(4, top + 15, label))
         for one, place, of in bars:
             parts.append(_bar(one, top + place * (_ROW - 4) / of, (_ROW - 4) / of, whole))
-    return "\n".join([*parts, "</svg>", ""])
+    return picture(parts, _LEFT + _WIDTH + 20, height, title, size=11)
 
 
 def _rows(schedule: JobSchedule) -> list[tuple[str, list[tuple[PlacedJob, int, int]]]]:
@@ -72,9 +65,8 @@ def _beside(held: list[PlacedJob]) -> list[tuple[PlacedJob, int, int]]:
 def _scale(whole: float, height: int) -> Iterator[str]:
     for mark in range(_MARKS + 1):
         x = _LEFT + _WIDTH * mark / _MARKS
-        yield f'<line x1="{x:.1f}" y1="{_TOP - 6}" x2="{x:.1f}" y2="{height - 24}" stroke="#ddd"/>'
-        shown = format_duration(round(whole * mark / _MARKS))
-        yield f'<text x="{x:.1f}" y="{height - 10}" text-anchor="middle" fill="#555">{shown}</text>'
+        yield rule((x, _TOP - 6), (x, height - 24), stroke="#ddd")
+        yield words(x, height - 10, format_duration(round(whole * mark / _MARKS)), anchor="middle", fill="#555")
 
 
 def _bar(one: PlacedJob, top: float, high: float, whole: float) -> str:
@@ -82,16 +74,10 @@ def _bar(one: PlacedJob, top: float, high: float, whole: float) -> str:
     hue = crc32(one.job.name.encode("utf-8", "backslashreplace")) % 360
     edge = "#c00" if one.late else "#fff"
     times = f"{format_duration(round(one.start))} to {format_duration(round(one.end))}"
-    about = _text(f"{one.name}: {times}{', after its deadline' if one.late else ''}")
+    about = safe(f"{one.name}: {times}{', after its deadline' if one.late else ''}")
     room = int(width / _LABEL)
-    label = ""
-    if room >= 3 and high >= 11:
-        label = f'<text x="{x + 3:.1f}" y="{top + 13:.1f}">{_text(one.name[:room])}</text>'
+    label = words(x + 3, top + 13, one.name[:room]) if room >= 3 and high >= 11 else ""
     return (
         f'<g><title>{about}</title><rect x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{high:.1f}"'
         f' fill="hsl({hue},60%,78%)" stroke="{edge}"/>{label}</g>'
     )
-
-
-def _text(text: str) -> str:
-    return escape(sanitize.shown(sanitize.line(text)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from slurm_agent_tools.text.svg_parts import rule, safe, words
 
 WIDTH, HEIGHT = 640, 300
 
@@ -103,7 +104,7 @@ def scatter(points: Sequence[PlotPoint], *, title: str, x: str, y: str, ordered:
     pieces = [*_frame(title, x, y), *_up_ticks(up), *_across_ticks(across, marks)]
     for point in shown:
         colour = COLOURS[groups.index(point.group) % len(COLOURS)]
-        told = f"<title>{escape(point.told)}</title>" if point.told else ""
+        told = f"<title>{safe(point.told)}</title>" if point.told else ""
         pieces.append(
             f'<circle cx="{across.at(point.x):.1f}" cy="{up.at(point.y):.1f}" r="4.5" fill="{colour}"'
             f' fill-opacity=".75">{told}</circle>'
@@ -119,23 +120,23 @@ def stacked_bars(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str,
     height = _TOP + 22 * len(rows) + _BOTTOM
     left = 180
     across = _axis([0.0, *(sum(parts.values()) for _, parts in rows)], left, WIDTH - 60, from_zero=True)
-    pieces = [f'<text class="title" x="8" y="18">{escape(title)}</text>']
+    pieces = [_heading(title)]
     for place, (label, parts) in enumerate(rows):
         top = _TOP + 22 * place
-        pieces.append(f'<text x="{left - 6}" y="{top + 13}" text-anchor="end">{escape(_short(label, 26))}</text>')
+        pieces.append(words(left - 6, top + 13, _short(label, 26), anchor="end"))
         begun = 0.0
         for name, value in parts.items():
             begin, end = across.at(begun), across.at(begun + value)
             colour = COLOURS[names.index(name) % len(COLOURS)]
-            told = f"<title>{escape(f'{label}: {name} {number(value)} {unit}')}</title>"
+            told = f"<title>{safe(f'{label}: {name} {number(value)} {unit}')}</title>"
             width = max(end - begin, 0)
             pieces.append(
                 f'<rect x="{begin:.1f}" y="{top}" width="{width:.1f}" height="16" fill="{colour}">{told}</rect>'
             )
             begun += value
-        pieces.append(f'<text x="{across.at(begun) + 4:.1f}" y="{top + 13}">{number(begun)}</text>')
+        pieces.append(words(across.at(begun) + 4, top + 13, number(begun)))
     legend = _legend(names, y=height - 12)
-    unit_line = f'<text x="{WIDTH - _RIGHT}" y="{height - 12}" text-anchor="end">{escape(unit)}</text>'
+    unit_line = words(WIDTH - _RIGHT, height - 12, unit, anchor="end")
     return _picture([*pieces, *legend, unit_line], height, title)
 
 
@@ -148,14 +149,12 @@ def parallel_coordinates(
     gap = (WIDTH - _LEFT - 50) / (len(axes) - 1)
     columns = [[line[place] for line, _ in lines] for place in range(len(axes))]
     scales = [_column(column) for column in columns]
-    pieces = [f'<text class="title" x="8" y="18">{escape(title)}</text>']
+    pieces = [_heading(title)]
     for place, name in enumerate(axes):
         x = _LEFT + gap * place
-        pieces.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP + 12}" y2="{HEIGHT - _BOTTOM}"/>')
-        pieces.append(f'<text x="{x:.1f}" y="{HEIGHT - 14}" text-anchor="middle">{escape(_short(name, 18))}</text>')
-        pieces += [
-            f'<text x="{x + 5:.1f}" y="{y:.1f}">{escape(_short(label, 12))}</text>' for label, y in _ends(scales[place])
-        ]
+        pieces.append(rule((x, _TOP + 12), (x, HEIGHT - _BOTTOM), class_="axis"))
+        pieces.append(words(x, HEIGHT - 14, _short(name, 18), anchor="middle"))
+        pieces += [words(x + 5, y, _short(label, 12)) for label, y in _ends(scales[place])]
     ranked = sorted(lines, key=lambda line: line[1] if best_is_high else -line[1])
     for place, (line, _) in enumerate(ranked):
         share = place / max(1, len(ranked) - 1)
@@ -180,11 +179,8 @@ def growing(points: Sequence[tuple[float, float]], *, title: str, x: str, y: str
     pieces = [*_frame(title, x, y), *_up_ticks(up), *_across_ticks(across, None)]
     if limit is not None:
         level = up.at(limit)
-        pieces.append(
-            f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{level:.1f}" y2="{level:.1f}" stroke="{COLOURS[3]}"'
-            ' stroke-dasharray="5 4"/>'
-        )
-        pieces.append(f'<text x="{WIDTH - _RIGHT}" y="{level - 4:.1f}" text-anchor="end">limit {number(limit)}</text>')
+        pieces.append(rule((_LEFT, level), (WIDTH - _RIGHT, level), stroke=COLOURS[3], stroke_dasharray="5 4"))
+        pieces.append(words(WIDTH - _RIGHT, level - 4, f"limit {number(limit)}", anchor="end"))
     pieces.append(f'<path d="{" ".join(path)}" fill="none" stroke="{COLOURS[0]}" stroke-width="2"/>')
     return _picture(pieces, HEIGHT, title)
 
@@ -212,25 +208,30 @@ def _ends(scale: Mapping[float | str, float]) -> list[tuple[str, float]]:
     return [(number(value) if isinstance(value, (int, float)) else value, pixel) for value, pixel in kept]
 
 
+def _heading(text: str) -> str:
+    return words(8, 18, text, class_="title")
+
+
 def _frame(title: str, x: str, y: str) -> Iterator[str]:
-    yield f'<text class="title" x="8" y="18">{escape(title)}</text>'
-    yield f'<line class="axis" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{HEIGHT - _BOTTOM}" y2="{HEIGHT - _BOTTOM}"/>'
-    yield f'<line class="axis" x1="{_LEFT}" x2="{_LEFT}" y1="{_TOP}" y2="{HEIGHT - _BOTTOM}"/>'
-    yield f'<text x="{WIDTH - _RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(x)}</text>'
-    yield f'<text x="{WIDTH - _RIGHT}" y="18" text-anchor="end">{escape(y)}</text>'
+    corner, right = (_LEFT, HEIGHT - _BOTTOM), WIDTH - _RIGHT
+    yield _heading(title)
+    yield rule(corner, (right, HEIGHT - _BOTTOM), class_="axis")
+    yield rule((_LEFT, _TOP), corner, class_="axis")
+    yield words(right, HEIGHT - 8, x, anchor="end")
+    yield words(right, 18, y, anchor="end")
 
 
 def _up_ticks(axis: _Axis) -> Iterator[str]:
     for value in axis.ticks():
         y = axis.at(value)
-        yield f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(value)}</text>'
+        yield rule((_LEFT, y), (WIDTH - _RIGHT, y), class_="grid")
+        yield words(_LEFT - 6, y + 4, number(value), anchor="end")
 
 
 def _across_ticks(axis: _Axis, names: Mapping[float, str] | None) -> Iterator[str]:
     for value in axis.ticks() if names is None else names:
         label = number(value) if names is None else _short(names[value], 14)
-        yield f'<text x="{axis.at(value):.1f}" y="{HEIGHT - _BOTTOM + 16}" text-anchor="middle">{escape(label)}</text>'
+        yield words(axis.at(value), HEIGHT - _BOTTOM + 16, label, anchor="middle")
 
 
 def _legend(names: Sequence[str], y: float = HEIGHT - 8) -> Iterator[str]:
@@ -240,7 +241,7 @@ def _legend(names: Sequence[str], y: float = HEIGHT - 8) -> Iterator[str]:
             continue
         label = _short(name, 22)
         yield f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" fill="{COLOURS[place % len(COLOURS)]}"/>'
-        yield f'<text x="{x + 14:.1f}" y="{y:.1f}">{escape(label)}</text>'
+        yield words(x + 14, y, label)
         x += 26 + 6.6 * len(label)
 
 
@@ -249,8 +250,7 @@ def _short(text: str, most: int) -> str:
 
 
 def _nothing(title: str) -> str:
-    words = "nothing was measured"
-    return _picture([f'<text class="title" x="8" y="18">{escape(title)}: {words}</text>'], 30, title)
+    return _picture([_heading(f"{title}: nothing was measured")], 30, title)
 
 
 _OWN_LOOK = f' style="max-width:{WIDTH}px;color:#24292f;background:#fff"><style>{_STYLE}</style>'
@@ -264,5 +264,5 @@ def unstyled(picture: str) -> str:
 def _picture(pieces: Iterable[str], height: float, title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img"'
-        f' aria-label="{escape(title)}"{_OWN_LOOK}{"".join(pieces)}</svg>'
+        f' aria-label="{safe(title)}"{_OWN_LOOK}{"".join(pieces)}</svg>'
     )

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from slurm_agent_tools.text.svg_parts import picture, rule, words
 from slurm_agent_tools.text.svg_plots import (
     HEIGHT,
     WIDTH,
@@ -69,6 +70,30 @@ def test_no_name_becomes_markup() -> None:
     for svg in pictures:
         assert not elements(svg, "script")
         assert any(text.startswith("<script>") for text in texts(svg))
+
+
+def test_signs_that_are_not_seen_are_made_visible_in_every_picture() -> None:
+    hidden = "loss\u202e\x1b[31m\x00"
+    pictures = [
+        scatter([PlotPoint(1, 1, hidden, hidden)], title=hidden, x=hidden, y=hidden),
+        stacked_bars([(hidden, {hidden: 2.0})], title=hidden, unit=hidden),
+        parallel_coordinates([hidden, "loss"], [([hidden, 1.0], 1.0)], title=hidden, best_is_high=True),
+        growing([(1, 2)], title=hidden, x=hidden, y=hidden, limit=3),
+    ]
+    for svg in pictures:
+        assert not {"\u202e", "\x1b", "\x00"} & set(svg)
+        assert elements(svg, "text")  # it is well formed
+
+
+def test_a_drawing_of_its_own_is_white_and_says_what_it_is() -> None:
+    svg = picture(
+        [words(1, 2, "a < b", anchor="end", font_size=9), rule((0, 0), (3, 4), stroke="#ddd")], 10, 20, "A & B"
+    )
+    (line,), (text,) = elements(svg, "line"), elements(svg, "text")
+    assert (line.attrib["x2"], line.attrib["y2"], line.attrib["stroke"]) == ("3.0", "4.0", "#ddd")
+    assert (text.text, text.attrib["text-anchor"], text.attrib["font-size"]) == ("a < b", "end", "9")
+    assert [title.text for title in elements(svg, "title")] == ["A & B"]
+    assert elements(svg, "path")[0].attrib["fill"] == "#fff"
 
 
 def test_the_parts_of_a_bar_stand_one_behind_the_other_to_one_scale() -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from slurm_agent_tools.planning.compare import Outcome, StrategyComparison, quantile
 from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text.svg_parts import picture, rule, words
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _CURVES = 760, 150, 90, 30, 260
 
@@ -33,28 +33,15 @@ def wait_plot(comparison: StrategyComparison) -> str:
     curves = top + _ROW * len(outcomes) + 60
     height = curves + _CURVES + 50 + 18 * len(outcomes)
     title = f"Waits under {len(outcomes)} strategies: {sanitize.line(comparison.workload.name)[:80]}"
-    size = f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12" role="img">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(16, 22, title, size=14),
-        _text(16, 42, f"Mean wait, least to most of {comparison.runs} replays; beside it the longest wait"),
+        words(16, 22, title, font_size=14),
+        words(16, 42, f"Mean wait, least to most of {comparison.runs} replays; beside it the longest wait"),
         *_bars(outcomes, top),
-        _text(16, curves - 12, "Share of jobs that waited less than"),
+        words(16, curves - 12, "Share of jobs that waited less than"),
         *_axes(curves),
         *(part for number, one in enumerate(outcomes) for part in _curve(one, number, curves)),
-        "</svg>",
     ]
-    return "\n".join(parts) + "\n"
-
-
-def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(words)}</text>'
-
-
-def _line(a: tuple[float, float], b: tuple[float, float], colour: str = "#999999") -> str:
-    return f'<line x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}" stroke="{colour}"/>'
+    return picture(parts, _WIDTH, height, title)
 
 
 def _bars(outcomes: Sequence[Outcome], top: float) -> Iterator[str]:
@@ -62,23 +49,23 @@ def _bars(outcomes: Sequence[Outcome], top: float) -> Iterator[str]:
     for number, one in enumerate(outcomes):
         y = top + number * _ROW
         low, mean, high = (value / most * _SPAN for value in (one.wait.least, one.wait.mean, one.wait.most))
-        yield _text(_LEFT - 8, y + 16, one.strategy.name, anchor="end")
+        yield words(_LEFT - 8, y + 16, one.strategy.name, anchor="end")
         colour = _COLOURS[number % len(_COLOURS)]
         yield f'<rect x="{_LEFT}" y="{y + 4:.1f}" width="{mean:.1f}" height="16" fill="{colour}" fill-opacity="0.6"/>'
-        yield _line((_LEFT + low, y + 12), (_LEFT + high, y + 12), "#000000")
-        yield _text(_LEFT + high + 6, y + 16, f"{shown_seconds(one.wait.mean)}")
-        yield _text(_WIDTH - 8, y + 16, shown_seconds(one.longest_wait.mean), anchor="end")
+        yield rule((_LEFT + low, y + 12), (_LEFT + high, y + 12), stroke="#000000")
+        yield words(_LEFT + high + 6, y + 16, f"{shown_seconds(one.wait.mean)}")
+        yield words(_WIDTH - 8, y + 16, shown_seconds(one.longest_wait.mean), anchor="end")
 
 
 def _axes(top: float) -> Iterator[str]:
     for share in (0, 25, 50, 75, 100):
         y = top + _CURVES * (1 - share / 100)
-        yield _line((_LEFT, y), (_LEFT + _SPAN, y), "#dddddd")
-        yield _text(_LEFT - 8, y + 4, f"{share} %", anchor="end")
+        yield rule((_LEFT, y), (_LEFT + _SPAN, y), stroke="#dddddd")
+        yield words(_LEFT - 8, y + 4, f"{share} %", anchor="end")
     for seconds, label in _TICKS:
         x = _place(seconds)
-        yield _line((x, top), (x, top + _CURVES), "#dddddd")
-        yield _text(x, top + _CURVES + 16, label, anchor="middle")
+        yield rule((x, top), (x, top + _CURVES), stroke="#dddddd")
+        yield words(x, top + _CURVES + 16, label, anchor="middle")
 
 
 def _place(seconds: float) -> float:
@@ -99,7 +86,7 @@ def _curve(outcome: Outcome, number: int, top: float) -> Iterator[str]:
     yield f'<polyline points="{points}" {style}/>'
     y = top + _CURVES + 40 + 18 * number
     yield f'<polyline points="{_LEFT},{y - 4} {_LEFT + 40},{y - 4}" {style}/>'
-    yield _text(_LEFT + 48, y, f"{outcome.strategy.name}: {outcome.strategy.what}")
+    yield words(_LEFT + 48, y, f"{outcome.strategy.name}: {outcome.strategy.what}")
 
 
 def shown_seconds(seconds: float) -> str:
