@@ -128,12 +128,15 @@ def far_call(step: PlannedSubmission, job: PlannedJob, script: str | None, asked
 def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: float | None) -> PlannedJob:
     """One kind as it is planned. `known`: what its script asks for; `usual`: seconds that it is foretold to run.
 
-    The tasks of an array that its script asks for have the script's numbers, where they are as many as the copies.
+    A script that asks for an array has as many copies as that has tasks, where no count says otherwise; where they are
+    as many, their numbers are the script's.
 
     Raises InputError where nothing says how long it runs, or what was written cannot be read.
     """
     field = f"jobs {asked.name!r}"
     wanted = asked.resources
+    # Whoever submits a script that asks for an array submits all its tasks.
+    count = known.array_tasks if asked.count == 1 and known is not None and known.array_tasks else asked.count
     limit = None if known is None or known.time_limit_seconds == UNLIMITED else known.time_limit_seconds
     if asked.expected is not None:
         seconds: float | None = _span(f"{field}: expected", asked.expected)
@@ -150,19 +153,19 @@ def planned_job(asked: JobAsked, now: datetime, known: Resources | None, usual: 
         gpus=0 if asked.share is not None else gpus,
         cpus=(wanted.cpus if wanted is not None else known.cpus if known is not None else None) or 0,
         memory_bytes=memory or (known.memory_bytes if known is not None and wanted is None else None) or 0,
-        count=asked.count,
+        count=count,
         after=tuple(asked.after or ()),
         deadline=None if asked.deadline is None else _deadline(f"{field}: deadline", asked.deadline, now),
         priority=asked.priority,
         share=asked.share,
         restart=None if asked.restart is None else _span(f"{field}: restart", asked.restart),
-        numbers=_numbers(asked.count, known),
+        numbers=_numbers(count, known),
     )
 
 
 def _numbers(count: int, known: Resources | None) -> tuple[int, ...]:
     """The numbers of so many tasks by the script's array; none where they are those from 0 on, or others."""
-    if known is None or known.array is None or known.array_tasks != count or count == 1:
+    if known is None or known.array is None or known.array_tasks != count:
         return ()
     found = tuple(sorted(indices(known.array.partition("%")[0].strip("[]"))))
     return () if found == tuple(range(count)) else found

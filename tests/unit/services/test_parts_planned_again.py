@@ -153,6 +153,14 @@ async def test_the_numbers_of_the_scripts_own_array_are_the_tasks_of_its_copies(
     assert (await plan(box)).submissions[0].array == "4-5"
 
 
+async def test_a_script_that_asks_for_an_array_is_planned_with_all_its_tasks_where_no_count_is_given(box):
+    write(box, text=SWEEP.replace("#SBATCH --mem", "#SBATCH --array=2,4-6\n#SBATCH --mem"))
+    first = await plan(box, count=1, gpus=2)
+    assert (first.submissions[0].array, first.makespan_seconds) == ("2,4-6%2", 2000)
+    write(box, text=SWEEP.replace("#SBATCH --mem", "#SBATCH --array=7\n#SBATCH --mem"))
+    assert (await plan(box, count=1)).submissions[0].array == "7"
+
+
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
