@@ -85,13 +85,14 @@ def test_the_text_of_the_real_server_is_what_prometheus_takes(fresh: Place, web:
 
 
 class Heard(BaseHTTPRequestHandler):
-    """What stands where an Alertmanager would: it keeps each alert that fires."""
+    """What stands where an Alertmanager would, or a target of Apprise: it keeps what it is sent."""
 
     alerts: list[dict[str, Any]]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
-        self.alerts.extend(json.loads(body))
+        told = json.loads(body)
+        self.alerts.extend(told if isinstance(told, list) else [told])
         self.send_response(200)
         self.end_headers()
 
