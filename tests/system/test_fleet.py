@@ -86,6 +86,33 @@ def test_gpus_are_called_idle_once_their_job_slept_for_long_enough(busy):
     assert {one["source"] for one in told["idle"]} <= {"cpu_time", "gpuutil"}
 
 
+NVIDIA_SMI = """#!/bin/sh
+# Answers in the form of --query-gpu=uuid,utilization.gpu --format=csv,noheader,nounits: the GPUs of the step, idle.
+echo "$SLURM_JOB_ID" >> {log}
+for gpu in $(seq 1 "$(echo "$SLURM_STEP_GPUS" | tr ',' ' ' | wc -w)"); do
+    echo "GPU-5a9ee3b4-3b2b-6a2d-5ef3-7f2d1c0e000$gpu, 0"
+done
+"""
+
+
+def test_nvidia_smi_is_asked_in_a_step_of_the_own_job_where_a_person_lets_it(busy):
+    place, jobs = busy
+    folder = place.project.parent / "programs"  # nothing is started from inside of a project
+    folder.mkdir(exist_ok=True)
+    (folder / "nvidia-smi").write_text(NVIDIA_SMI.format(log=place.project / "asked.txt"))
+    (folder / "nvidia-smi").chmod(0o755)
+    place.own()
+    let = {"SLURM_AGENT_FLEET__GPU_STEPS": "true", "PATH": f"{folder}:{place.environment()['PATH']}"}
+    _, told = replace(place, extra=let).cli("get_fleet", "--sections=idle", "--detail=full")
+    assert (place.project / "asked.txt").exists(), told["not_measured"]
+    asked = set((place.project / "asked.txt").read_text().split())
+    holding = set(place.slurm("squeue", "-h", "-t", "running", "-p", "gpu", "-o", "%A").split())
+    assert asked == holding <= {*jobs}
+    assert not any("GPU use of jobs" in one["what"] for one in told["not_measured"]), told
+    _, blind = place.cli("get_fleet", "--sections=idle", "--detail=full")
+    assert any("fleet.gpu_steps" in one["why"] for one in blind["not_measured"])
+
+
 @pytest.mark.parametrize("words", LINES, ids=" ".join)
 def test_every_command_of_the_guide_is_done(fresh: Place, words: list[str]):
     done = fresh.run([sys.executable, "-m", "slurm_agent_tools", "fleet", *words])

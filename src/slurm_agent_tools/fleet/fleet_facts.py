@@ -25,9 +25,10 @@ class FleetFacts:
     `mine`: the caller's active jobs and their parts, `mine_not_asked` those beyond the ones that were looked at one
     by one, `mine_waiting`: how many of all of them wait; `queue`: how many jobs are in each partition and state. By
     Slurm's own number of a job: `use` of its steps, `quiet_since` when its steps last took CPU time by earlier
-    looks, `gpu_series`. `preemption`: how the cluster chooses which jobs end for others (PreemptType), such as
-    `partition_prio` or `none`. `ran`: what the accounting has of the caller's jobs of a week, `runs` what the
-    ledger has of them by their number; `day_cap`: the most GPU hours a day that the policy lets a caller ask for.
+    looks, `gpu_series`, and by nvidia-smi `gpu_steps`, with why it told nothing. `preemption`: how the cluster
+    chooses which jobs end for others (PreemptType), such as `partition_prio` or `none`. `ran`: what the accounting
+    has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`: the most GPU
+    hours a day that the policy lets a caller ask for.
     `partition_prices`: of a GPU hour; None where that is in another currency than `rates`.
     """
 
@@ -45,6 +46,8 @@ class FleetFacts:
     use: Mapping[int, tuple[StepUse, ...]] | None = None
     quiet_since: Mapping[int, datetime] = field(default_factory=dict)
     gpu_series: Mapping[int, GpuPoints] = field(default_factory=dict)
+    gpu_steps: Mapping[int, GpuPoints] = field(default_factory=dict)
+    gpu_step_notes: Mapping[int, str] = field(default_factory=dict)
     series_note: str | None = None
     past: PastWaits | None = None
     user: str = ""

@@ -8,7 +8,7 @@ knows what was in it.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -135,3 +135,28 @@ class KeptLooks:
                 break
             found = at
         return found if found != last_at else None
+
+
+# --- Looks at the GPUs of a job, kept by the process that looks -------------------------------------------------------
+
+
+@dataclass(slots=True)
+class KeptGpuLooks:
+    """The use of each GPU of a job, 0..1, at the moments when somebody looked; the last looks of the last jobs."""
+
+    _looks: OrderedDict[int, dict[str, deque[tuple[datetime, float]]]] = field(default_factory=OrderedDict)
+
+    def keep(self, job: int, at: datetime, shares: Mapping[str, float | None]) -> None:
+        """One look at a job, by Slurm's own number; what was not measured makes a pause in its series."""
+        kept = self._looks.pop(job, None) or {}
+        for gpu, share in shares.items():
+            points = kept.setdefault(gpu, deque(maxlen=_LOOKS))
+            if share is not None and (not points or at > points[-1][0]):
+                points.append((at, share))
+        self._looks[job] = kept
+        while len(self._looks) > _JOBS:
+            self._looks.popitem(last=False)
+
+    def series(self, job: int) -> tuple[tuple[tuple[datetime, float], ...], ...]:
+        """A series for each GPU of a job that was ever measured."""
+        return tuple(tuple(points) for points in self._looks.get(job, {}).values() if points)

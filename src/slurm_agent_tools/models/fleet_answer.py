@@ -152,7 +152,7 @@ class IdleShown(Shape):
     user: str | None = None
     gpus: int
     since: datetime
-    source: Literal["prometheus", "gpuutil", "cpu_time"]
+    source: Literal["prometheus", "gpuutil", "nvidia_smi", "cpu_time"]
     kind: Literal["held-empty", "idle-after-activity", "idle"]
 
 

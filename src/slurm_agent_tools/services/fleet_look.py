@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -16,11 +16,11 @@ import anyio.to_thread
 
 from slurm_agent_tools.backends import pages
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
-from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.fleet.fleet_facts import FleetFacts, GpuPoints
 from slurm_agent_tools.fleet.sections import spending
 from slurm_agent_tools.fleet.sections.idle_use import quiet_since
 from slurm_agent_tools.fleet.sections.section_list import SECTIONS, FleetSectionMaker
-from slurm_agent_tools.fleet.use_windows import KeptLooks
+from slurm_agent_tools.fleet.use_windows import KeptGpuLooks, KeptLooks
 from slurm_agent_tools.insights import gpu_metrics, usage
 from slurm_agent_tools.insights.gpu_metrics import GpuSeries
 from slurm_agent_tools.insights.queue_history import recent_waits
@@ -47,8 +47,14 @@ _OWN = 50
 
 _SERIES = timedelta(hours=2)
 
+_STEPS = 8
+"""Jobs that nvidia-smi is run in for one look."""
+
 looks: defaultdict[str, KeptLooks] = defaultdict(KeptLooks)
 """Earlier looks of this process, by cluster: the number of a job is another job's elsewhere."""
+
+gpu_looks: defaultdict[str, KeptGpuLooks] = defaultdict(KeptGpuLooks)
+"""What nvidia-smi said in earlier looks, alike."""
 
 
 async def get_fleet(context: ClusterContext, ask: GetFleet) -> FleetReply:
@@ -120,6 +126,8 @@ class _Answers:
         }
         self.mine: tuple[Job, ...] = ()
         self.not_asked, self.waiting, self.series = 0, 0, GpuSeries()
+        self.gpu_steps: dict[int, GpuPoints] = {}
+        self.gpu_notes: dict[int, str] = {}
         self.config = ConcurrentQuestion(slurm.configuration)
 
     async def gather(self, wanted: set[str]) -> None:
@@ -160,7 +168,29 @@ class _Answers:
         if holding:
             since = max(min(holding.values()), now - _SERIES)
             self.series = await gpu_metrics.series(self.context.settings.gpu_metrics, holding, since, now)
-        return await self.context.slurm.running.use({job.job_id.base for job in running}) if running else {}
+        use = await self.context.slurm.running.use({job.job_id.base for job in running}) if running else {}
+        if holding and self.context.settings.fleet.gpu_steps:
+            await self._gpu_steps([job for job in running if job.resources.gpus], use)
+        return use
+
+    async def _gpu_steps(self, jobs: Sequence[Job], use: Use) -> None:
+        """nvidia-smi in the newest of the caller's own jobs that neither Prometheus nor Slurm measures."""
+        left = {
+            (job.raw_id or job.job_id.base): job
+            for job in jobs
+            if (number := job.raw_id or job.job_id.base) not in self.series.jobs
+            and job.user in {None, self.context.slurm.user}
+            and not any(step.gpu_percent is not None for step in use.get(number, ()))
+        }
+        asked = {(number, left[number].resources.nodes or 1) for number in heapq.nlargest(_STEPS, left)}
+        for (number, _), look in (await self.context.slurm.running.gpus(asked)).items():
+            held = left[number].resources.gpus or 0
+            if look.note is None and len(look.shares) <= held:
+                gpu_looks[self.context.cluster].keep(number, self.context.clock.now(), look.shares)
+                self.gpu_steps[number] = gpu_looks[self.context.cluster].series(number)
+            else:
+                others = f"nvidia-smi sees {len(look.shares)} GPUs of the node, and the job has {held}"
+                self.gpu_notes[number] = look.note or others
 
     async def facts(self, ask: GetFleet) -> FleetFacts:
         """All that is known."""
@@ -184,6 +214,8 @@ class _Answers:
             queue=found["queue"].going().by_partition() if found["queue"] is not None else {},
             use=found["use"],
             gpu_series=self.series.jobs,
+            gpu_steps=self.gpu_steps,
+            gpu_step_notes=self.gpu_notes,
             series_note=self.series.note,
             past=found["past"],
             user=context.slurm.user,

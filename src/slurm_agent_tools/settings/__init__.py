@@ -243,6 +243,9 @@ class FleetSettings(BaseModel):
     )
     may_vanish: tuple[str, ...] = Field((), description="Partitions whose nodes may go away, beside what Slurm tells")
     idle_minutes: float = Field(10.0, ge=0.05, le=1440, description="Unused for so long, a GPU is idle")
+    gpu_steps: bool = Field(
+        False, description="Whether nvidia-smi may be run in a short step of your own jobs that nobody else measures"
+    )
     quotas: dict[str, float] = Field(
         default_factory=_made(dict),
         description="campaign:NAME, user:NAME or tag:NAME (with * in it) -> share of a day's GPU hours",

@@ -19,11 +19,19 @@ from slurm_agent_tools.transport.base import Clock, Completed
 from slurm_agent_tools.units import JobId
 
 if TYPE_CHECKING:
+    from slurm_agent_tools.slurm.commands.srun_overlap import GpuLook
     from slurm_agent_tools.slurm.questions import CommandRunner
 
 USE_AGE = 10.0
 
 RESERVATIONS_AGE = 60.0
+
+GPU_AGE = 60.0
+"""Seconds between two steps in one job, however many ask."""
+
+_GPU_PATIENCE = 1.5
+
+_STEPS_AT_ONCE = 4
 
 Use = Mapping[int, tuple[StepUse, ...]]
 
@@ -36,6 +44,28 @@ class RunningJobs:
         self._use = SharedAnswers(clock, self._ask_use)
         self._reservations = SharedAnswer(clock, self._ask_reservations)
         self._nodes = SharedAnswer(clock, self._ask_nodes)
+        self._gpus = SharedAnswers(clock, self._ask_gpus)
+
+    async def gpus(self, jobs: Iterable[tuple[int, int]]) -> Mapping[tuple[int, int], GpuLook]:
+        """What nvidia-smi says inside of running jobs of this user, each by Slurm's own number and its nodes."""
+        return await self._gpus.get(sorted(jobs), GPU_AGE)
+
+    async def _ask_gpus(self, jobs: frozenset[tuple[int, int]], _: float) -> dict[tuple[int, int], GpuLook]:
+        """A step in each, few at a time; each is a call of Slurm with a time limit of its own."""
+        from slurm_agent_tools.slurm.commands import srun_overlap  # noqa: PLC0415 - only where it is asked for
+
+        found: dict[tuple[int, int], GpuLook] = {}
+        few = anyio.CapacityLimiter(_STEPS_AT_ONCE)
+
+        async def one(job: tuple[int, int]) -> None:
+            async with few:
+                done = await self._asker.run(srun_overlap.argv(*job), patience=_GPU_PATIENCE, max_output=2**16)
+                found[job] = srun_overlap.parse(done)
+
+        async with anyio.create_task_group() as group:
+            for job in sorted(jobs):
+                group.start_soon(one, job)
+        return found
 
     async def use(self, bases: Iterable[int]) -> Use:
         """Running steps by Slurm's own number of their job, those of these jobs among them. Raises SlurmError."""

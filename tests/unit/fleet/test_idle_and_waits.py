@@ -81,6 +81,41 @@ def test_a_program_that_was_started_by_ssh_runs_in_the_step_that_holds_the_nodes
     assert idle_use.idle(look(job(), use=[step(0.1), step(3000, name="extern")])) == []
 
 
+def steps(*series: Sequence[float]) -> dict[int, Any]:
+    """A look of nvidia-smi each minute until now, for each GPU."""
+    return {
+        7: tuple(
+            tuple((NOW - timedelta(minutes=len(one) - 1 - at), use) for at, use in enumerate(one)) for one in series
+        )
+    }
+
+
+def test_nvidia_smi_in_a_step_is_asked_behind_prometheus_and_slurm():
+    dead, busy = [0.0] * 20, [0.9] * 20
+    (found,) = idle_use.idle(look(job(), use=[step(1800)], gpu_steps=steps(dead, busy)))
+    assert (found.gpus, found.source) == (1, "nvidia_smi")
+    assert idle_use.idle(look(job(), use=[step(1800)], gpu_steps=steps(busy, busy))) == []
+    (sampled,) = idle_use.idle(look(job(), use=[step(0.1, percent=0)], gpu_steps=steps(busy, busy)))
+    assert sampled.source == "gpuutil"
+    (first,) = idle_use.idle(look(job(), use=[step(1800)], gpu_steps=steps(busy, busy), series=[dead]))
+    assert first.source == "prometheus"
+
+
+def test_one_look_of_nvidia_smi_is_no_window_and_what_it_saw_in_use_is_not_empty():
+    assert idle_use.idle(look(job(), use=[step(1800)], gpu_steps=steps([0.0], [0.0]))) == []
+    (held,) = idle_use.idle(look(job(), use=[step(0.1)], gpu_steps=steps([0.0], [0.0])))
+    assert held.source == "cpu_time"
+    assert idle_use.idle(look(job(), use=[step(0.1)], gpu_steps=steps([0.4], [0.0]))) == []
+
+
+def test_why_nvidia_smi_told_nothing_is_said():
+    (blind,) = idle_use.unknown(look(job(), use=[step(1800)], gpu_step_notes={7: "nvidia-smi named no GPU"}))
+    assert "nvidia-smi named no GPU" in blind.why
+    (off,) = idle_use.unknown(look(job(), use=[step(1800)]))
+    assert "fleet.gpu_steps" in off.why
+    assert idle_use.unknown(look(job(), use=[step(1800)], gpu_steps=steps([0.5]))) == []
+
+
 def test_no_more_gpus_are_idle_than_a_job_holds():
     twice = look(job(gpus=1), series=[[0.0] * 60, [0.0] * 60])  # two Prometheus that collect the same
     assert [one.gpus for one in idle_use.idle(twice)] == [1]

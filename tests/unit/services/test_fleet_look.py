@@ -190,3 +190,53 @@ async def test_a_silent_sstat_leaves_idle_not_measured(box, slurm):
     reply, _ = await look(box, sections=["idle"])
     assert (reply.status, reply.idle) == ("ok", [])
     assert any("sstat did not answer" in one.why for one in reply.not_measured)
+
+
+class WithGpus(FakeSlurm):
+    """A Slurm in memory in whose jobs nvidia-smi answers."""
+
+    answer = "GPU-1, 0\nGPU-2, 55\n"
+
+    async def run(self, argv: Sequence[str], **more: Any) -> Completed:
+        if argv[0] != "srun":
+            return await super().run(argv, **more)
+        self.asked.append(tuple(argv))
+        return Completed(tuple(argv), 0, self.answer.encode(), b"", 0.1)
+
+
+def with_steps(folder, slurm):
+    """A toolbox whose settings let nvidia-smi be run in jobs."""
+    made = fake_toolbox(folder, slurm)
+    fleet = made.context.settings.fleet.model_copy(update={"gpu_steps": True})
+    settings = made.context.settings.model_copy(update={"fleet": fleet})
+    made.context = made.registry.context = replace(made.context, settings=settings)
+    return made
+
+
+async def test_nvidia_smi_is_run_in_the_callers_own_jobs_alone_and_once_a_minute(tmp_path):
+    slurm = WithGpus()
+    mine = slurm.submit("#!/bin/bash\nsleep 60000\n", "--partition=gpu", "--gres=gpu:2")
+    slurm.submit("#!/bin/bash\nsleep 60000\n", "--partition=gpu", "--gres=gpu:1", user="bob")
+    await slurm.clock.advance(30)
+    box = with_steps(tmp_path, slurm)
+    before = box.context.slurm.calls["srun"]
+    reply, _ = await look(box, sections=["idle"])
+    await look(box, sections=["idle"])
+    steps = [argv for argv in slurm.asked if argv[0] == "srun"]
+    assert [f"--jobid={mine}" in argv for argv in steps] == [True]
+    assert box.context.slurm.calls["srun"] - before == 1
+    assert not any("GPU use of jobs" in one.what for one in reply.not_measured)
+    await slurm.clock.advance(61)
+    await look(box, sections=["idle"])
+    assert len([argv for argv in slurm.asked if argv[0] == "srun"]) == 2
+
+
+async def test_gpus_that_are_not_the_jobs_own_are_not_measured_and_nothing_runs_unasked(tmp_path):
+    slurm = WithGpus()
+    slurm.submit("#!/bin/bash\nsleep 60000\n", "--partition=gpu", "--gres=gpu:1")
+    await slurm.clock.advance(30)
+    reply, _ = await look(with_steps(tmp_path, slurm), sections=["idle"])
+    assert any("sees 2 GPUs of the node, and the job has 1" in one.why for one in reply.not_measured)
+    count = len([argv for argv in slurm.asked if argv[0] == "srun"])
+    await look(fake_toolbox(tmp_path, slurm), sections=["idle"])
+    assert len([argv for argv in slurm.asked if argv[0] == "srun"]) == count

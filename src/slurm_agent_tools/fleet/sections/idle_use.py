@@ -1,18 +1,20 @@
 """GPUs that are held and not used, what jobs have beside what they use, and jobs that near their limit. Pure.
 
 Whether a GPU is idle is told by the first of these that measured it: a Prometheus with a series for each GPU; the
-GPU use that Slurm itself samples (gres/gpuutil), together with the CPU time of the job's steps; that CPU time alone,
-where it is next to nothing, because no program uses a GPU without a CPU. What none of them tells is not measured.
+GPU use that Slurm itself samples (gres/gpuutil), together with the CPU time of the job's steps; nvidia-smi in a step of
+the job, look by look, where the settings let it; that CPU time alone, where it is next to nothing, because no program
+uses a GPU without a CPU. What none of them tells is not measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from slurm_agent_tools.diagnosis.phrases import listed
-from slurm_agent_tools.fleet.fleet_facts import FleetFacts
-from slurm_agent_tools.fleet.use_windows import IdleKind, KeptLooks, UseSample, idle_now
+from slurm_agent_tools.fleet.fleet_facts import FleetFacts, GpuPoints
+from slurm_agent_tools.fleet.use_windows import QUIET, IdleKind, KeptLooks, UseSample, idle_now
 from slurm_agent_tools.models.fleet_answer import EndingShown, IdleShown, NotMeasured, UseBeside
 from slurm_agent_tools.models.job import Job, StepUse
 
@@ -20,6 +22,8 @@ EMPTY = 0.005
 """CPU seconds a second, of all steps together: below it nothing is running."""
 
 _EXTERN = "extern"
+
+_NO_STEPS = "nvidia-smi is not asked in a step of the job (fleet.gpu_steps)"
 
 _NEAR, _LEAST = 0.1, 300
 """A job nears its limit with less than this share of it left, or less than so many seconds."""
@@ -50,18 +54,29 @@ def _least(facts: FleetFacts) -> float:
 
 
 def _judged(job: Job, facts: FleetFacts) -> IdleShown | None:
-    if _number(job) in facts.gpu_series:
-        return _by_series(job, facts)
+    number = _number(job)
+    if number in facts.gpu_series:
+        return _by_series(job, facts.gpu_series[number], "prometheus", facts)
     steps = _steps(job, facts)
+    if facts.gpu_steps.get(number) and not _sampled(job, facts):
+        return _by_series(job, facts.gpu_steps[number], "nvidia_smi", facts) or _held_empty(job, steps, facts)
     if steps is None or any(step.gpu_percent for step in steps):
         return None
     return _by_cpu_time(job, steps, facts)
 
 
-def _by_series(job: Job, facts: FleetFacts) -> IdleShown | None:
+def _held_empty(job: Job, steps: Sequence[StepUse] | None, facts: FleetFacts) -> IdleShown | None:
+    """By CPU time, where all that nvidia-smi was seen to tell is no use at all, for less time than is needed."""
+    used = any(use > QUIET for points in facts.gpu_steps[_number(job)] for _, use in points)
+    return None if used or steps is None else _by_cpu_time(job, steps, facts)
+
+
+def _by_series(
+    job: Job, series: GpuPoints, source: Literal["prometheus", "nvidia_smi"], facts: FleetFacts
+) -> IdleShown | None:
     """The GPUs whose series is idle until now; the kind of the one that is idle longest."""
     windows = []
-    for points in facts.gpu_series[_number(job)]:
+    for points in series:
         samples = [UseSample(at, use) for at, use in points]
         window = idle_now(samples, _least(facts), facts.now, held_since=job.started)
         windows += [window] if window is not None else []
@@ -69,7 +84,7 @@ def _by_series(job: Job, facts: FleetFacts) -> IdleShown | None:
         return None
     first = min(windows, key=lambda one: one.start)
     gpus = min(len(windows), job.resources.gpus or len(windows))  # two collectors tell the same GPU twice
-    return IdleShown(job_id=str(job.job_id), gpus=gpus, since=first.start, source="prometheus", kind=first.kind)
+    return IdleShown(job_id=str(job.job_id), gpus=gpus, since=first.start, source=source, kind=first.kind)
 
 
 def _by_cpu_time(job: Job, steps: Sequence[StepUse], facts: FleetFacts) -> IdleShown | None:
@@ -115,13 +130,17 @@ def _spent(steps: Sequence[StepUse]) -> float | None:
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Whose GPUs nobody measures, and why; that of other users nothing is looked at."""
     holding = _with_gpus(facts)
-    blind = [job for job in holding if _number(job) not in facts.gpu_series and not _sampled(job, facts)]
+    blind = [job for job in holding if not _measured(job, facts)]
     told = []
     if blind:
         why = facts.series_note or "Prometheus knows nothing of them"
+        notes = (facts.gpu_step_notes.get(_number(job)) for job in blind)
+        steps = next((note for note in notes if note is not None), _NO_STEPS)
         cpu = "their CPU time alone is looked at" if facts.use is not None else "sstat did not answer"
         jobs = listed((str(job.job_id) for job in blind), most=3)
-        told.append(NotMeasured(what=f"GPU use of jobs {jobs}", why=f"{why}; Slurm samples no gres/gpuutil; {cpu}"))
+        told.append(
+            NotMeasured(what=f"GPU use of jobs {jobs}", why=f"{why}; Slurm samples no gres/gpuutil; {steps}; {cpu}")
+        )
     elif not holding and all(job.resources.gpus is not None for job in facts.mine):
         told.append(NotMeasured(what="GPU use", why="you have no running job with GPUs, others' are not looked at"))
     unsure = [job for job in facts.mine if job.resources.gpus is None]
@@ -129,6 +148,11 @@ def unknown(facts: FleetFacts) -> list[NotMeasured]:
         jobs = listed((str(job.job_id) for job in unsure), most=3)
         told.append(NotMeasured(what=f"GPUs of jobs {jobs}", why="Slurm was not asked for each of so many jobs"))
     return told
+
+
+def _measured(job: Job, facts: FleetFacts) -> bool:
+    number = _number(job)
+    return number in facts.gpu_series or _sampled(job, facts) or bool(facts.gpu_steps.get(number))
 
 
 def _sampled(job: Job, facts: FleetFacts) -> bool:
