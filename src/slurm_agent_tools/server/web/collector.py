@@ -13,7 +13,7 @@ from slurm_agent_tools.slurm.answer_cache import SharedAnswer
 _MOST = 64
 """Different questions that are kept; the one that was asked longest ago goes first."""
 
-_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+_Key = tuple[str, str]
 
 
 class Collector:
@@ -26,7 +26,7 @@ class Collector:
     async def record(self, page: WebPage, asked: PageAsked) -> Mapping[str, Any]:
         """What the page shows, a tick old at most. Raises AgentToolsError."""
         context = await self._context()
-        key = (page.name, asked.rest, tuple(sorted(asked.query.items())))
+        key = (page.name, asked.rest)
         shared = self._kept.pop(key, None) or SharedAnswer(context.clock, partial(self._gather, page, asked))
         self._kept[key] = shared
         while len(self._kept) > _MOST:

@@ -215,7 +215,7 @@ class Dashboard:
         """The status and the view; of what could not be read, why."""
         try:
             record = await self.collector.record(page, asked)
-            return 200, page.shown(record, base)
+            return 200, page.shown(record, asked, base)
         except AgentToolsError as error:
             _log.info("page failed", page=page.name, code=error.code, message=error.message)
             told = fragments.plain({"message": error.message, "hint": error.hint})

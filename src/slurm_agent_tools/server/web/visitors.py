@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.cookies import CookieError, SimpleCookie
 
 from slurm_agent_tools.server.http.tokens import Token, Tokens
 
@@ -22,7 +21,7 @@ COOKIE = "sat_visit"
 LASTS = 12 * 3600.0
 """Seconds that a visit lasts."""
 
-_MOST = 200
+_MOST, _SAME_NAME = 200, 8
 
 _BYTES = 32
 
@@ -78,7 +77,7 @@ class Visitors:
     def at(self, place: str, cookies: str) -> Visitor | None:
         """Who comes to a place with these cookies; None for strangers, and for tokens that were revoked meanwhile."""
         known = self._known.get(place)
-        if known is None or not hmac.compare_digest(known.sha256, _hash(_value(cookies))):
+        if known is None or not any(hmac.compare_digest(known.sha256, _hash(one)) for one in _values(cookies)):
             return None
         over = self.now() - known.since > LASTS
         if over or (known.token is not None and known.token.id not in {one.id for one in self.tokens.current()}):
@@ -99,13 +98,10 @@ class Visitors:
         return made, value
 
 
-def _value(cookies: str) -> str:
-    """The value of our cookie, empty where there is none."""
-    try:
-        found = SimpleCookie(cookies).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+def _values(cookies: str) -> list[str]:
+    """The values of cookies with our name: another server of the machine may have set one beside ours."""
+    pairs = [one.strip().partition("=") for one in cookies.split(";")]
+    return [value for name, _, value in pairs if name == COOKIE][:_SAME_NAME]
 
 
 def _hash(text: str) -> str:

@@ -34,16 +34,20 @@ class PageAsked:
 class WebPage:
     """One page. `gather` makes the plain record that the template `views/NAME.html` shows; raises AgentToolsError.
 
+    What a query chooses of it, `narrow` takes out: so all queries share one look.
+
     `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation.
     """
 
     name: str
     title: str
     gather: Callable[[ClusterContext, PageAsked], Awaitable[dict[str, Any]]]
+    narrow: Callable[[Mapping[str, Any], PageAsked], dict[str, Any]] | None = None
     age: float = TICK
     listed: bool = True
     live: bool = True
 
-    def shown(self, record: Mapping[str, Any], base: str) -> Markup:
-        """The record as HTML."""
-        return fragments.fragment(self.name, record, base)
+    def shown(self, record: Mapping[str, Any], asked: PageAsked, base: str) -> Markup:
+        """What was asked of the record as HTML."""
+        chosen = record if self.narrow is None else self.narrow(record, asked)
+        return fragments.fragment(self.name, chosen, base)

@@ -150,5 +150,14 @@ async def test_the_first_view_is_small(visit: Browser, slurm: FakeSlurm):
 
 async def test_what_is_asked_of_a_page_is_kept_for_a_bounded_number_of_questions(visit: Browser):
     for number in range(100):
-        await visit.ask(visit.place + f"live/now?x={number}")
+        await visit.ask(visit.place + f"live/plans/{number}")
     assert len(visit.app.collector._kept) <= 64
+
+
+@pytest.mark.proves("pages-cost-one-look")
+async def test_whatever_is_searched_for_slurm_is_asked_once(visit: Browser):
+    await visit.see("jobs")
+    asked = Counter(visit.box.context.slurm.calls)
+    for query in ("q=a", "q=b&state=FAILED", "tag=x", "any=thing"):
+        await visit.see(f"jobs?{query}")
+    assert Counter(visit.box.context.slurm.calls) == asked

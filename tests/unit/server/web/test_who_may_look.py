@@ -68,6 +68,18 @@ async def test_a_cookie_of_one_place_opens_no_other_and_a_place_without_its_cook
     assert (await visit.ask(mine + "now", headers={"cookie": "sat_visit"})).status_code == 401
 
 
+async def test_a_cookie_that_another_server_of_the_machine_set_shuts_nobody_out(visit: Browser):
+    await visit.enter()
+    for cookies in (
+        f"{visit.cookie}; sat_visit=theirs",
+        f"sat_visit=theirs; {visit.cookie}",
+        f"a b=\x01; {visit.cookie}",
+    ):
+        assert (await visit.ask(visit.place + "now", headers={"cookie": cookies})).status_code == 200
+    many = "; ".join([*["sat_visit=theirs"] * 50, visit.cookie])
+    assert (await visit.ask(visit.place + "now", headers={"cookie": many})).status_code == 401
+
+
 async def test_a_visit_ends(visit: Browser):
     passed = [0.0]
     visit.app.visitors.now = lambda: passed[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from slurm_agent_tools.server.web import fragments
@@ -17,19 +18,14 @@ _ABOUT = ("script", "path", "job_name", "job_id", "note", "summary", "reason")
 VERDICTS = ("allow", "justify", "approve", "deny")
 
 
-async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
+async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     """The record of the page. Raises StorageError."""
     entries = await context.db(_latest, context)
     problem = await context.db(context.store.log_problem)
-    chosen = asked.text("verdict")
-    rows = [_row(one) for one in reversed(entries) if not chosen or one.get("verdict") == chosen]
     waiting = await context.db(context.store.approvals.open, context.owner)
-    return fragments.plain(
+    rest = fragments.plain(
         {
-            "rows": rows[:_SHOWN],
-            "found": len(rows),
             "counts": {verdict: sum(one.get("verdict") == verdict for one in entries) for verdict in VERDICTS},
-            "chosen": chosen,
             "problem": problem,
             "waiting": [
                 {
@@ -43,6 +39,16 @@ async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
             ],
         }
     )
+    return rest | {"entries": entries}
+
+
+def narrow(record: Mapping[str, Any], asked: PageAsked) -> dict[str, Any]:
+    """The entries of one verdict, or all, the newest first."""
+    chosen = asked.text("verdict")
+    chosen = chosen if chosen in VERDICTS else ""
+    found = [one for one in reversed(record["entries"]) if not chosen or one.get("verdict") == chosen]
+    rows = fragments.plain({"rows": [_row(one) for one in found[:_SHOWN]]})
+    return {**record, **rows, "found": len(found), "chosen": chosen}
 
 
 def _latest(context: ClusterContext) -> list[Entry]:
@@ -70,4 +76,4 @@ def _row(entry: Entry) -> dict[str, Any]:
     }
 
 
-PAGE = WebPage("decisions", "Decisions", gather)
+PAGE = WebPage("decisions", "Decisions", gather, narrow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +18,8 @@ from slurm_agent_tools.services.context import ClusterContext
 _MOST, _ACTIVE, _SHOWN = 10_000, 2000, 100
 
 
-async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
-    """The record of the page: jobs of the queue first, then what is remembered, newest first."""
-    words, state, tag = asked.text("q"), asked.text("state").upper(), asked.text("tag")
+async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
+    """What the queue has of the user's jobs, and what is remembered of the project's, newest first."""
     known = await accounting_history(context, limit=_MOST)
     problem = known.silent
     try:
@@ -29,22 +29,38 @@ async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
     except SlurmError as error:
         active, problem = [], f"{error.message} {error.hint}"
     going = {str(job.job_id.base) for job in active}
-    past = [record for record in known.records if record.job_id not in going]
-    found = search(past, tags=[tag] if tag else [], query=words, limit=_MOST)
-    rows = [] if tag else [_active(job) for job in active if words.casefold() in f"{job.job_id} {job.name}".casefold()]
-    rows += [_past(record) for record in found]
-    fitting = [row for row in rows if not state or row["state"] == state]
-    states = sorted({row["state"] for row in rows} | ({state} if state else set()))
+    return {
+        "active": active,
+        "past": [record for record in known.records if record.job_id not in going],
+        "problem": problem,
+        "days": DAYS,
+    }
+
+
+def narrow(record: Mapping[str, Any], asked: PageAsked) -> dict[str, Any]:
+    """The jobs with these words, this state and this tag."""
+    words, state, tag = asked.text("q"), asked.text("state").upper(), asked.text("tag")
+    found = search(record["past"], tags=[tag] if tag else [], query=words, limit=_MOST)
+    active = [] if tag else [job for job in record["active"] if _has(job, words)]
+    states = sorted({one.state for one in (*active, *found)} | ({state} if state else set()))
+    fitting = [one for one in (*active, *found) if not state or one.state == state]
+    rows = [_active(one) if isinstance(one, Job) else _past(one) for one in fitting[:_SHOWN]]
     return fragments.plain(
         {
-            "jobs": fitting[:_SHOWN],
+            "as_of": record["as_of"],
+            "jobs": rows,
             "found": len(fitting),
-            "days": DAYS,
+            "days": record["days"],
             "states": states,
             "asked": {"words": words, "chosen": state, "tag": tag},
-            "problem": problem,
+            "problem": record["problem"],
         }
     )
+
+
+def _has(job: Job, words: str) -> bool:
+    told = f"{job.job_id} {job.name}".casefold()
+    return all(word in told for word in words.casefold().split())
 
 
 def _active(job: Job) -> dict[str, Any]:
@@ -74,4 +90,4 @@ def _row(
     return {"job_id": job_id, "name": name, "state": state, "partition": partition, "tags": list(named), **told}
 
 
-PAGE = WebPage("jobs", "Jobs", gather, age=SLOW, live=False)
+PAGE = WebPage("jobs", "Jobs", gather, narrow, age=SLOW, live=False)
