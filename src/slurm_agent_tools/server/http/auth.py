@@ -172,7 +172,7 @@ class Authenticator:
         name = "" if opened else (await self._token(scope, headers)).id
         scope.setdefault("state", {})[request_limits.ADMITTED] = not opened
         with self._limits.one(name):
-            await (await self._monitoring.answer(scope["path"]))(scope, receive, send)
+            await (await self._monitoring.answer(scope["path"], known=not opened))(scope, receive, send)
 
     async def _report(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         refusals.check_reading(scope["method"])

@@ -167,8 +167,11 @@ class MachinePages:
         self._gate, self._known = gate, dict[str, ClusterPages]()
         self._since = datetime.now(UTC)
 
-    async def answer(self, path: str) -> Response:
-        """One page. Raises RequestRefused with 503 where the cluster or the ledger cannot be looked at at all."""
+    async def answer(self, path: str, *, known: bool) -> Response:
+        """One page. Raises RequestRefused with 503 where the cluster or the ledger cannot be looked at at all.
+
+        What exactly is wrong is told to the `known` alone.
+        """
         try:
             context = await self._gate.registry.home()
             pages = self._known.get(context.cluster) or ClusterPages(context)
@@ -177,7 +180,9 @@ class MachinePages:
                 return await pages.metrics()
             body = await (pages.daemons(self._since) if path == DAEMONS else pages.sections(_SECTIONS[path]))
         except AgentToolsError as error:
-            raise RequestRefused(503, error.code, error.message, error.hint or "Call again in a minute.") from error
+            told = error.message if known else "The cluster cannot be looked at"
+            hint = error.hint if known and error.hint else "Call again in a minute, with a token to hear why."
+            raise RequestRefused(503, error.code, told, hint) from error
         return JSONResponse(body, 503 if body["status"] == "unavailable" else 200, {"Cache-Control": "no-store"})
 
 

@@ -50,6 +50,7 @@ class Clusters:
 class Scene:
     def __init__(self, folder: Path, error: Exception | None = None, **settings: Any) -> None:
         self.slurm = FakeSlurm()
+        folder.mkdir(exist_ok=True)
         self.box = fake_toolbox(folder, self.slurm)
         self.context = self.box.context
         self.tokens, self.gate = Tokens(folder / "tokens"), ScopedToolbox(Clusters(self.context, error))
@@ -193,6 +194,9 @@ async def test_a_cluster_that_cannot_be_looked_at_is_an_error_that_says_why(tmp_
     scene = Scene(tmp_path, SlurmMissing("there is no squeue", hint="Install it."))
     answer = await scene.get(token=scene.token)
     assert (answer.status_code, "there is no squeue" in answer.text) == (503, True)
+    opened = Scene(tmp_path / "opened", SlurmMissing("there is no squeue", hint="Install it."), open_metrics=True)
+    stranger = await opened.get()
+    assert (stranger.status_code, "squeue" in stranger.text) == (503, False)
 
 
 async def test_a_server_that_stops_is_not_scraped(scene: Scene):
