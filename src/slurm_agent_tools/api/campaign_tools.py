@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
+from slurm_agent_tools.api import campaign_view
 from slurm_agent_tools.api.campaign_plan import campaign_plan
 from slurm_agent_tools.api.campaign_ports import ServicePorts
 from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.api.trial_looks import running_trials
-from slurm_agent_tools.campaigns import campaign_view
 from slurm_agent_tools.campaigns.batch import check_scripts, needed_texts, run_key
 from slurm_agent_tools.campaigns.campaign_pass import SlotTurn
 from slurm_agent_tools.campaigns.driver import Advanced, advance

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.campaigns.happened import DOCUMENT, START, campaign_file, ended, events, sent, state_after, trial
 
-from slurm_agent_tools.campaigns import campaign_view
+from slurm_agent_tools.api import campaign_view
 from slurm_agent_tools.campaigns.arms import arms, job_ids, varied
 from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_files
 from slurm_agent_tools.models.campaign import ArmVerdict, Noted, RevisionBegun, RoundDesigned, RoundJudged
