@@ -10,6 +10,7 @@ import pytest
 from tests.unit.server.web.browsing import Browser, browser
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.services import job_alerts
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}\x1b[31m"
 LONG = "#!/bin/bash\nsleep 3000\n"
@@ -85,6 +86,27 @@ async def test_a_change_is_seen_within_five_seconds(visit: Browser, slurm: FakeS
     slurm.submit(LONG, "--job-name=newcomer")
     await slurm.clock.advance(4)
     assert "newcomer" in (await visit.see("live/now")).text
+
+
+async def test_output_is_read_for_progress_every_ten_seconds_at_most(visit: Browser, slurm: FakeSlurm, monkeypatch):
+    slurm.submit(LONG, *GPUS)
+    await slurm.clock.advance(5)
+    looked: list[str] = []
+    real = job_alerts.look
+
+    async def counted(context, view, run):
+        looked.append(str(view.job.job_id))
+        return await real(context, view, run)
+
+    monkeypatch.setattr(job_alerts, "look", counted)
+    for _ in range(12):
+        await visit.see("now")
+        await slurm.clock.advance(2.5)
+    assert len(looked) == 3
+    other = slurm.submit(LONG)
+    await slurm.clock.advance(3)
+    await visit.see("now")
+    assert looked[3:].count(str(other)) == 1
 
 
 async def test_what_did_not_change_is_not_sent_again(visit: Browser, slurm: FakeSlurm):

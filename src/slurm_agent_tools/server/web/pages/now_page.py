@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,10 +19,25 @@ from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
 from slurm_agent_tools.services import fleet_look, job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.slurm.answer_cache import ConcurrentQuestion, ask_all
+from slurm_agent_tools.store.submissions import Owner
 from slurm_agent_tools.units import JobId
 
 _SHOWN = 20
 """Jobs that are shown one by one."""
+
+_LOOKED = timedelta(seconds=10)
+"""How old progress and use may be: both ends of each job's output are read for them, perhaps over SSH."""
+
+
+@dataclass(slots=True)
+class _JobLooks:
+    """What was seen of one caller's running jobs, and when."""
+
+    at: datetime | None = None
+    by_job: dict[int, job_alerts.ObservedJob | None] = field(default_factory=dict)
+
+
+_looks: defaultdict[Owner, _JobLooks] = defaultdict(_JobLooks)
 
 _SECTIONS = ["free", "idle", "waits", "alerts"]
 
@@ -60,18 +77,25 @@ async def _fresh(context: ClusterContext) -> None:
 
 async def _running(context: ClusterContext, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Each with how far it came, by what its output and sstat tell."""
-    bases = list(dict.fromkeys(JobId(job.job_id.base) for job in jobs))
+    bases, now, kept = {job.job_id.base for job in jobs}, context.clock.now(), _looks[context.owner]
+    if kept.at is None or now - kept.at >= _LOOKED:
+        kept.at, kept.by_job = now, {}
+    kept.by_job |= await _looked(context, sorted(bases - kept.by_job.keys()))
+    return [_shown(job, kept.by_job.get(job.job_id.base), context.clock.now()) for job in jobs]
+
+
+async def _looked(context: ClusterContext, bases: Sequence[int]) -> dict[int, job_alerts.ObservedJob | None]:
+    """What is seen of these jobs by their number; None where nothing is."""
     try:
-        views = await context.slurm.jobs(bases, patient=False) if bases else {}
+        views = await context.slurm.jobs([JobId(base) for base in bases], patient=False) if bases else {}
     except SlurmError:
         views = {}
-    looks = {}
-    for base, view in views.items():
-        run = await context.db(context.store.by_job, context.owner, base.base)
-        looks[base.base] = ConcurrentQuestion(partial(job_alerts.look, context, view, run))
-    await ask_all(*looks.values())
-    now = context.clock.now()
-    return [_shown(job, None if (look := looks.get(job.job_id.base)) is None else look.answer, now) for job in jobs]
+    questions = {}
+    for job_id, view in views.items():
+        run = await context.db(context.store.by_job, context.owner, job_id.base)
+        questions[job_id.base] = ConcurrentQuestion(partial(job_alerts.look, context, view, run))
+    await ask_all(*questions.values())
+    return dict.fromkeys(bases) | {base: question.answer for base, question in questions.items()}
 
 
 def _shown(job: Job, look: job_alerts.ObservedJob | None, now: datetime) -> dict[str, Any]:
