@@ -20,6 +20,9 @@ Rank = Sequence[float | tuple[float, ...]]
 Preference = Sequence[tuple[int, ...]]
 """For every copy the pools that it may go to, the first one first."""
 
+Demand = Sequence[tuple[int, int]]
+"""What one copy asks of a pool, and how much of it; what it asks nothing of is left out."""
+
 DEPTH = 300
 """Kinds of waiting jobs that are looked at when something is free; those alike count once."""
 
@@ -44,11 +47,11 @@ class _Pool:
         self.free = list(capacity)
         self.opened: dict[int, int] = {}  # slot -> parts that are free
 
-    def take(self, demand: Sequence[int], part: int, new_slot: int) -> tuple[bool, int | None]:
+    def take(self, demand: Demand, part: int, new_slot: int) -> tuple[bool, int | None]:
         """Whether it fits, and the slot of a share; it is held from now on."""
         free = self.free
-        for asked, left in zip(demand, free, strict=True):
-            if asked > left:
+        for what, asked in demand:
+            if asked > free[what]:
                 return False, None
         slot: int | None = None
         if part:
@@ -61,13 +64,13 @@ class _Pool:
             else:
                 return False, None
             self.opened[slot] -= part
-        for what, asked in enumerate(demand):
+        for what, asked in demand:
             free[what] -= asked
         return True, slot
 
-    def give_back(self, demand: Sequence[int], part: int, slot: int | None) -> None:
+    def give_back(self, demand: Demand, part: int, slot: int | None) -> None:
         """Its job has ended."""
-        for what, asked in enumerate(demand):
+        for what, asked in demand:
             self.free[what] += asked
         if slot is not None:
             self.opened[slot] += part
@@ -81,10 +84,10 @@ class _Waiting:
 
     def __init__(self, problem: PlanProblem, rank: Rank, prefer: Preference) -> None:
         self._rank = [(one, index) for index, one in enumerate(rank)]
-        self._alike = [
-            (demand, part, pools) for demand, part, pools in zip(problem.demands, problem.parts, prefer, strict=True)
-        ]
-        self._queues: dict[object, list[tuple[float | tuple[float, ...], int]]] = {}
+        kinds: dict[object, int] = {}
+        each = zip(problem.demands, problem.parts, prefer, strict=True)
+        self._alike = [kinds.setdefault(one, len(kinds)) for one in each]
+        self._queues: dict[int, list[tuple[float | tuple[float, ...], int]]] = {}
         self._heads: list[tuple[float | tuple[float, ...], int]] = []
         self._order = _Order(problem)
         self._add(self._order.first())
@@ -161,11 +164,12 @@ def parallel(
     starts, places = [0.0] * problem.size, [0] * problem.size
     slots: list[int | None] = [None] * problem.size
     running: list[tuple[float, int]] = []
+    demands = _asked(problem)
     now = 0.0
 
     def fits(index: int) -> bool:
         for pool in prefer[index]:
-            taken, slot = pools[pool].take(problem.demands[index], problem.parts[index], index)
+            taken, slot = pools[pool].take(demands[index], problem.parts[index], index)
             if taken:
                 starts[index], places[index], slots[index] = now, pool, slot
                 heapq.heappush(running, (now + problem.seconds[index], index))
@@ -177,10 +181,16 @@ def parallel(
         now = running[0][0]
         while running and running[0][0] == now:
             _, index = heapq.heappop(running)
-            pools[places[index]].give_back(problem.demands[index], problem.parts[index], slots[index])
+            pools[places[index]].give_back(demands[index], problem.parts[index], slots[index])
             waiting.ended(index)
         waiting.start(fits, blocking=blocking)
     return Placement(tuple(starts), tuple(places), tuple(slots) if problem.shared else None)
+
+
+def _asked(problem: PlanProblem) -> list[Demand]:
+    """For every copy: what it asks for, and how much of it."""
+    asked = {demand: tuple(held for held in enumerate(demand) if held[1]) for demand in {*problem.demands}}
+    return [asked[demand] for demand in problem.demands]
 
 
 def serial(problem: PlanProblem, rank: Rank) -> Placement:
@@ -188,9 +198,9 @@ def serial(problem: PlanProblem, rank: Rank) -> Placement:
     times, free = [0.0], [list(problem.capacities[0])]
     starts = [0.0] * problem.size
     ready = [0.0] * len(problem.jobs)
-    asked = {demand: [held for held in enumerate(demand) if held[1]] for demand in {*problem.demands}}
+    demands = _asked(problem)
     for index in _eligible(problem, rank):
-        kind, seconds, demand = problem.owner[index], problem.seconds[index], asked[problem.demands[index]]
+        kind, seconds, demand = problem.owner[index], problem.seconds[index], demands[index]
         needs = problem.needs[kind]
         earliest = max(ready[one] for one in needs) if needs else 0.0
         first, last = _room(times, free, bisect_left(times, earliest), seconds, demand)
@@ -207,10 +217,8 @@ def serial(problem: PlanProblem, rank: Rank) -> Placement:
     return Placement(tuple(starts), (0,) * problem.size)
 
 
-def _room(
-    times: list[float], free: list[list[int]], first: int, seconds: float, demand: Sequence[tuple[int, int]]
-) -> tuple[int, int]:
-    """The row at which it can start, and the first row at or after its end. `demand`: what, and how much of it."""
+def _room(times: list[float], free: list[list[int]], first: int, seconds: float, demand: Demand) -> tuple[int, int]:
+    """The row at which it can start, and the first row at or after its end."""
     row, rows = first, len(times)
     end = times[first] + seconds
     while row < rows and times[row] < end:
