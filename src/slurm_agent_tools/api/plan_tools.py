@@ -21,7 +21,7 @@ from slurm_agent_tools.insights import queue_history
 from slurm_agent_tools.insights.accounting_history import accounting_history, known_before
 from slurm_agent_tools.models.arguments import SubmitJob
 from slurm_agent_tools.models.decision import RuleDecision, Verdict
-from slurm_agent_tools.models.job import Job, JobRecord
+from slurm_agent_tools.models.job import ACTIVE_STATES, Job, JobRecord
 from slurm_agent_tools.models.plan_answer import PlanReply
 from slurm_agent_tools.models.request import JobRequest, Resources
 from slurm_agent_tools.models.script_arguments import GenerateScript
@@ -108,22 +108,26 @@ async def _so_far(
     records = [one for one in (await accounting_history(context)).records if one.submitted >= earlier.begun]
     found = job_progress.submissions_of(scripts, records)
     jobs = [one.job for one in gathered]
-    rows = await _rows(context, [one for job in jobs if job.array for one in found.get(job.name, ())])
+    sent_now = [(record, job.array) for job in jobs for record in found.get(job.name, ())]
+    rows = await _rows(context, sent_now)
     texts = {one.job.name: one.sha256 for one in gathered if one.sha256}
     progress = job_progress.job_progress(jobs, found, rows, context.clock.now(), texts)
     return (earlier, progress) if progress and replanning.jobs_left(jobs, progress) else (None, {})
 
 
-async def _rows(context: ClusterContext, arrays: Sequence[JobRecord]) -> Mapping[str, Sequence[Job]]:
-    """What Slurm tells of jobs, by their ids: of all what is in the queue, of these arrays every task.
+async def _rows(context: ClusterContext, records: Sequence[tuple[JobRecord, bool]]) -> Mapping[str, Sequence[Job]]:
+    """What Slurm tells of these jobs, by their ids: of arrays every task, of others what is in the queue.
 
-    Raises SlurmError.
+    Of those that are neither there nor known to have ended, too: one that was cancelled before it ran. Each with
+    whether it is of an array. Raises SlurmError.
     """
     rows: dict[str, list[Job]] = {}
     for job in context.slurm.mine(await context.slurm.queue()):
         if job.active:
             rows.setdefault(str(job.job_id.base), []).append(job)
-    views = await context.slurm.jobs([JobId(int(one.job_id)) for one in arrays]) if arrays else {}
+    going = ACTIVE_STATES | {"UNKNOWN"}
+    asked = [one for one, array in records if array or (one.state in going and one.job_id not in rows)]
+    views = await context.slurm.jobs([JobId(int(one.job_id)) for one in asked]) if asked else {}
     return rows | {str(job_id.base): list(view.tasks or (view.job,)) for job_id, view in views.items()}
 
 

@@ -216,3 +216,32 @@ async def test_a_single_submission_with_the_scripts_own_limit_is_the_whole_job(b
     job = await sent(box, script="train.sh")
     again = await in_slices(box)
     assert {row["name"]: row["job_id"] for row in await rows(box, again)} == {"train": job}
+
+
+async def test_slices_that_were_cancelled_behind_one_in_which_the_program_was_done_are_not_planned_again(box):
+    train = {"name": "train", "script": "train.sh", "expected": "7h", "restart": "1min"}
+    other = {"name": "sweep", "script": "sweep.sh", "expected": "1000s"}
+
+    async def both():
+        return await asked(box, "plan_jobs", jobs=[train, other], pool={"gpus": 4}, seconds=0)
+
+    await both()
+    one = await sent(box, script="train.sh", time_limit="01:00:00")
+    two = await sent(box, script="train.sh", time_limit="02:01:00", dependency=f"afterany:{one}")
+    await asked(box, "wait_for_job", job_id=two, timeout_seconds=0)
+    ended = await asked(box, "cancel_job", job_id=two, reason="the program was done in its first slice")
+    assert ended.status == "cancelled", ended.summary
+    await box.clock.advance(4000)
+    again = await both()
+    assert {row["name"] for row in await rows(box, again)} == {"sweep"}
+    assert "train: 1 slices ended, and none is left." in again.changes
+
+
+async def test_tasks_of_which_nothing_is_told_any_more_count_as_ended_and_that_is_said(box):
+    await plan(box)
+    await sent(box, array="0-3%1")
+    await box.clock.advance(1500)
+    box.slurm.accounting_down()
+    again = await plan(box)
+    assert [step.array for step in again.submissions] == ["4"]
+    assert "Tasks 0 of sweep ended; nothing tells how, so they count as done." in again.changes
