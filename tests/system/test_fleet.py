@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,3 +120,26 @@ def test_every_command_of_the_guide_is_done(fresh: Place, words: list[str]):
     done = fresh.run([sys.executable, "-m", "slurm_agent_tools", "fleet", *words])
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert done.stdout
+
+
+def until(reached: Callable[[], bool]) -> None:
+    for _ in range(150):
+        if reached():
+            return
+        time.sleep(0.2)
+    raise AssertionError
+
+
+def test_each_run_of_a_requeued_job_is_paid_for(fresh: Place):
+    words = ["--requeue", "--partition=cpu", "--time=5", "--cpus-per-task=32", "--mem=1G", "--output=/dev/null"]
+    job = fresh.slurm("sbatch", "--parsable", *words, "--chdir", str(fresh.project), "--wrap=sleep 60")
+    until(lambda: fresh.slurm("squeue", "-h", "-j", job, "-o", "%T") == "RUNNING")
+    until(lambda: int(fresh.slurm("squeue", "-h", "-j", job, "-O", "TimeUsed").strip().split(":")[-1]) >= 4)
+    fresh.slurm("scontrol", "requeue", job)
+    runs = ("sacct", "-X", "-n", "-P", "-j", job, "-o", "CPUTimeRAW")
+    until(lambda: len(fresh.slurm(*runs, "--duplicates").split()) == 2)
+    fresh.slurm("scancel", job)
+    every = sum(map(int, fresh.slurm(*runs, "--duplicates").split()))
+    assert every >= 4 * 32 > sum(map(int, fresh.slurm(*runs).split()))  # the last run alone has next to nothing
+    _, told = fresh.cli("get_fleet", "--sections=cost", "--detail=full")
+    assert told["cost"]["week"]["cpu_hours"] == round(every / 3600, 2)

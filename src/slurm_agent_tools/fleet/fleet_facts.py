@@ -30,6 +30,7 @@ class FleetFacts:
     has of the caller's jobs of a week, `runs` what the ledger has of them by their number; `day_cap`: the most GPU
     hours a day that the policy lets a caller ask for.
     `partition_prices`: of a GPU hour; None where that is in another currency than `rates`.
+    `hidden_jobs`: the site shows a user no jobs of others (PrivateData).
     """
 
     now: datetime
@@ -38,6 +39,7 @@ class FleetFacts:
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     reservations: Sequence[Reservation] | None = None
     preemption: str | None = None
+    hidden_jobs: bool = False
     need: FleetNeed | None = None
     mine: tuple[Job, ...] = ()
     mine_not_asked: int = 0
@@ -70,6 +72,16 @@ class FleetFacts:
         """Whether a partition of the node takes jobs, as far as is known."""
         known = [self.partitions[name].state == "UP" for name in node.partitions if name in self.partitions]
         return not known or any(known)
+
+    @property
+    def held_unseen(self) -> tuple[int, int] | None:
+        """CPUs and GPUs that jobs hold which the caller cannot see; None where all are seen, or it is not told."""
+        cpus, gpus = [node.cpus_used for node in self.nodes], [node.gpus_used for node in self.nodes]
+        if not self.hidden_jobs or not self.nodes or None in cpus or None in gpus or self.mine_not_asked:
+            return None
+        running = [job.resources for job in self.mine if job.state == "RUNNING"]
+        seen_cpus, seen_gpus = sum(one.cpus or 0 for one in running), sum(one.gpus or 0 for one in running)
+        return max(0, sum(one or 0 for one in cpus) - seen_cpus), max(0, sum(one or 0 for one in gpus) - seen_gpus)
 
     def may_vanish(self, partition: Partition) -> str | None:
         """Why a job of this partition can lose its nodes; None where nothing says so."""

@@ -24,9 +24,12 @@ _SOON = timedelta(hours=2)
 
 
 def usable(node: Node) -> bool:
-    """True for a node that runs jobs or could."""
+    """True for a node that runs jobs or could; one that is powered off (`~`) is started for them.
+
+    One that is being powered off (`%`), or will be as soon as its jobs have ended (`!`), takes none until it is off.
+    """
     state = node.state.lower()
-    return state.startswith(_USABLE) and not state.endswith("*") and "drain" not in state
+    return state.startswith(_USABLE) and not state.endswith(("*", "%", "!")) and "drain" not in state
 
 
 def gpus(nodes: Sequence[Node]) -> GpuSection:

@@ -192,6 +192,12 @@ class _Answers:
                 others = f"nvidia-smi sees {len(look.shares)} GPUs of the node, and the job has {held}"
                 self.gpu_notes[number] = look.note or others
 
+    def _hidden(self, config: Mapping[str, str]) -> bool:
+        """Whether the site hides jobs of others, and this user is nobody who sees them all the same."""
+        queue = self.questions["queue"].answer
+        private = config.get("PrivateData", "").lower().split(",")
+        return "jobs" in private and (queue is None or len(self.context.slurm.mine(queue)) == len(queue))
+
     async def facts(self, ask: GetFleet) -> FleetFacts:
         """All that is known."""
         found = {name: one.answer for name, one in self.questions.items()}
@@ -207,6 +213,7 @@ class _Answers:
             partitions=found["partitions"] or {},
             reservations=found["reservations"],
             preemption=None if config is None else config.get("PreemptType", "preempt/none").removeprefix("preempt/"),
+            hidden_jobs=self._hidden(config or {}),
             need=ask.match,
             mine=self.mine,
             mine_not_asked=self.not_asked,

@@ -192,11 +192,14 @@ class AccountingQuestions:
         return await self._mine_since(since, margin=1)
 
     async def week(self) -> tuple[Job, ...]:
-        """This user's jobs of the last seven days, at most a minute old. Raises AccountingUnreachable, SlurmError."""
+        """This user's jobs of the last seven days, each run of a requeued one, at most a minute old.
+
+        Raises AccountingUnreachable, SlurmError.
+        """
         return await self._week.get(_WEEK_AGE)
 
     async def _ask_week(self) -> tuple[Job, ...]:
-        return await self._mine_since(self._clock.now() - timedelta(days=7), margin=1)
+        return await self._mine_since(self._clock.now() - timedelta(days=7), margin=1, every_run=True)
 
     async def ran(self, since: datetime, name: str | None = None) -> tuple[Job, ...]:
         """The same of one name, or of all. Raises AccountingUnreachable, SlurmError."""
@@ -267,14 +270,17 @@ class AccountingQuestions:
         done = await self._run(sacct.columns_argv(), self._share)
         return () if self.absent else sacct.parse_columns(done)
 
-    async def _mine_since(self, since: datetime, *, margin: int, name: str | None = None) -> tuple[Job, ...]:
+    async def _mine_since(
+        self, since: datetime, *, margin: int, name: str | None = None, every_run: bool = False
+    ) -> tuple[Job, ...]:
         """`margin`: minutes before that time, so that no clock's difference leaves a job out."""
         from slurm_agent_tools.slurm.commands import sacct  # noqa: PLC0415 - as above
 
         if self.silent is not None:
             raise self.silent
         minutes = max(1, round((self._clock.now() - since).total_seconds() / 60) + margin)
-        argv = sacct.argv(since=f"now-{minutes}minutes", user=self._user, name=name, mark=self._mark())
+        when = f"now-{minutes}minutes"
+        argv = sacct.argv(since=when, user=self._user, name=name, mark=self._mark(), every_run=every_run)
         done = await self._run(argv, 1.0)
         return () if self.absent else self.codes.recall(sacct.parse(done))
 

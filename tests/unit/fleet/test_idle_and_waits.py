@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.fleet.looks import NOW, G, facts
+from tests.unit.fleet.looks import NOW, G, facts, node
 
 from slurm_agent_tools.fleet.sections import idle_use, pending_waits
 from slurm_agent_tools.fleet.use_windows import KeptLooks
@@ -251,3 +251,12 @@ def test_the_queue_is_counted_by_partition_and_the_list_is_bounded():
     assert (len(made.jobs), made.jobs_not_shown) == (50, 20)
     assert [(one.partition, one.pending, one.running) for one in made.queue] == [("main", 90, 4), ("b", 2, 0)]
     assert "92 jobs wait, 70 of them yours" in pending_waits.sentence(made)
+
+
+def test_what_jobs_hold_that_the_caller_cannot_see_is_told_and_never_idle():
+    nodes = [node("n1", "a100", 4, 4), node("n2", "a100", 4, 1)]
+    (told,) = pending_waits.hidden(facts(nodes, mine=(job(gpus=2),), hidden_jobs=True))
+    assert "1 CPUs and 3 GPUs are held by jobs that you cannot see" in told.why
+    assert pending_waits.hidden(facts(nodes, mine=(job(gpus=2),))) == []
+    (blind,) = pending_waits.hidden(facts([], hidden_jobs=True))
+    assert blind.why == "this site hides them (PrivateData)"

@@ -182,3 +182,11 @@ def test_gpus_of_unknown_memory_fit_no_need_that_names_one():
 def test_a_need_that_cannot_be_read_names_its_field(field, need):
     with pytest.raises(InputError, match=f"match.{field}"):
         matched(MIXED, **need)
+
+
+def test_a_node_that_is_being_powered_off_takes_no_job_and_one_that_is_off_has_to_boot():
+    nodes = [node("n1", "a100", 4, state="idle~"), node("n2", "a100", 4, state="idle%"), node("n3", "a100", 4)]
+    look = facts([*nodes, node("n4", "a100", 4, state="mix!")])
+    assert free_now.section(look).gpus == 8
+    (told,) = free_now.unknown(look)
+    assert (told.what, "powered off" in told.why) == ("start of 1 nodes", True)

@@ -240,3 +240,11 @@ async def test_gpus_that_are_not_the_jobs_own_are_not_measured_and_nothing_runs_
     count = len([argv for argv in slurm.asked if argv[0] == "srun"])
     await look(fake_toolbox(tmp_path, slurm), sections=["idle"])
     assert len([argv for argv in slurm.asked if argv[0] == "srun"]) == count
+
+
+async def test_waiting_tasks_of_an_array_are_counted_one_by_one(tmp_path):
+    slurm = FakeSlurm()
+    slurm.submit("#!/bin/bash\nsleep 60000\n", "--partition=cpu", "--array=0-49", "--begin=now+1hour", user="bob")
+    reply, _ = await look(fake_toolbox(tmp_path, slurm), sections=["waits"])
+    assert [(one.partition, one.pending) for one in reply.waits.queue] == [("cpu", 50)]
+    assert reply.summary.startswith("50 jobs wait, 0 of them yours")

@@ -89,6 +89,15 @@ def sentence(made: FreeSection) -> str:
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
     """Why something of it is not known."""
+    off = [room for room in rooms(facts) if room.node.state.endswith("~")]
+    booting = []
+    if off:
+        why = "they are free and powered off: a job there waits until they are started, and some may not come up"
+        booting = [NotMeasured(what=f"start of {len(off)} nodes", why=why)]
+    return [*booting, *_reserved(facts)]
+
+
+def _reserved(facts: FleetFacts) -> list[NotMeasured]:
     if facts.reservations is None:
         why = "the reservations could not be read, so nodes that are kept for others may be counted as free"
         return [NotMeasured(what="reserved nodes", why=why)]

@@ -69,7 +69,20 @@ def sentence(made: WaitsSection) -> str:
 
 
 def unknown(facts: FleetFacts) -> list[NotMeasured]:
-    """Why starts are not told."""
+    """Why starts are not told, and whose jobs are not seen."""
+    return [*hidden(facts), *_starts(facts)]
+
+
+def hidden(facts: FleetFacts) -> list[NotMeasured]:
+    """The jobs of others where the site hides them: what they hold is not free, and nobody counts them as waiting."""
+    if not facts.hidden_jobs:
+        return []
+    held = facts.held_unseen
+    told = "" if held is None else f"; {held[0]} CPUs and {held[1]} GPUs are held by jobs that you cannot see"
+    return [NotMeasured(what="jobs of others", why=f"this site hides them (PrivateData){told}")]
+
+
+def _starts(facts: FleetFacts) -> list[NotMeasured]:
     if facts.past is None or (facts.past.waits or not any(job.state in HELD_UP for job in facts.mine)):
         return []
     return [NotMeasured(what="starts of waiting jobs", why=facts.past.note or "no job ran here lately")]

@@ -58,12 +58,14 @@ def argv(
     name: str | None = None,
     more: Sequence[str] = (),
     mark: str = "",
+    every_run: bool = False,
 ) -> list[str]:
     """Jobs by id with all their steps, or a user's jobs since a time that sacct understands (now-7days).
 
     `everyone`: all users' jobs that this user may see, without their steps. `name`: only jobs of this name; it holds no
     comma.
-    `more`: those of LATER that this version has. `mark`: hexadecimal, new in every call.
+    `more`: those of LATER that this version has. `mark`: hexadecimal, new in every call. `every_run`: of a job that was
+    requeued each run in a row of its own, the last one last; else the last alone.
     """
     delimiter, wanted = f"{columns.SEPARATOR}{mark}", (*COLUMNS[:-1], *more, COLUMNS[-1])
     words = ["sacct", "--noheader", "--parsable2", f"--delimiter={delimiter}", f"--format={','.join(wanted)}"]
@@ -77,7 +79,7 @@ def argv(
         words += ["--allusers", "--allocations"]
     if name is not None:
         words.append(f"--name={name}")
-    return words
+    return [*words, "--duplicates"] if every_run else words
 
 
 def weeks_argv(hours: int, mark: str = "") -> list[str]:

@@ -21,7 +21,7 @@ from slurm_agent_tools.models.request import Resources
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.slurm.commands.columns import SEPARATOR, garbled
 from slurm_agent_tools.transport.base import Completed
-from slurm_agent_tools.units import parse_elapsed, parse_job_id, parse_time
+from slurm_agent_tools.units import parse_array, parse_elapsed, parse_job_id, parse_time
 
 # squeue(1), -o: %i job id, %A raw id, %u user, %P partition, %T state, %r reason, %V submitted, %e end, %S start,
 # %l limit, %M elapsed, %N nodes, %n nodes of --nodelist, %D node count, %C CPUs, %E dependency, %k comment, %j name.
@@ -167,6 +167,14 @@ class Columns:
 Make = Callable[[Columns, int], Job]
 
 
+def _tasks(name: str) -> int:
+    """How many tasks a row as `9_[2-50%4]` stands for; one where it cannot be read."""
+    try:
+        return parse_array(name.partition("_")[2]).count
+    except ValueError:
+        return 1
+
+
 class Queue(Sequence[Job]):
     """Rows of the queue as jobs. `make` makes the record of a row; each is made once."""
 
@@ -222,11 +230,17 @@ class Queue(Sequence[Job]):
         return counts
 
     def by_partition(self) -> Counter[tuple[str, str]]:
-        """How many rows are in each partition and state; a job that named several counts in all of them together."""
-        states, partitions = self._columns.states, self._columns.partitions
+        """How many jobs are in each partition and state; one that named several counts in all of them together.
+
+        Of an array each task counts, also where a row stands for many that wait.
+        """
+        states, partitions, ids = self._columns.states, self._columns.partitions, self._columns.ids
         counts: Counter[tuple[str, str]] = Counter()
         for (partition, raw), number in Counter([(partitions[row], states[row]) for row in self._rows]).items():
             counts[partition, columns.state_word(raw)] += number
+        for row in self._rows:
+            if "[" in ids[row]:
+                counts[partitions[row], columns.state_word(states[row])] += _tasks(ids[row]) - 1
         return counts
 
     @cached_property

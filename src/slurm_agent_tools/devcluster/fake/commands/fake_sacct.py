@@ -50,7 +50,7 @@ def run_sacct(session: Session, words: Sequence[str]) -> Answer:
 
 
 _FLAGS = {"--noheader": "", "-n": "", "--parsable2": "", "-P": "", "--allocations": "allocations", "-X": "allocations",
-          "--allusers": "allusers", "-a": "allusers"}  # fmt: skip
+          "--allusers": "allusers", "-a": "allusers", "--duplicates": "duplicates"}  # fmt: skip
 
 _VALUES = frozenset({"delimiter", "format", "jobs", "starttime", "endtime", "user", "name", "state"})
 
