@@ -72,7 +72,6 @@ _log = log_events.get_logger()
 class Dashboard:
     """All pages of one process, behind its doors. `secure`: whether browsers reach it over TLS."""
 
-    registry: ContextRegistry
     visitors: Visitors
     doors: AllowedHosts
     collector: Collector
@@ -91,7 +90,7 @@ class Dashboard:
         """The pages over these contexts, with the limits of the settings."""
         secure = http.tls_cert is not None or bool(http.proxy)
         limits = request_limits.RequestLimits(http)
-        return cls(registry, visitors, doors, Collector(registry, cluster), limits, secure)
+        return cls(visitors, doors, Collector(registry, cluster), limits, secure)
 
     @staticmethod
     def has(path: str) -> bool:
@@ -147,7 +146,7 @@ class Dashboard:
             found = await anyio.to_thread.run_sync(self.visitors.at, rest[0], request.headers.get("cookie", ""))
             if found is None:
                 raise _stranger()
-            return found.name, rest[1]
+            return found.place, rest[1]
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         known = await anyio.to_thread.run_sync(self.visitors.bearer, token) if kind.lower() == "bearer" else None
         if known is None:

@@ -21,7 +21,10 @@ COOKIE = "sat_visit"
 LASTS = 12 * 3600.0
 """Seconds that a visit lasts."""
 
-_MOST, _SAME_NAME = 200, 8
+_MOST, _OF_ONE_TOKEN = 200, 60
+"""Visits at once in all, and by one token; the oldest ends."""
+
+_SAME_NAME = 8
 
 _BYTES = 32
 
@@ -34,11 +37,6 @@ class Visitor:
     sha256: str
     since: float
     token: Token | None = None
-
-    @property
-    def name(self) -> str:
-        """By which what they ask for is counted."""
-        return self.place if self.token is None else self.token.id
 
 
 @dataclass(slots=True)
@@ -85,14 +83,13 @@ class Visitors:
             return None
         return known
 
-    def leave(self, place: str) -> None:
-        """Forget a visitor."""
-        self._known.pop(place, None)
-
     def _enter(self, token: Token | None) -> tuple[Visitor, str]:
         value = secrets.token_urlsafe(_BYTES)
         made = Visitor(secrets.token_hex(16), _hash(value), self.now(), token)
         self._known[made.place] = made
+        same = [one.place for one in self._known.values() if token and one.token and one.token.id == token.id]
+        for place in same[:-_OF_ONE_TOKEN]:
+            del self._known[place]
         while len(self._known) > _MOST:
             del self._known[next(iter(self._known))]
         return made, value

@@ -107,6 +107,14 @@ async def test_a_token_in_the_header_is_enough(visit: Browser):
     assert (await visit.ask("/now", headers={"authorization": f"Bearer {token[:-1]}x"})).status_code == 401
 
 
+async def test_one_token_ends_nobody_elses_visit(visit: Browser):
+    await visit.enter()
+    token = visit.tokens.new("anna", "read")
+    places = [visit.app.visitors.sign_in(token)[0].place for _ in range(300)]
+    assert (await visit.ask(visit.place + "now")).status_code == 200
+    assert [place for place in places if place in visit.app.visitors._known] == places[-60:]
+
+
 async def test_a_token_for_monitoring_alone_shows_no_page(visit: Browser):
     token = visit.tokens.new("prometheus", "scrape")
     assert (await visit.ask("/now", headers={"authorization": f"Bearer {token}"})).status_code == 401
