@@ -6,7 +6,7 @@ Names stay recognisable: what can be seen stays as it is, what cannot is spelled
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -348,16 +348,9 @@ _TOKEN = _MIXED + r"[\w./+=~:-]{8,}"
 _PLAIN = r"(?i)" + _REAL + r"."
 
 
-def _least(words: Iterable[str]) -> list[str]:
-    """Words of which every other one holds one: a text without these has none of them."""
-    found: list[str] = []
-    for word in sorted(words, key=len):
-        if not any(map(word.__contains__, found)):
-            found.append(word)
-    return found
-
-
-_LEAST = _least(word for row in ROWS for word in row.words)
+_WORDS = {word for row in ROWS for word in row.words}
+_LEAST = [word for word in _WORDS if not any(other != word and other in word for other in _WORDS)]
+"""Words of which every other one holds one: a text without these has none of them."""
 
 
 def mask(text: str) -> str:
