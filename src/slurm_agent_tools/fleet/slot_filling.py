@@ -143,6 +143,8 @@ def _candidate(need: RunNeed, partition: Partition, floor: float | None, facts: 
     most = partition.max_time_seconds
     if partition.state != "UP" or (most is not None and need.seconds > most):
         return None
+    if partition.limited_to and not partition.default:  # whether this user is among those is not known here
+        return None
     vanishes = facts.may_vanish(partition) is not None
     if need.nodes > (partition.max_nodes or need.nodes) or (vanishes and need.seconds > SHORT):
         return None

@@ -85,6 +85,7 @@ class Partition:
     threads_per_core: int = 1  # largest over its nodes
     tier: int = 1  # PriorityTier
     preempt_mode: str = "OFF"  # what happens to its jobs where others go before them
+    limited_to: tuple[str, ...] = ()  # Slurm's words for who alone may use it: AllowAccounts=physics; () is everybody
 
 
 @dataclass(frozen=True, slots=True)

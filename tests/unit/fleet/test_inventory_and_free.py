@@ -190,3 +190,10 @@ def test_a_node_that_is_being_powered_off_takes_no_job_and_one_that_is_off_has_t
     assert free_now.section(look).gpus == 8
     (told,) = free_now.unknown(look)
     assert (told.what, "powered off" in told.why) == ("start of 1 nodes", True)
+
+
+def test_a_match_says_which_partitions_are_not_for_everybody():
+    look = facts([node("n1", "a100", 4)], partition(limited_to=("AllowAccounts=physics", "DenyQos=low")))
+    (told,) = matching.unknown(look)
+    assert told.what == "whether you may use partition main"
+    assert told.why == "it is limited: AllowAccounts=physics, DenyQos=low"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -104,6 +105,13 @@ def test_a_run_goes_to_the_smallest_tier_that_fits_and_short_work_where_nodes_ma
 def test_without_a_word_about_its_memory_no_gpu_is_smaller_than_what_the_run_would_have_had():
     assert partition_for(RunNeed(600, gpus=1), cluster(default="mid")) == "mid"
     assert partition_for(RunNeed(600, gpus=1), cluster(default="cpu")) == "spot"
+
+
+def test_no_run_is_sent_by_itself_where_only_some_accounts_may_go():
+    facts = cluster()
+    limited = {**facts.partitions, "small": replace(facts.partitions["small"], limited_to=("AllowAccounts=physics",))}
+    there = FleetFacts(NOW, facts.settings, facts.nodes, limited)
+    assert partition_for(RunNeed(7200, gpus=1, gpu_memory=10), there) == "mid"
 
 
 def test_a_partition_that_is_closed_too_short_or_mixed_is_passed_over():

@@ -65,6 +65,13 @@ def test_a_whole_partition():
         ("TRES=cpu=64,mem=4G,node=4,gres/gpu=8", "TRES=(null)", "total_gpus", 0),
         (",gres/gpu=8", "", "total_gpus", 0),
         ("State=UP", "State=DRAIN", "state", "DRAIN"),
+        (
+            "AllowGroups=ALL",
+            "AllowGroups=ALL AllowAccounts=a,b DenyQos=low",
+            "limited_to",
+            ("AllowAccounts=a,b", "DenyQos=low"),
+        ),
+        ("State=UP", "RootOnly=NO AllowQos=ALL State=UP", "limited_to", ()),
     ],
 )
 def test_a_value_of_a_partition_is_what_it_says_or_not_known(old, new, field, value):

@@ -10,7 +10,7 @@ from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.sections import free_now
 from slurm_agent_tools.fleet.sections.free_now import NodeRoom
 from slurm_agent_tools.insights.capacity import usable
-from slurm_agent_tools.models.fleet_answer import MatchSection, TierMatch
+from slurm_agent_tools.models.fleet_answer import MatchSection, NotMeasured, TierMatch
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.models.toolset_arguments import FleetNeed
 from slurm_agent_tools.units import human_memory, parse_memory
@@ -38,6 +38,18 @@ def sentence(made: MatchSection) -> str:
     now = made.tiers[0].startable
     when = "" if now is None else f", where {now} such jobs could start now" if now else ", where none could start now"
     return f"{made.need} fits {made.best}{when}."
+
+
+def unknown(facts: FleetFacts) -> list[NotMeasured]:
+    """What a match leaves open: who may use a partition, beside what is free."""
+    limited = [
+        NotMeasured(
+            what=f"whether you may use partition {name}", why=f"it is limited: {', '.join(one.limited_to)}"[:200]
+        )
+        for name, one in facts.partitions.items()
+        if one.limited_to and one.state == "UP"
+    ]
+    return [*limited, *free_now.unknown(facts)]
 
 
 class _Wanted:

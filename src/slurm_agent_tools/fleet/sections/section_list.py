@@ -47,7 +47,7 @@ SECTIONS: dict[str, FleetSectionMaker] = {
         ("nodes", "partitions"), free_now.section, free_now.sentence, free_now.unknown, ("reservations",)
     ),
     "match": FleetSectionMaker(
-        ("nodes", "partitions"), matching.section, matching.sentence, free_now.unknown, ("reservations",)
+        ("nodes", "partitions"), matching.section, matching.sentence, matching.unknown, ("reservations",)
     ),
     "idle": FleetSectionMaker(("queue",), idle_use.idle, idle_use.idle_sentence, idle_use.unknown, ("use", "ran")),
     "use": FleetSectionMaker(("queue",), idle_use.beside, lambda _: "", helps=("use",), asked="idle"),

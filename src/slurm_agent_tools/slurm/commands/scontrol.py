@@ -249,6 +249,11 @@ def parse_partitions(done: Completed) -> tuple[Partition, ...]:
         raise columns.garbled(done, str(error)) from error
 
 
+_LIMITS = ("AllowGroups", "AllowAccounts", "DenyAccounts", "AllowQos", "DenyQos", "RootOnly")
+
+_NOBODY_LEFT_OUT = frozenset({"ALL", "NO", "N/A", "(null)", ""})
+
+
 def _partition(line: str) -> Partition:
     cell = dict(re.findall(r"(\w+)=(\S*)", line))
     tres = parse_tres("" if cell.get("TRES", "(null)") == "(null)" else cell["TRES"])
@@ -270,6 +275,7 @@ def _partition(line: str) -> Partition:
         total_gpus=int(tres.get("gres/gpu", "0")),
         tier=int(cell.get("PriorityTier", "1")),
         preempt_mode=cell.get("PreemptMode", "OFF"),
+        limited_to=tuple([f"{name}={cell[name]}" for name in _LIMITS if cell.get(name, "ALL") not in _NOBODY_LEFT_OUT]),
     )
 
 
