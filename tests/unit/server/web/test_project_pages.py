@@ -15,9 +15,11 @@ from slurm_agent_tools.api import serialize
 from slurm_agent_tools.devcluster.fake.endings import Ending
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
 from slurm_agent_tools.devcluster.fake.hardware import FakeNode, FakePartition
+from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.dashboard_app import PAGES
 from slurm_agent_tools.server.web.pages import jobs_page
 from slurm_agent_tools.server.web.pages.nodes_page import KINDS, by_kind, kind_of, node_map
+from slurm_agent_tools.server.web.web_page import PageAsked
 
 
 @pytest.fixture
@@ -191,9 +193,12 @@ async def test_two_thousand_nodes_fit_into_the_first_view(tmp_path: Path):
     scene = Scene(tmp_path, FakeSlurm(nodes=[FakeNode(name, gpus=4) for name in names], partitions=partitions))
     nodes = await scene.context.slurm.running.nodes(0)
     assert len(nodes) == 2000
-    assert len(node_map(nodes)) < 60_000
+    paths = node_map(nodes)["paths"]
+    assert sum(corners.count("M") for texts in paths.values() for corners in texts) == 2000
     visit = await visiting(scene)
-    assert len((await visit.ask(visit.place + "fleet")).content) < 150_000
+    shown = await visit.ask(visit.place + "fleet")
+    assert len(shown.content) < 150_000
+    assert shown.text.count("h12v12h-12z") == 2000
 
 
 async def test_what_was_used_of_what_was_asked_for_is_told_by_name(scene: Scene):
@@ -227,3 +232,15 @@ async def test_of_many_jobs_in_the_queue_the_newest_are_shown(scene: Scene, monk
     links = [attributes.get("href") for _, attributes in (await (await visiting(scene)).see("jobs")).tags]
     shown = [link for link in links if link and link.startswith("job/")]
     assert shown == [f"job/{number}" for number in reversed(numbers[-3:])]
+
+
+async def test_a_view_is_made_of_a_plain_record_alone_so_that_other_hosts_can_show_it(scene: Scene):
+    job_id = await failed(scene)
+    visit = await visiting(scene)
+    for name, rest in (("now", ""), ("fleet", ""), ("job", job_id)):
+        record = await visit.app.collector.record(PAGES[name], PageAsked(rest))
+        travelled = json.loads(json.dumps(record))
+        shown = fragments.fragment(name, travelled)
+        assert shown == PAGES[name].shown(record, PageAsked(rest), "")
+        assert "<html" not in shown
+        assert "<svg" in shown or name != "fleet"

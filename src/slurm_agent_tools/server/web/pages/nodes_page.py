@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
-from html import escape
 from typing import Any
-
-from markupsafe import Markup
 
 from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.insights.capacity import usable
@@ -46,16 +43,16 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     told = (await fleet_look.get_fleet(context, ask)).model_dump(mode="json")
     found: Sequence[Node] = nodes.answer or ()
     groups = by_kind(found)
-    record = fragments.plain(
+    return fragments.plain(
         {
             "inventory": told["inventory"],
             "waits": told["waits"],
             "kinds": [{"kind": kind, "what": what, "nodes": len(groups.get(kind, ()))} for kind, what in KINDS.items()],
+            "map": node_map(found),
             "problem": str(nodes.error) if isinstance(nodes.error, SlurmError) else None,
             "not_measured": told["not_measured"],
         }
     )
-    return record | {"map": node_map(found), "marks": {kind: mark(kind) for kind in KINDS}}
 
 
 def kind_of(node: Node) -> str:
@@ -81,45 +78,35 @@ def by_kind(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     return dict(found)
 
 
-def node_map(nodes: Sequence[Node]) -> Markup:
-    """A square a node, coloured by its kind; of few nodes each says under the pointer what it is.
-
-    Of many all squares of a kind are one path, so that 2,000 nodes stay small. Colours are classes of the style sheet.
-    """
+def node_map(nodes: Sequence[Node]) -> dict[str, Any]:
+    """Where the squares of a map lie: `squares` one by one with what each is, of many nodes `paths` by kind alone."""
     across = min(_ACROSS, max(1, len(nodes)))
     places = {node.name: (_SIDE * (at % across), _SIDE * (at // across)) for at, node in enumerate(nodes)}
-    size = f"{_SIDE * across} {_SIDE * (-(-len(nodes) // across) or 1)}"
-    side = _SIDE - 2
-    pieces = []
-    for kind, members in by_kind(nodes).items():
-        if len(nodes) <= _NAMED:
-            pieces += [_square(node, kind, places[node.name], side) for node in members]
-        else:
-            spots = "".join(f"M{x} {y}h{side}v{side}h-{side}z" for x, y in (places[node.name] for node in members))
-            pieces.append(f'<path class="{kind}" d="{spots}"><title>{len(members)}: {KINDS[kind]}</title></path>')
-    told = ", ".join(f"{len(members)} {KINDS[kind]}" for kind, members in by_kind(nodes).items())
-    width = size.split(maxsplit=1)[0]
-    return Markup(  # noqa: S704 - names are escaped in _square
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{width}" role="img"'
-        f' aria-label="Nodes by load: {escape(told)}">{"".join(pieces)}</svg>'
-    )
+    groups = by_kind(nodes)
+    few = len(nodes) <= _NAMED
+    return {
+        "width": _SIDE * across,
+        "height": _SIDE * max(1, -(-len(nodes) // across)),
+        "side": _SIDE - 2,
+        "told": ", ".join(f"{len(members)} {KINDS[kind]}" for kind, members in groups.items()),
+        "squares": [_square(node, *places[node.name]) for node in nodes] if few else [],
+        "paths": {}
+        if few
+        else {kind: _path([places[one.name] for one in members]) for kind, members in groups.items()},
+    }
 
 
-def _square(node: Node, kind: str, place: tuple[int, int], side: int) -> str:
+def _square(node: Node, x: int, y: int) -> dict[str, Any]:
     gpus = f", {node.gpus_used if node.gpus_used is not None else '?'} of {node.gpus} GPUs" if node.gpus else ""
     cpus = f"{node.cpus_used if node.cpus_used is not None else '?'} of {node.cpus} CPUs"
     told = f"{node.name}: {node.state}, {cpus}{gpus}" + (f" ({node.reason})" if node.reason else "")
-    shown = escape(sanitize.shown(sanitize.line(told))[:300])
-    x, y = place
-    return f'<rect class="{kind}" x="{x}" y="{y}" width="{side}" height="{side}"><title>{shown}</title></rect>'
+    return {"kind": kind_of(node), "x": x, "y": y, "told": sanitize.line(told)[:300]}
 
 
-def mark(kind: str) -> Markup:
-    """The square of one kind for the legend."""
-    return Markup(  # noqa: S704 - our own words
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 12 12" aria-hidden="true">'
-        f'<rect class="{kind}" width="12" height="12"/></svg>'
-    )
+def _path(places: Sequence[tuple[int, int]]) -> list[str]:
+    """The outlines of squares; 250 in a text, since longer texts are cut before they are shown."""
+    corners = [f"M{x} {y}h{_SIDE - 2}v{_SIDE - 2}h-{_SIDE - 2}z" for x, y in places]
+    return ["".join(corners[at : at + 250]) for at in range(0, len(corners), 250)]
 
 
 PAGE = WebPage("fleet", "Fleet", gather)
