@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 from datetime import timedelta
 
 import anyio
@@ -18,8 +19,10 @@ from slurm_agent_tools.units import parse_span
 
 _EXITS = {"finished": 0, "needs_decision": 3, "running": 4}
 
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDINGS = [signal.SIGINT, signal.SIGTERM]
 """What Ctrl-C, a shutdown and a terminal that is closed send: what is being sent then is still written down."""
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    _ENDINGS.append(signal.SIGHUP)
 
 
 def run(toolbox: Toolbox, args: argparse.Namespace) -> int:
@@ -80,6 +83,8 @@ async def until_next(feed: CampaignFeed, over: anyio.Event) -> None:
 
 async def _hear(feed: CampaignFeed, over: anyio.Event) -> None:
     """Leave at the first signal; a second one ends it at once, as a crash would, which the next call makes good."""
+    if sys.platform == "win32":  # asyncio hears no signals there: the first one ends it at once
+        return
     with anyio.open_signal_receiver(*_ENDINGS) as signals:
         async for _ in signals:
             feed.leaving = True
