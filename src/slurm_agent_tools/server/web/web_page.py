@@ -36,7 +36,8 @@ class WebPage:
 
     What a query chooses of it, `narrow` takes out: so all queries share one look.
 
-    `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation.
+    `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation. `every`:
+    seconds after which an open page asks again.
     """
 
     name: str
@@ -45,7 +46,11 @@ class WebPage:
     narrow: Callable[[Mapping[str, Any], PageAsked], dict[str, Any]] | None = None
     age: float = TICK
     listed: bool = True
-    live: bool = True
+
+    @property
+    def every(self) -> int:
+        """Two seconds; where a record is kept for long, a third of that."""
+        return max(2, round(self.age / 3))
 
     def shown(self, record: Mapping[str, Any], asked: PageAsked, base: str) -> Markup:
         """What was asked of the record as HTML."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
 from tests.unit.server.web.browsing import Browser, browser
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.server.web.dashboard_app import PAGES
 from slurm_agent_tools.services import job_alerts
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7*7 }}\x1b[31m"
@@ -49,26 +53,47 @@ async def test_jobs_and_gpus_are_shown_as_they_are(visit: Browser, slurm: FakeSl
     assert "Not measured" in seen.text
 
 
-@pytest.mark.proves("pages-cost-one-look")
-async def test_ten_pages_for_a_minute_cost_what_one_does(tmp_path):
-    costs = []
-    for pages in (1, 10):
-        slurm = FakeSlurm()
-        (tmp_path / str(pages)).mkdir()
-        visit = browser(tmp_path / str(pages), slurm)
+def newcomers(folder: Path, slurm: FakeSlurm, many: int) -> list[Browser]:
+    folder.mkdir()
+    first = browser(folder, slurm)
+    return [replace(first) for _ in range(many)]
+
+
+async def asked_by(folder: Path, pages: int, names: Sequence[str], seconds: int) -> Counter[str]:
+    """Slurm's commands while so many visitors have a page open each, which asks again every two seconds."""
+    slurm = FakeSlurm()
+    visits = newcomers(folder, slurm, pages)
+    for visit in visits:
         await visit.enter()
-        slurm.submit(LONG, *GPUS)
-        slurm.submit(LONG, "--begin=now+1hour")
-        for _ in range(30):
-            await slurm.clock.advance(2)
-            async with anyio.create_task_group() as group:
-                for _ in range(pages):
-                    group.start_soon(visit.ask, visit.place + "live/now")
-        costs.append(Counter(visit.box.context.slurm.calls))
-    assert costs[0] == costs[1]
-    assert costs[0]["squeue"] in range(12, 25)
-    assert costs[0]["scontrol show nodes"] in range(12, 25)
-    assert costs[0]["sinfo"] <= 7
+    slurm.submit(LONG, *GPUS)
+    slurm.submit(LONG, "--begin=now+1hour")
+    told: Counter[int] = Counter()
+
+    async def look(visit: Browser, name: str) -> None:
+        told[(await visit.ask(f"{visit.place}live/{name}")).status_code] += 1
+
+    for _ in range(seconds // 2):
+        await slurm.clock.advance(2)
+        async with anyio.create_task_group() as group:
+            for number, visit in enumerate(visits):
+                group.start_soon(look, visit, names[number % len(names)])
+    assert told == {200: pages * (seconds // 2)}
+    return Counter(visits[0].box.context.slurm.calls)
+
+
+@pytest.mark.proves("pages-cost-one-look")
+async def test_fifty_open_pages_for_ten_minutes_cost_what_one_does(tmp_path):
+    one, fifty = [await asked_by(tmp_path / str(pages), pages, ["now"], 600) for pages in (1, 50)]
+    assert one == fifty
+    assert one["squeue"] in range(120, 241)
+    assert one["scontrol show nodes"] in range(120, 241)
+    assert one["sinfo"] <= 61
+
+
+@pytest.mark.proves("pages-cost-one-look")
+async def test_fifty_visitors_of_all_pages_cost_what_one_of_each_does(tmp_path):
+    names = [name for name in PAGES if name != "job"]
+    assert await asked_by(tmp_path / "few", len(names), names, 60) == await asked_by(tmp_path / "many", 50, names, 60)
 
 
 @pytest.mark.proves("pages-cost-one-look")

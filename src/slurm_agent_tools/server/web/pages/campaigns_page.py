@@ -95,4 +95,4 @@ def _picture(block: Picture) -> dict[str, Any]:
     return {"kind": "picture", "svg": picture, "caption": sanitize.line(block.caption)}
 
 
-PAGE = WebPage("campaigns", "Campaigns", gather, age=SLOW, live=False)
+PAGE = WebPage("campaigns", "Campaigns", gather, age=SLOW)

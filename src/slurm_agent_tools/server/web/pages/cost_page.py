@@ -88,4 +88,4 @@ def _plot(cost: Any) -> Markup | None:
     return Markup(svg_plots.unstyled(picture))  # noqa: S704 - every text in it is escaped there
 
 
-PAGE = WebPage("cost", "Cost and efficiency", gather, age=SLOW, live=False)
+PAGE = WebPage("cost", "Cost and efficiency", gather, age=SLOW)

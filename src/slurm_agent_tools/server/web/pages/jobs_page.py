@@ -5,25 +5,35 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from slurm_agent_tools.errors import SlurmError
-from slurm_agent_tools.insights.accounting_history import DAYS, accounting_history
+from slurm_agent_tools.insights.accounting_history import DAYS, AccountingHistory, accounting_history
 from slurm_agent_tools.insights.job_search import search, tags
 from slurm_agent_tools.models.job import Job, JobRecord
 from slurm_agent_tools.server.web import fragments
-from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
+from slurm_agent_tools.server.web.web_page import SLOW, TICK, PageAsked, WebPage
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.slurm.answer_cache import SharedAnswer
+from slurm_agent_tools.store.submissions import Owner
 
 _MOST, _ACTIVE, _SHOWN = 10_000, 2000, 100
 
 
+_known: dict[Owner, SharedAnswer[AccountingHistory]] = {}
+"""What is remembered, which is asked less often than the queue."""
+
+
 async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     """What the queue has of the user's jobs, and what is remembered of the project's, newest first."""
-    known = await accounting_history(context, limit=_MOST)
+    if context.owner not in _known:
+        _known[context.owner] = SharedAnswer(context.clock, partial(accounting_history, context, limit=_MOST))
+    known = await _known[context.owner].get(SLOW * context.slurm.verdict.factor)
     problem = known.silent
     try:
-        queue = context.slurm.mine(await context.slurm.queue()).going()
+        age = TICK * context.slurm.verdict.factor
+        queue = context.slurm.mine(await context.slurm.queue(max_age=age)).going()
         active = list(queue.jobs(heapq.nlargest(_ACTIVE, queue.bases)))
         active.sort(key=lambda job: -job.job_id.base)
     except SlurmError as error:
@@ -40,7 +50,8 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
 def narrow(record: Mapping[str, Any], asked: PageAsked) -> dict[str, Any]:
     """The jobs with these words, this state and this tag."""
     words, state, tag = asked.text("q"), asked.text("state").upper(), asked.text("tag")
-    found = search(record["past"], tags=[tag] if tag else [], query=words, limit=_MOST)
+    past = record["past"]
+    found = search(past, tags=[tag] if tag else [], query=words, limit=_MOST) if tag or words else past
     active = [] if tag else [job for job in record["active"] if _has(job, words)]
     states = sorted({one.state for one in (*active, *found)} | ({state} if state else set()))
     fitting = [one for one in (*active, *found) if not state or one.state == state]
@@ -90,4 +101,4 @@ def _row(
     return {"job_id": job_id, "name": name, "state": state, "partition": partition, "tags": list(named), **told}
 
 
-PAGE = WebPage("jobs", "Jobs", gather, narrow, age=SLOW, live=False)
+PAGE = WebPage("jobs", "Jobs", gather, narrow)

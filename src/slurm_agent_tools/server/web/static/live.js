@@ -1,10 +1,10 @@
-// Brings what changes on a page up to date every two seconds, while somebody can see it. Without it the page reloads.
+// Brings what changes on a page up to date every few seconds, while somebody can see it. Without it the page reloads.
 "use strict";
 
 (() => {
-  const PAUSE = 2000;
   const LONGEST = 30000;
   const shown = document.querySelector("[data-live]");
+  const PAUSE = 1000 * Number(shown.dataset.every);
   const said = document.getElementById("said");
   let mark = null;
   let told = null;
@@ -35,10 +35,21 @@
     }
   }
 
+  // The form before a list stays where it is, with the words that a person types; only what follows it is new.
+  function fill(parts) {
+    const form = shown.querySelector(":scope > form");
+    const after = parts.findIndex((part) => part.nodeName === "FORM") + 1;
+    if (form === null || after === 0) {
+      shown.replaceChildren(...parts);
+      return;
+    }
+    while (form.nextSibling !== null) form.nextSibling.remove();
+    form.after(...parts.slice(after));
+  }
+
   function replace(text) {
     const before = kept();
-    const parsed = new DOMParser().parseFromString(text, "text/html");
-    shown.replaceChildren(...parsed.body.childNodes);
+    fill([...new DOMParser().parseFromString(text, "text/html").body.childNodes]);
     restore(before);
     const now = shown.querySelector("[data-said]");
     const words = now === null ? null : now.dataset.said;
