@@ -17,7 +17,7 @@ def makespan_bound(problem: PlanProblem) -> float:
     _, tails = problem.longest_path
     found = max(tails, default=0.0)
     for demands, capacity in usage(problem):
-        if capacity is not None:
+        if capacity:  # of what there is none, nobody holds any
             found = max(
                 found,
                 _energy(demands, problem.seconds, capacity),
@@ -45,7 +45,7 @@ def completion_bound(problem: PlanProblem) -> float:
     best = alone
     for demands, capacity in usage(problem):
         best = max(best, _fluid(demands, problem.seconds, weights, capacity))
-        if capacity is not None and len(set(weights)) == 1:
+        if capacity and len(set(weights)) == 1:
             best = max(best, weights[0] * _in_places(demands, problem.seconds, capacity))
     return best / sum(weights)
 

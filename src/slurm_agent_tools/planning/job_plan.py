@@ -231,4 +231,6 @@ def _deadline(field: str, text: str, now: datetime) -> float:
         return _span(field, text)
     if moment.tzinfo is None:
         raise InputError(field, text, "names no time zone", hint='Write "2026-11-24T08:00+01:00", or "6h" from now.')
+    if moment <= now:
+        raise InputError(field, text, "is not in the future", hint="Give a time that is still to come.")
     return (moment - now).total_seconds()

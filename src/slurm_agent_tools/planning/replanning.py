@@ -9,6 +9,7 @@ from datetime import datetime
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.job_progress import JobProgress, SentSlice, SliceProgress
 from slurm_agent_tools.planning.planned_job import PlannedJob
+from slurm_agent_tools.planning.schedule import named
 from slurm_agent_tools.planning.slices import cuts
 from slurm_agent_tools.text.sanitize import line
 from slurm_agent_tools.units import format_duration, ranges
@@ -31,8 +32,9 @@ def jobs_left(jobs: Sequence[PlannedJob], progress: Mapping[str, JobProgress]) -
     """What is left to plan: those that run first, each for what is left of it, then all that is not done.
 
     What waited for one that is done waits no longer. Tasks of an array that failed are left to a person, and so is all
-    that waits for them. Raises InputError where nothing but those is left.
+    that waits for them. Raises InputError where nothing but those is left, and for a name that is given twice.
     """
+    named(jobs)
     out = left_out(jobs, progress)
     parts = {job.name: _parts_left(job, progress.get(job.name), dropped=job.name in out) for job in jobs}
     still = {name: [one.name for one in found] for name, found in parts.items()}

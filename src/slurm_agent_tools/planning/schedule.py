@@ -20,6 +20,12 @@ MOST = 10_000
 LONGEST = 10 * 366 * 86400.0
 """Seconds that one job may be expected to take."""
 
+LARGEST = 10**6
+"""Weight of one job, and price of one hour: sums of more are no numbers that can be told."""
+
+HELD = 10**9
+"""GPUs, CPUs or jobs of one pool, or of one job."""
+
 SHARES = 1000
 """Into how many parts a GPU is divided where jobs take a share of one."""
 
@@ -169,7 +175,7 @@ def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanPr
     """The jobs as one problem. Raises InputError, which names the job, its field, the value and the mend."""
     _check_number(jobs, pools)
     _check_pools(pools)
-    by_name = _by_name(jobs)
+    by_name = named(jobs)
     for job in jobs:
         _check_figures(job)
         _check_names(job, by_name)
@@ -223,15 +229,18 @@ def _check_pools(pools: Sequence[JobPool]) -> None:
         if pool.name in names:
             raise InputError("pool", pool.name, "is the name of two pools", hint="Give each a name of its own.")
         names.add(pool.name)
-        least = {"gpus": 0, "cpus": 0, "memory_bytes": 0, "jobs": 1, "gpu_hour": 0, "cpu_hour": 0}
-        for what, lowest in least.items():
+        counts, prices = {"gpus": (0, HELD), "cpus": (0, HELD), "jobs": (1, HELD)}, (0, LARGEST)
+        spans = counts | {"memory_bytes": (0, _UNLIMITED - 1), "gpu_hour": prices, "cpu_hour": prices}
+        for what, (lowest, most) in spans.items():
             value = getattr(pool, what)
-            if value is not None and not (math.isfinite(value) and value >= lowest):
+            if value is not None and not lowest <= value <= most:
                 field = f"pool {pool.name!r}: {what.removesuffix('_bytes')}"
-                raise InputError(field, value, f"is less than {lowest}", hint="Say what there is, or leave it out.")
+                problem = f"is more than {most}" if value > most else f"is less than {lowest}"
+                raise InputError(field, value, problem, hint="Say what there is, or leave it out.")
 
 
-def _by_name(jobs: Sequence[PlannedJob]) -> dict[str, PlannedJob]:
+def named(jobs: Sequence[PlannedJob]) -> dict[str, PlannedJob]:
+    """The kinds by their names. Raises InputError for a name that is given twice, empty or too long."""
     found: dict[str, PlannedJob] = {}
     for job in jobs:
         if not job.name or len(job.name) > 200:
@@ -247,14 +256,15 @@ def _check_figures(job: PlannedJob) -> None:
         hint = 'Say how long one of them runs, such as "2h".'
         raise InputError(_field(job, "expected"), job.seconds, "is no time that a job can take", hint=hint)
     for name, value in (("gpus", job.gpus), ("cpus", job.cpus), ("memory", job.memory_bytes)):
-        if value < 0:
-            raise InputError(_field(job, name), value, "is less than 0", hint="Say what one of them holds.")
+        if not 0 <= value <= (_UNLIMITED - 1 if name == "memory" else HELD):
+            problem = "is less than 0" if value < 0 else "is more than a job can hold"
+            raise InputError(_field(job, name), value, problem, hint="Say what one of them holds.")
     if job.deadline is not None and not (math.isfinite(job.deadline) and job.deadline > 0):
         hint = "Give a time that is still to come."
         raise InputError(_field(job, "deadline"), job.deadline, "is not in the future", hint=hint)
-    if not (math.isfinite(job.priority) and job.priority > 0):
-        hint = "1 is usual, 2 counts as two jobs."
-        raise InputError(_field(job, "priority"), job.priority, "is no weight above 0", hint=hint)
+    if not 1 / LARGEST <= job.priority <= LARGEST:
+        hint = f"1 is usual, 2 counts as two jobs; from {1 / LARGEST:g} to {LARGEST}."
+        raise InputError(_field(job, "priority"), job.priority, "is no weight of a job", hint=hint)
     if job.share is not None and not (math.isfinite(job.share) and 1 / SHARES <= job.share <= 1):
         hint = "Give the part of one GPU, such as 0.25, or gpus for whole ones."
         raise InputError(_field(job, "share"), job.share, "is no part of one GPU", hint=hint)
@@ -355,7 +365,8 @@ def _numbered(
             events.append((min(starts[one] for one in members), 1, number, pool, count, members))
             last = max(starts[one] + problem.seconds[one] for one in members)
             events.append((last, 0, number, pool, count, members))
-    free = {pool: list(range(problem.pools[pool].gpus or 0)) for pool in range(len(problem.pools))}
+    most = sum(count for _, begins, _, _, count, _ in events if begins)  # numbers beyond are never the lowest
+    free = {number: list(range(min(pool.gpus or 0, most))) for number, pool in enumerate(problem.pools)}
     for _, begins, _, pool, count, members in sorted(events, key=lambda event: event[:3]):
         if begins:
             taken, free[pool] = tuple(free[pool][:count]), free[pool][count:]

@@ -107,6 +107,28 @@ def test_a_list_is_a_file_of_jobs_and_a_text_is_none(project, capsys):
     assert main(["plan", "text.yaml", "--pool", "gpus=1", "--json"]) == 2
 
 
+def test_a_length_that_yaml_reads_in_base_60_is_refused_and_one_in_quotes_is_read(project, capsys):
+    (project / "bare.yaml").write_text("jobs:\n  - {name: a, expected: 1:30:00}\n")
+    assert main(["plan", "bare.yaml", "--pool", "gpus=1", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert "jobs[0].expected: '1:30:00'" in error["message"]
+    assert error["hint"] == 'Put it in quotes: "1:30:00".'
+    (project / "quoted.yaml").write_text('jobs:\n  - {name: a, expected: "1:30:00"}\n')
+    assert main(["plan", "quoted.yaml", "--pool", "gpus=1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan_seconds"] == 5400
+
+
+def test_a_time_without_quotes_is_a_deadline(project, capsys):
+    (project / "a.yaml").write_text("jobs: [{name: a, expected: 2h, deadline: 2999-01-01T08:00:00+01:00}]")
+    (project / "a.toml").write_text('[[jobs]]\nname = "a"\nexpected = "2h"\ndeadline = 2999-01-01T08:00:00+01:00\n')
+    for name in ("a.yaml", "a.toml"):
+        assert main(["plan", name, "--pool", "gpus=1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["status"] == "planned"
+    (project / "b.yaml").write_text("jobs: [{name: a, expected: 2h, deadline: 2999-01-01}]")
+    assert main(["plan", "b.yaml", "--pool", "gpus=1", "--json"]) == 2
+    assert "'2999-01-01' names no time zone" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
 def test_a_picture_is_never_written_over_a_file(project, capsys):
     (project / "old.svg").write_text("mine")
     words = ["plan", "--count", "2", "--expected", "1h", "--pool", "gpus=1", "--svg"]

@@ -36,6 +36,8 @@ def refusal(*jobs, pools=(POOL,)):
         (PlannedJob("train", 60, deadline=-5), ["'train': deadline", "-5"]),
         (PlannedJob("train", 60, deadline=math.nan), ["'train': deadline", "nan"]),
         (PlannedJob("train", 60, priority=0), ["'train': priority", "0"]),
+        (PlannedJob("train", 60, priority=1e308), ["'train': priority", "1e+308"]),
+        (PlannedJob("train", 60, cpus=10**30), ["'train': cpus", "1000000"]),
         (PlannedJob("train", 60, share=1.5), ["'train': share", "1.5"]),
         (PlannedJob("train", 60, share=0.5, gpus=1), ["'train': share", "0.5"]),
         (PlannedJob("train", 60, after=("nobody",)), ["'train': after", "nobody"]),
@@ -65,6 +67,25 @@ def test_two_jobs_of_one_name_no_jobs_and_no_pool_are_refused():
     assert "'a': name" in refusal(PlannedJob("a", 60), PlannedJob("a", 60))
     assert "jobs" in refusal()
     assert "pool" in refusal(PlannedJob("a", 60), pools=())
+
+
+@pytest.mark.parametrize(
+    ("pool", "words"),
+    [
+        (JobPool("p", gpus=10**25), ["'p': gpus", "is more than"]),
+        (JobPool("p", jobs=0), ["'p': jobs", "is less than 1"]),
+        (JobPool("p", gpus=1, gpu_hour=1e308), ["'p': gpu_hour", "1e+308", "is more than"]),
+        (JobPool("p", gpus=1, cpu_hour=math.nan), ["'p': cpu_hour", "nan"]),
+    ],
+)
+def test_pools_of_figures_that_cannot_be_are_named(pool, words):
+    message = refusal(PlannedJob("a", 60), pools=[pool])
+    assert all(word in message for word in words), message
+
+
+def test_a_pool_has_as_many_gpus_as_it_says_without_a_list_of_them():
+    problem = plan_problem([PlannedJob("a", 60, count=2, gpus=3)], [JobPool(gpus=10**7)])
+    assert [one.gpus for one in naive(problem).schedule(problem).placed] == [(0, 1, 2), (3, 4, 5)]
 
 
 def test_a_job_that_no_single_pool_holds_is_refused_though_each_part_is_somewhere():

@@ -104,6 +104,19 @@ async def test_a_job_of_which_nothing_is_said_holds_one_gpu_and_one_cpu_where_th
     assert (on_gpus.makespan_seconds, on_cpus.makespan_seconds) == (2 * 3600, 4 * 3600)
 
 
+@pytest.mark.parametrize("objective", ["makespan", "mean_completion", "deadlines", "cost"])
+async def test_a_pool_without_gpus_is_planned_on(box, objective):
+    job = {"name": "a", "count": 8, "expected": "1h", "resources": {"cpus": 1}}
+    reply, _ = await plan(box, [job], pool={"gpus": 0, "cpus": 2}, objective=objective)
+    assert (reply.makespan_seconds, reply.gap) == (4 * 3600, 0)
+
+
+@pytest.mark.proves("plans-refuse-by-name")
+async def test_two_jobs_of_one_name_are_refused_and_none_is_left_out(box):
+    with pytest.raises(InputError, match="'a': name: 'a' is given twice"):
+        await plan(box, [{"name": "a", "expected": "1h"}, {"name": "a", "expected": "2h"}])
+
+
 async def test_gpus_that_a_pool_does_not_name_are_said_to_be_without_limit(box):
     reply, _ = await plan(box, [{"name": "a", "expected": "1h", "resources": {"gpus": 9}}], pool={"cpus": 2})
     assert any("unlimited" in text for text in reply.assumptions)
@@ -172,6 +185,10 @@ async def test_deadlines_are_times_with_a_zone_or_lengths(box):
         ({"name": "a", "expected": "1h", "count": 10**6}, "'a': count"),
         ({"name": "a", "expected": "1h", "after": ["a"]}, "'a': after"),
         ({"name": "a", "expected": "1h", "deadline": "yesterday"}, "'a': deadline"),
+        (
+            {"name": "a", "expected": "1h", "deadline": "2020-01-01T00:00Z"},
+            "'a': deadline: '2020-01-01T00:00Z' is not in",
+        ),
     ],
 )
 async def test_bad_jobs_are_refused_by_name_with_a_mend(box, job, words):

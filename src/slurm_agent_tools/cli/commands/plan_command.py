@@ -7,7 +7,7 @@ import asyncio
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +136,25 @@ def _read(name: str) -> dict[str, object]:
         data = safe_open.read(path, _LARGEST)
     except OSError as error:
         raise InputError("FILE", name, f"cannot be read: {error.strerror or error}", hint=_OF_JOBS) from error
-    value = parse_config(data, path.suffix, name, "FILE").value
+    config = parse_config(data, path.suffix, name, "FILE")
+    for place, written in config.clocks.items():  # 1:30:00 is 5400 to YAML, which would count as minutes
+        hint = f'Put it in quotes: "{written}".'
+        raise InputError(f"{name}: {place}", written, "is a number in base 60 to YAML", hint=hint)
+    value = _with_times(config.value)
     if isinstance(value, list):
         return {"jobs": value}
     if not isinstance(value, dict):
         raise InputError("FILE", name, "holds no jobs", hint="Begin it with `jobs:` and a list.")
     return {str(key): one for key, one in value.items()}
+
+
+def _with_times(value: object) -> Any:
+    """The same with times as texts: YAML and TOML know them without quotes."""
+    if isinstance(value, dict):
+        return {key: _with_times(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_times(one) for one in value]
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def _alike(args: argparse.Namespace) -> dict[str, object]:
