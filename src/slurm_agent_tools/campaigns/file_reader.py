@@ -270,7 +270,7 @@ def _of_limits(file: CampaignFile) -> Iterator[FormProblem]:
     if len(file.rounds) > limits.rounds:
         mend = f"Write {len(file.rounds)}, or fewer rounds."
         yield FormProblem("limits.rounds", limits.rounds, f"is below the {len(file.rounds)} rounds of the file", mend)
-    declared = sum(least_trials(file))
+    declared = sum(least_trials(file, further=False))
     if declared > limits.trials:
         mend = "Raise it, or vary less."
         yield FormProblem("limits.trials", limits.trials, f"is below the {declared} trials that the rounds have", mend)

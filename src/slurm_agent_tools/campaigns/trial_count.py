@@ -20,11 +20,12 @@ from slurm_agent_tools.models.campaign_file import (
 )
 
 
-def least_trials(file: CampaignFile) -> tuple[int, ...]:
+def least_trials(file: CampaignFile, *, further: bool = True) -> tuple[int, ...]:
     """As many trials as each round has at least, with all stages and repeats, where nothing fails or was run before.
 
     The baseline has more runs than what is compared with it (`design.baseline_runs`): those that a round before had are
-    not run again. Where a configuration may be the baseline it is taken as that.
+    not run again. Where a configuration may be the baseline it is taken as that. Without `further` runs of the baseline
+    it is what the file names: where a limit cuts a round short, the baseline's further runs are left out first.
     """
     had: dict[str, int] = {}
     found = []
@@ -35,9 +36,9 @@ def least_trials(file: CampaignFile) -> tuple[int, ...]:
                 total += this.repeats
                 continue
             *shorter, last = _sizes(this, stage)
-            others = last - _may_hold_baseline(this, stage)
-            runs = baseline_runs(this.repeats, others)
-            total += this.repeats * (sum(shorter) + others) + max(0, runs - had.get(stage.name, 0))
+            named = _may_hold_baseline(this, stage)
+            runs = baseline_runs(this.repeats, last - named) if further else this.repeats * named
+            total += this.repeats * (sum(shorter) + last - named) + max(0, runs - had.get(stage.name, 0))
             had[stage.name] = max(runs, had.get(stage.name, 0))
         found.append(total)
     return tuple(found)

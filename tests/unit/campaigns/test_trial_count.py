@@ -56,7 +56,7 @@ def test_twelve_runs_of_sixteen_configurations_ask_for_forty_eight_of_the_baseli
     assert least_trials(file) == (16 * 12 + 48,)
 
 
-def test_a_file_whose_limit_leaves_no_room_for_the_baseline_is_refused() -> None:
+def test_a_file_whose_limit_leaves_no_room_for_what_it_varies_is_refused() -> None:
     text = """campaign: 1
 objective: {metric: loss, direction: minimize}
 stages:
@@ -69,6 +69,6 @@ rounds:
   - {kind: grid, hypothesis: it learns faster, vary: {rate: [0.2, 0.3, 0.4, 0.5]}, repeats: 12}
 limits: {cpu_hours: 100, trials: %d}
 """
-    with pytest.raises(ConfigError, match="below the 72 trials"):
-        read_campaign((text % 71).encode(), "campaigns/rates.yaml")
-    assert read_campaign((text % 72).encode(), "campaigns/rates.yaml").limits.trials == 72
+    with pytest.raises(ConfigError, match="below the 48 trials"):
+        read_campaign((text % 47).encode(), "campaigns/rates.yaml")
+    assert read_campaign((text % 48).encode(), "campaigns/rates.yaml").limits.trials == 48
