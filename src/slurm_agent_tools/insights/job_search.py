@@ -14,7 +14,7 @@ _WEIGHTS = {"gpus": 3.0, "memory_bytes": 2.0, "cpus": 2.0, "time_limit_seconds":
 
 _PARTITION, _NAME, _SCRIPT = 1.0, 2.0, 3.0
 
-_FAILURES = frozenset({"FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED"})
+FAILURES = frozenset({"FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED"})
 """A cancelled, preempted or requeued job is no failure of its script."""
 
 
@@ -23,7 +23,7 @@ def tags(record: JobRecord) -> tuple[str, ...]:
 
     Every end that is a failure has the tag `failed` beside its state.
     """
-    failed = "failed" if record.state in _FAILURES else None
+    failed = "failed" if record.state in FAILURES else None
     told = (record.job_id, record.partition, record.state.lower(), failed, record.run_id, record.category)
     return tuple(dict.fromkeys(("slurm", "job", *(tag for tag in told if tag))))
 

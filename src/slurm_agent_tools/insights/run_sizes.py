@@ -7,8 +7,9 @@ less than that is recommended again. Other ends (failed, cancelled, a lost node)
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from slurm_agent_tools.insights.sizing import (
     CPUS,
@@ -100,6 +101,65 @@ def _figures(
         "time": size(TIME, replace(time, failed=max(over, default=None)), enough=enough),
         "cpus": size(CPUS, cpus, enough=enough, least=max(1, requested.nodes or 1), limit=requested.cpus),
     }
+
+
+# --- what it would have saved ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSavings:
+    """What runs of one name that completed held beyond what the sizer says of them now, which knows how they ended.
+
+    `gb_hours`, `cpu_hours`: less than 0 where they had less than is recommended; None: not measured. `short`: runs that
+    used more memory than is recommended: each would have failed, and nothing is counted as saved of it.
+    """
+
+    name: str
+    asked: Resources
+    sizing: JobSizing
+    gb_hours: float | None
+    cpu_hours: float | None
+    short: int
+
+
+def savings(records: Iterable[JobRecord]) -> list[SizeSavings]:
+    """By name, what would have saved most memory first; only names with enough runs. `records`: the newest first."""
+    groups: defaultdict[str, list[JobRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.name].append(record)
+    found = [_saved(name, runs) for name, runs in groups.items()]
+    return sorted((one for one in found if one is not None), key=lambda one: -(one.gb_hours or 0.0))
+
+
+def _saved(name: str, runs: Sequence[JobRecord]) -> SizeSavings | None:
+    asked = runs[0].requested
+    sizing = size_from_runs(runs, asked)
+    if not sizing.enough or sizing.recommended is None:
+        return None
+    done = [run for run in runs if run.usage is not None and run.state == "COMPLETED" and not _short_of_memory(run)]
+    memory, cpus = sizing.memory.recommended, sizing.cpus.recommended
+    short = [run for run in done if memory is not None and (_peak(run) or 0) > memory]
+    kept = [run for run in done if run not in short]
+    bytes_hours = [(had - memory) * _held(run) for run in kept if memory is not None and (had := _had(run)) is not None]
+    cores_hours = [(had - cpus) * _held(run) for run in kept if cpus is not None and (had := run.requested.cpus)]
+    return SizeSavings(
+        name=name,
+        asked=asked,
+        sizing=sizing,
+        gb_hours=sum(bytes_hours) / 2**30 if bytes_hours else None,
+        cpu_hours=sum(cores_hours) if cores_hours else None,
+        short=sum(run.tasks for run in short),
+    )
+
+
+def _held(record: JobRecord) -> float:
+    """Hours that all its tasks together ran."""
+    usage, cpus = record.usage, record.requested.cpus
+    if usage is None:
+        return 0.0
+    if usage.cpu_allocated_seconds is not None and cpus:
+        return usage.cpu_allocated_seconds / cpus / 3600
+    return (usage.elapsed_seconds or 0) * record.tasks / 3600
 
 
 # --- what a run used and had -----------------------------------------------------------------------------------------

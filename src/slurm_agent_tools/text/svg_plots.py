@@ -1,4 +1,7 @@
-"""Plots as SVG: dots, stacked bars, parallel coordinates, steps. Self-contained, every text escaped; in pixels."""
+"""Plots as SVG: dots, stacked bars, parallel coordinates, steps, curves, what ran when.
+
+Self-contained, every text escaped; in pixels.
+"""
 
 from __future__ import annotations
 
@@ -183,6 +186,66 @@ def growing(points: Sequence[tuple[float, float]], *, title: str, x: str, y: str
         pieces.append(words(WIDTH - _RIGHT, level - 4, f"limit {number(limit)}", anchor="end"))
     pieces.append(f'<path d="{" ".join(path)}" fill="none" stroke="{COLOURS[0]}" stroke-width="2"/>')
     return _picture(pieces, HEIGHT, title)
+
+
+def curves(
+    lines: Mapping[str, Sequence[tuple[float, float]]], *, title: str, x: str, y: str, most: float | None = None
+) -> str:
+    """One line for each name through its points (x, y), in their order; `most`: the end of the upright axis."""
+    known = {name: [one for one in points if all(map(math.isfinite, one))] for name, points in lines.items()}
+    every = [one for points in known.values() for one in points]
+    if not every:
+        return _nothing(title)
+    across = _axis((place for place, _ in every), _LEFT, WIDTH - _RIGHT)
+    heights = [0.0, *(value for _, value in every), *([] if most is None else [most])]
+    up = _axis(heights, HEIGHT - _BOTTOM, _TOP, from_zero=True)
+    pieces = [*_frame(title, x, y), *_up_ticks(up), *_across_ticks(across, None)]
+    for number_of, points in enumerate(known.values()):
+        colour = COLOURS[number_of % len(COLOURS)]
+        path = " ".join(f"{across.at(place):.1f},{up.at(value):.1f}" for place, value in points)
+        pieces.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        pieces += [  # a single sample is no line
+            f'<circle cx="{across.at(place):.1f}" cy="{up.at(value):.1f}" r="3" fill="{colour}"/>'
+            for place, value in points[:1] if len(points) == 1
+        ]  # fmt: skip
+    return _picture([*pieces, *_legend([*known])], HEIGHT, title)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBar:
+    """From when to when something was in one state, in one unit of time; `kind` gives the colour, in the legend too."""
+
+    begin: float
+    end: float
+    kind: str
+    told: str = ""
+
+
+def what_ran_when(rows: Sequence[tuple[str, Sequence[TimeBar]]], *, title: str, unit: str) -> str:
+    """A row for each run with its bars, time from left to right from 0."""
+    ends = [bar.end for _, bars in rows for bar in bars]
+    if not ends:
+        return _nothing(title)
+    height = _TOP + 18 * len(rows) + _BOTTOM
+    across = _axis([0.0, *ends], 120, WIDTH - _RIGHT, from_zero=True)
+    kinds = list(dict.fromkeys(bar.kind for _, bars in rows for bar in bars))
+    pieces = [_heading(title)]
+    for tick in across.ticks():
+        at = across.at(tick)
+        pieces.append(rule((at, _TOP - 4), (at, height - 40), class_="grid"))
+        pieces.append(words(at, height - 26, number(tick), anchor="middle"))
+    for place, (label, bars) in enumerate(rows):
+        top = _TOP + 18 * place
+        pieces.append(words(114, top + 12, _short(label, 17), anchor="end"))
+        for bar in bars:
+            left, width = across.at(bar.begin), max(1.0, across.at(bar.end) - across.at(bar.begin))
+            told = f"<title>{safe(bar.told)}</title>" if bar.told else ""
+            colour = COLOURS[kinds.index(bar.kind) % len(COLOURS)]
+            pieces.append(
+                f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="13" fill="{colour}">{told}</rect>'
+            )
+    unit_line = words(WIDTH - _RIGHT, height - 8, unit, anchor="end")
+    return _picture([*pieces, *_legend(kinds, y=height - 8), unit_line], height, title)
 
 
 # --- Parts of a plot --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.fleet.looks import NOW, facts, node
 from tests.unit.fleet.test_idle_and_waits import job, look, step, waiting
+from tests.unit.insights.records import record
 
 from slurm_agent_tools.fleet.sections import fleet_alerts, quota_shares, spending
 from slurm_agent_tools.models.job import Job
@@ -194,3 +195,16 @@ def test_what_alerts_rest_on_and_was_not_read_is_said():
 
 def test_nothing_to_see_is_no_alert():
     assert (fleet_alerts.section(facts([])), fleet_alerts.sentence([])) == ([], "")
+
+
+def test_a_job_counts_under_each_of_its_tags():
+    known = record(2, job_id="2", category="host-out-of-memory")
+    parts = (ran(1, 1, partition="gpu"), ran(2, 3, partition="gpu", state="OUT_OF_MEMORY"), ran(3, 9, ended=24 * 8))
+    made = spending.by_tag(facts([], ran=parts, runs={2: known}, rates=RATES))
+    assert {one.what: one.gpu_hours for one in made} == {
+        "gpu": 8, "completed": 2, "out_of_memory": 6, "failed": 6, "host-out-of-memory": 6,
+    }  # fmt: skip
+    assert next(one.amount for one in made if one.what == "gpu") == pytest.approx(8 * 2 + 16 * 0.1)
+    running = replace(ran(7, 1, allocated={"cpu": 4}), state="RUNNING", ended=None)
+    blind = spending.by_tag(facts([], ran=(running,), mine=(job(7),)))
+    assert {one.gpu_hours for one in blind} == {None}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.insights.records import ASKED, GIB, record, run
 
-from slurm_agent_tools.insights.run_sizes import size_from_runs
+from slurm_agent_tools.insights.run_sizes import savings, size_from_runs
 from slurm_agent_tools.insights.sizing import ENOUGH
 from slurm_agent_tools.models.job import Usage
 from slurm_agent_tools.models.request import Resources
@@ -204,3 +204,34 @@ def test_sizes_that_were_each_too_little_are_named_with_twice_the_last():
     assert said in size_from_runs(killed, SMALLER).warnings
     assert said not in size_from_runs(killed, ASKED).warnings  # it asks for more than that already
     assert said not in size_from_runs(killed[1:], SMALLER).warnings
+
+
+def test_what_another_request_would_have_saved_is_told_by_name():
+    (one,) = savings(runs(gib=4, seconds=3600, busy=2))
+    enough = one.sizing.memory.recommended or 0
+    assert (one.name, one.sizing.basis, one.asked, one.short) == ("train", 5, ASKED, 0)
+    assert one.gb_hours == pytest.approx(5 * (16 - enough / GIB))
+    assert (one.sizing.cpus.recommended, one.cpu_hours) == (2, pytest.approx(5 * (8 - 2)))
+
+
+def test_nothing_is_saved_by_a_run_that_would_have_failed_and_less_than_nothing_by_one_that_had_too_little():
+    usual, far = runs(30, gib=1, seconds=3600), run(31, gib=12, seconds=3600)
+    (one,) = savings([*usual, far])
+    assert (one.short, one.gb_hours) == (1, pytest.approx(30 * (16 - (one.sizing.memory.recommended or 0) / GIB)))
+    tight = replace(ASKED, memory_bytes=4 * GIB)
+    (one,) = savings(runs(gib=3.9, seconds=3600, requested=tight))
+    assert one.gb_hours is not None
+    assert one.gb_hours < 0
+
+
+def test_the_hours_of_an_array_are_those_of_all_its_tasks():
+    usage = replace(run(seconds=3600).usage, cpu_allocated_seconds=20 * 8 * 1800.0)
+    (one,) = savings([run(tasks=20, seconds=3600), replace(run(2, tasks=20), usage=usage)])
+    enough = (one.sizing.memory.recommended or 0) / GIB
+    assert one.gb_hours == pytest.approx((16 - enough) * (1 + 10))
+
+
+def test_of_too_few_runs_no_saving_is_told():
+    assert savings(runs(ENOUGH - 1)) == []
+    (unmeasured,) = savings(runs(gib=None))
+    assert unmeasured.gb_hours is None

@@ -11,10 +11,13 @@ from slurm_agent_tools.text.svg_plots import (
     HEIGHT,
     WIDTH,
     PlotPoint,
+    TimeBar,
+    curves,
     growing,
     parallel_coordinates,
     scatter,
     stacked_bars,
+    what_ran_when,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -126,3 +129,34 @@ def test_what_was_spent_grows_in_steps_below_the_line_of_the_limit() -> None:
     assert heights == sorted(heights, reverse=True)
     assert min(heights) > float(limit.attrib["y1"])
     assert "limit 4" in texts(svg)
+
+
+def test_a_curve_goes_through_its_points_and_a_single_sample_is_a_dot() -> None:
+    svg = curves({"memory": [(0, 0), (10, 50), (20, 100)], "CPU": [(10, 100)], HOSTILE: []},
+                 title=HOSTILE, x="minutes", y="%", most=100)  # fmt: skip
+    (line, *_) = [element.attrib["points"].split() for element in elements(svg, "polyline")]
+    points = [tuple(map(float, pair.split(","))) for pair in line]
+    assert [x for x, _ in points] == sorted({x for x, _ in points})
+    assert points[0][1] - points[1][1] == pytest.approx(points[1][1] - points[2][1])
+    ((x, y),) = centres(svg)
+    assert (x, y) == (points[1][0], points[2][1])
+    assert HOSTILE in texts(svg)
+    assert not elements(svg, "script")
+    assert "nothing was measured" in curves({"memory": []}, title="t", x="x", y="y")
+
+
+def test_what_ran_when_has_a_row_for_each_run_and_bars_as_long_as_their_time() -> None:
+    rows = [
+        ("r1-t1", [TimeBar(0, 1, "waited"), TimeBar(1, 3, "passed", HOSTILE)]),
+        ("r1-t2", [TimeBar(2, 4, "failed")]),
+    ]
+    svg = what_ran_when(rows, title="t", unit="hours")
+    bars = [{name: float(element.attrib[name]) for name in ("x", "y", "width")} for element in elements(svg, "rect")]
+    waited, passed, failed, *legend = bars
+    assert passed["width"] == failed["width"] == pytest.approx(2 * waited["width"], abs=0.2)
+    assert passed["x"] == pytest.approx(waited["x"] + waited["width"], abs=0.2)
+    assert waited["y"] == passed["y"] < failed["y"]
+    assert len(legend) == 3
+    assert {"r1-t1", "r1-t2", "hours", "waited", "passed", "failed"} <= set(texts(svg))
+    assert not elements(svg, "script")
+    assert "nothing was measured" in what_ran_when([], title="t", unit="hours")

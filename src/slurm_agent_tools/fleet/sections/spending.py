@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from slurm_agent_tools.diagnosis import completion
 from slurm_agent_tools.diagnosis.phrases import flat, listed
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
+from slurm_agent_tools.insights.job_search import FAILURES
 from slurm_agent_tools.insights.usage import GPUS, amount, ran, seconds
 from slurm_agent_tools.models.fleet_answer import CostSection, NotMeasured, Spent
 from slurm_agent_tools.models.job import Job, run_id_in
@@ -56,12 +57,25 @@ def section(facts: FleetFacts) -> CostSection:
 
 def _without_gpus(made: CostSection) -> CostSection:
     """The same where GPU hours, and with them what they cost, are not known."""
+    lists = {"campaigns": [*map(_blind, made.campaigns)], "results": [*map(_blind, made.results)]}
+    return made.model_copy(update={"today": _blind(made.today), "week": _blind(made.week), **lists})
 
-    def blind(spent: Spent) -> Spent:
-        return spent.model_copy(update={"gpu_hours": None, "amount": None, "note": _NO_GPUS})
 
-    lists = {"campaigns": [*map(blind, made.campaigns)], "results": [*map(blind, made.results)]}
-    return made.model_copy(update={"today": blind(made.today), "week": blind(made.week), **lists})
+def _blind(spent: Spent) -> Spent:
+    return spent.model_copy(update={"gpu_hours": None, "amount": None, "note": _NO_GPUS})
+
+
+def by_tag(facts: FleetFacts) -> list[Spent]:
+    """What was held in seven days by tag: partition, state, why it failed. A job counts under each of its tags."""
+    groups: dict[str, list[Job]] = {}
+    for part in within(facts.ran or (), facts.now - WEEK, facts.now):
+        record = facts.runs.get(part.job_id.base)
+        failed = "failed" if part.state in FAILURES else None
+        told = (part.partition, part.state.lower(), failed, None if record is None else record.category)
+        for tag in dict.fromkeys(name for name in told if name):
+            groups.setdefault(flat(tag), []).append(part)
+    made = _most(groups, facts)
+    return made if counts_gpus(facts) else [*map(_blind, made)]
 
 
 def sentence(made: CostSection) -> str:

@@ -5,7 +5,7 @@ Every text is escaped by the environment. What is markup already is `Markup`, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from slurm_agent_tools.text import sanitize
+from slurm_agent_tools.text import sanitize, svg_plots
 from slurm_agent_tools.units import format_duration, human_memory
 
 FOLDER = Path(__file__).parent
@@ -33,7 +33,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"clock": clock, "lasts": lasts, "memory": memory, "percent": percent, "number": number}
+    made.filters |= {"clock": clock, "lasts": lasts, "memory": memory, "percent": percent, "number": number,
+                     "use_plot": use_plot}  # fmt: skip
     return made
 
 
@@ -61,6 +62,13 @@ def clock(moment: str | datetime | None) -> Markup | str:
         return UNKNOWN
     at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S}")
+
+
+def use_plot(curves: Mapping[str, Sequence[Sequence[float]]]) -> Markup:
+    """What a job used over time: for each name points of minutes since its start and per cent of what it has."""
+    points = {name: [(one[0], one[1]) for one in line] for name, line in curves.items()}
+    plot = svg_plots.curves(points, title="Use over time", x="minutes since its start", y="% of what it has", most=100)
+    return Markup(svg_plots.unstyled(plot))  # noqa: S704 - every text in it is escaped there
 
 
 def lasts(seconds: float | None) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +14,21 @@ from markupsafe import Markup
 from slurm_agent_tools.api import campaign_tools
 from slurm_agent_tools.campaigns.campaign_report import ReportFacts, report_sections
 from slurm_agent_tools.campaigns.file_reader import FOLDER, checked_name
-from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.errors import AgentToolsError, SlurmError
 from slurm_agent_tools.models.toolset_arguments import GetCampaign
 from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.text import sanitize, svg_plots
 from slurm_agent_tools.text.report_formats import Bullets, Paragraph, Picture, ReportBlock, ReportTable
+from slurm_agent_tools.text.svg_plots import TimeBar
 from slurm_agent_tools.transport.git_state import git_state
 
 _MOST = 50
+
+_DRAWN, _QUEUED = 60, 500
+"""Trials in the picture of times, and the newest jobs of the queue that are looked at for it."""
 
 _CALLER = Caller("dashboard")
 
@@ -74,8 +82,49 @@ async def _one(context: ClusterContext, name: str) -> dict[str, Any]:
         }
     )
     return record | {
-        "sections": [{"title": one.title, "blocks": [_block(block) for block in one.blocks]} for one in sections]
+        "gantt": _gantt(campaign.state, await _running(context), context.clock.now()),
+        "sections": [{"title": one.title, "blocks": [_block(block) for block in one.blocks]} for one in sections],
     }
+
+
+async def _running(context: ClusterContext) -> dict[str, datetime]:
+    """When each of the caller's running jobs began, as 123 or 123_4; nothing where the queue does not answer."""
+    try:
+        queue = context.slurm.mine(await context.slurm.queue()).going()
+    except SlurmError:
+        return {}
+    jobs = queue.jobs(heapq.nlargest(_QUEUED, queue.bases))
+    return {str(job.job_id): job.started for job in jobs if job.state == "RUNNING" and job.started is not None}
+
+
+def _gantt(state: CampaignState, running: Mapping[str, datetime], now: datetime) -> Markup | None:
+    """Which trial waited and ran when, hours since the first was sent; None before any ran."""
+    bars: dict[str, list[tuple[datetime, datetime, str]]] = {}
+    for name, trial in state.trials.items():
+        end, began = trial.end, running.get(trial.job_id or "")
+        if end is not None and end.started is not None and end.ended is not None:
+            sent = end.started - timedelta(seconds=end.queue_seconds or 0)
+            ran = (end.started, end.ended, "passed" if end.passed else "failed")
+            bars[str(name)] = [*([(sent, end.started, "waited")] if sent < end.started else []), ran]
+        elif end is None and began is not None:
+            bars[str(name)] = [(began, now, "runs")]
+    if not bars:
+        return None
+    shown = dict([*bars.items()][-_DRAWN:])
+    first = min(begin for one in shown.values() for begin, _, _ in one)
+
+    def hours(at: datetime) -> float:
+        return (at - first).total_seconds() / 3600
+
+    rows = [
+        (name, [TimeBar(hours(begin), hours(end), kind, f"{name} {kind} {begin:%d %b %H:%M:%S} to {end:%H:%M:%S}")
+                for begin, end, kind in one])
+        for name, one in shown.items()
+    ]  # fmt: skip
+    left_out = len(bars) - len(shown)
+    title = "Which trial ran when" + (f" (the last {len(shown)}; {left_out} before are not drawn)" if left_out else "")
+    picture = svg_plots.what_ran_when(rows, title=title, unit="hours since the first was sent")
+    return Markup(svg_plots.unstyled(picture))  # noqa: S704 - every text in it is escaped there
 
 
 def _block(block: ReportBlock) -> dict[str, Any]:

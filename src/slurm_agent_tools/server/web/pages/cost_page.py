@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from slurm_agent_tools.fleet.sections import spending
+from slurm_agent_tools.insights import run_sizes
 from slurm_agent_tools.insights.accounting_history import DAYS, accounting_history
 from slurm_agent_tools.models.job import JobRecord
 from slurm_agent_tools.models.toolset_arguments import GetFleet
@@ -15,6 +17,7 @@ from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.web_page import SLOW, PageAsked, WebPage
 from slurm_agent_tools.services import fleet_look
 from slurm_agent_tools.services.context import ClusterContext
+from slurm_agent_tools.settings import RateSettings
 from slurm_agent_tools.text import sanitize, svg_plots
 
 _MOST, _SHOWN = 10_000, 30
@@ -26,6 +29,7 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
     """The record of the page. Raises StorageError."""
     ask = GetFleet(sections=["cost", "shares"], detail="full")
     told = (await fleet_look.get_fleet(context, ask)).model_dump(mode="json")
+    facts, unread = await fleet_look.look(context, {"ran", "queue", "prices"}, ask)
     known = await accounting_history(context, limit=_MOST)
     done = [record for record in known.records if record.usage is not None and record.ended is not None]
     record = fragments.plain(
@@ -34,6 +38,8 @@ async def gather(context: ClusterContext, _: PageAsked) -> dict[str, Any]:
             "shares": told["shares"],
             "weeks": _grouped(done, lambda one: [f"{one.submitted:%G, week %V}"])[:_SHOWN],
             "names": sorted(_grouped(done, lambda one: [one.name]), key=lambda row: -row["cpu_hours_asked"])[:_SHOWN],
+            "tags": [] if unread else [one.model_dump(mode="json") for one in spending.by_tag(facts)[:_SHOWN]],
+            "sizes": [_size(one, facts.rates) for one in run_sizes.savings(done)[:_SHOWN]],
             "days": DAYS,
             "problem": known.silent,
             "not_measured": told["not_measured"],
@@ -73,6 +79,19 @@ def _efficiency(name: str, members: Sequence[JobRecord]) -> dict[str, Any]:
         "memory_share": 1 - unused / asked if asked else None,
         "memory_unused_gb_hours": unused / _G / _HOUR if memory else None,
     }
+
+
+def _size(one: run_sizes.SizeSavings, rates: RateSettings) -> dict[str, Any]:
+    """What another request would have saved; the price is that of the CPUs, which alone have one by the hour."""
+    price = None if rates.cpu_hour is None or one.cpu_hours is None else rates.cpu_hour * one.cpu_hours
+    asked, sizing = one.asked, one.sizing
+    pairs = {
+        "memory": (asked.memory_bytes, sizing.memory.recommended),
+        "cpus": (asked.cpus, sizing.cpus.recommended),
+        "time": (asked.time_limit_seconds, sizing.time.recommended),
+    }
+    return {"name": sanitize.line(one.name), "runs": sizing.basis, "sizes": pairs, "gb_hours": one.gb_hours,
+            "cpu_hours": one.cpu_hours, "amount": price, "short": one.short}  # fmt: skip
 
 
 def _plot(cost: Any) -> Markup | None:

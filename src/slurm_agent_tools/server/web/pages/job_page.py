@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from typing import Any
 
 import anyio.to_thread
 
 from slurm_agent_tools.diagnosis.classify import NONE, diagnose
 from slurm_agent_tools.errors import AgentToolsError, SlurmError
-from slurm_agent_tools.insights import job_outcome
+from slurm_agent_tools.insights import gpu_metrics, job_outcome
+from slurm_agent_tools.insights.usage import GPUS, amount
 from slurm_agent_tools.models.job import JobView
-from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web import fragments, use_curves
 from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
 from slurm_agent_tools.services import job_alerts, jobs, log_analysis, present
 from slurm_agent_tools.services.context import ClusterContext
@@ -26,6 +29,8 @@ _PARTS = 50
 
 _AGE = 4.0
 
+_GPU_SPAN = timedelta(days=2)
+
 
 async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
     """The record of the page; nothing is noted down. Raises InputError, UnknownJob and SlurmError."""
@@ -34,9 +39,10 @@ async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
     view = await jobs.look(context, jobs.parse(asked.rest))
     run = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     seen = await job_alerts.look(context, view, run)
+    curves, why_none = await _curves(context, view, seen)
     logs, unread = await _logs(context, view)
     diagnosis = await anyio.to_thread.run_sync(_diagnosis, context, view, run, logs)
-    return fragments.plain(
+    record = fragments.plain(
         {
             "job": present.job(view.job, managed=run is not None).model_dump(mode="json")
             | {"cause": job_outcome.cause(context, run, view.job)},
@@ -50,8 +56,31 @@ async def gather(context: ClusterContext, asked: PageAsked) -> dict[str, Any]:
             "unread": unread,
             "decision": await _decision(context, run),
             "script": None if run is None else run.script_path,
+            "not_measured": why_none,
         }
     )
+    return record | {"curves": curves}
+
+
+async def _curves(
+    context: ClusterContext, view: JobView, seen: job_alerts.ObservedJob
+) -> tuple[dict[str, list[list[float]]], list[str]]:
+    """What it used over time, and why some of it is not there."""
+    job, now = view.job, context.clock.now()
+    if job.started is None:
+        return {}, []
+    use_curves.looks.keep(context.owner, job.job_id.base, now, seen.running)
+    lines: dict[str, Sequence[tuple[datetime, float]]] = {}
+    lines |= use_curves.series(use_curves.looks.of(context.owner, job.job_id.base), job.resources.cpus)
+    why = [] if any(lines.values()) else ["memory and CPU: nobody looked at it here while it ran"]
+    if amount(job, GPUS):
+        number = job.raw_id or job.job_id.base
+        until = job.ended or now
+        since = max(job.started, until - _GPU_SPAN)
+        found = await gpu_metrics.series(context.settings.gpu_metrics, [number], since, until)
+        lines |= {f"GPU {place}": points for place, points in enumerate(found.jobs.get(number, ()))}
+        why += [] if number in found.jobs else [f"GPUs: {found.note or 'Prometheus knows nothing of this job'}"]
+    return use_curves.drawable(lines, job.started), why
 
 
 async def _logs(context: ClusterContext, view: JobView) -> tuple[list[OutputFile], str | None]:

@@ -14,7 +14,7 @@ from slurm_agent_tools.errors import SlurmError
 from slurm_agent_tools.models.job import HELD_UP, Job
 from slurm_agent_tools.models.shapes import RunningShown
 from slurm_agent_tools.models.toolset_arguments import GetFleet
-from slurm_agent_tools.server.web import fragments
+from slurm_agent_tools.server.web import fragments, use_curves
 from slurm_agent_tools.server.web.web_page import TICK, PageAsked, WebPage
 from slurm_agent_tools.services import fleet_look, job_alerts, present
 from slurm_agent_tools.services.context import ClusterContext
@@ -95,6 +95,9 @@ async def _looked(context: ClusterContext, bases: Sequence[int]) -> dict[int, jo
         run = await context.db(context.store.by_job, context.owner, job_id.base)
         questions[job_id.base] = ConcurrentQuestion(partial(job_alerts.look, context, view, run))
     await ask_all(*questions.values())
+    for base, question in questions.items():
+        seen = None if question.answer is None else question.answer.running
+        use_curves.looks.keep(context.owner, base, context.clock.now(), seen)
     return dict.fromkeys(bases) | {base: question.answer for base, question in questions.items()}
 
 
