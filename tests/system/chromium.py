@@ -11,6 +11,7 @@ from typing import Any
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from tests.conformance.npm_packages import installed
 from tests.watchdog import SECONDS
 
 PROGRAM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
@@ -56,6 +57,21 @@ class Chromium:
     def complaints(self) -> list[str]:
         """What the console said since it was asked last: errors, and violations of the page's policy."""
         return [one["message"] for one in self.driver.get_log("browser")]
+
+    def barriers(self) -> list[str]:
+        """What axe-core finds on the page that keeps people out: its serious and critical violations, with the place."""
+        self.run((installed() / "axe-core" / "axe.min.js").read_text())
+        found = self.driver.execute_async_script(
+            "const tell = arguments[arguments.length - 1];"
+            "axe.run(document, {resultTypes: ['violations']}).then(made => tell(made.violations), problem => tell(String(problem)))"
+        )
+        assert isinstance(found, list), found
+        return [
+            f"{one['impact']} {one['id']}: {node['html'][:200]}"
+            for one in found
+            if one["impact"] in {"serious", "critical"}
+            for node in one["nodes"]
+        ]
 
     def until(self, wanted: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + SECONDS

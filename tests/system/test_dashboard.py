@@ -169,6 +169,40 @@ def test_a_page_follows_the_queue_by_itself_and_shows_its_tables_without_scripts
         browser.scripts(on=True)
 
 
+def test_axe_finds_nothing_serious_on_any_page_in_light_and_dark(busy: tuple[Place, dict[str, str]], browser: Chromium):
+    place, jobs = busy
+    with dashboard(place) as link:
+        browser.open(link)
+        for width, dark in ((1280, False), (1280, True), (360, False)):
+            browser.screen(width, dark=dark)
+            for page in (*PAGES, f"job/{jobs['failed']}", f"job/{jobs['runs']}", "jobs?q=nothing-of-this-name"):
+                browser.see(page)
+                assert browser.barriers() == [], (page, width, dark)
+        browser.run("document.body.innerHTML += '<img src=\"none.png\">'")
+        assert any("image-alt" in one for one in browser.barriers())  # it does look
+        browser.see("../../sign-in")
+        assert browser.barriers() == []
+
+
+def test_what_is_typed_into_the_search_stays_while_the_list_follows_the_queue(
+    busy: tuple[Place, dict[str, str]], browser: Chromium
+):
+    place, _ = busy
+    with dashboard(place) as link:
+        browser.open(link)
+        browser.screen(1280)
+        browser.see("jobs")
+        browser.run("const words = document.getElementById('q'); words.focus(); words.value = 'half a wo'")
+        new = place.slurm(
+            "sbatch", "--parsable", "--partition=cpu", "--begin=now+1hour", "--output=/dev/null", "--wrap=true"
+        )
+        rows = "return [...document.querySelectorAll('tbody a')].map(link => link.textContent).join()"
+        browser.until(lambda: new in browser.run(rows).split(","), "the new job is in the list")
+        assert browser.run("return document.activeElement.value") == "half a wo"
+        place.slurm("scancel", new)
+        assert browser.complaints() == []
+
+
 def test_the_first_view_is_small(busy: tuple[Place, dict[str, str]], browser: Chromium):
     place, _ = busy
     with dashboard(place) as link:
