@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import anyio
 from mcp.server import MCPServer, ServerRequestContext
+from mcp.server.apps import client_supports_apps
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.connection import allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult
@@ -48,8 +49,11 @@ from slurm_agent_tools import __version__
 from slurm_agent_tools.api import brief, catalogue, render, schemas, serialize
 from slurm_agent_tools.api.toolbox import Toolbox
 from slurm_agent_tools.errors import AgentToolsError
+from slurm_agent_tools.models.arguments import ToolArguments
+from slurm_agent_tools.models.shapes import Reply
 from slurm_agent_tools.server import prompts, resources
 from slurm_agent_tools.server.elicitation import ApprovalQuestions, AtClient, PendingQuestion
+from slurm_agent_tools.server.web import chat_views
 from slurm_agent_tools.services.context import Caller
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import bounded_documents, log_events, sanitize
@@ -196,11 +200,13 @@ class ToolServer(MCPServer[Any]):
     """The SDK's server with our tools, resources, prompts and completions before any that are added to it."""
 
     def __init__(self, toolbox: Toolbox, settings: Settings, notices: Notices, **more: Any) -> None:
-        super().__init__(SERVER_NAME, middleware=[notices, _unread], **more)
+        mine = {tool.name: settings.tool_prefix + tool.name for tool in catalogue.published(settings.toolsets)}
+        views = chat_views.offered(mine)
+        super().__init__(SERVER_NAME, middleware=[notices, _unread], extensions=[views], **more)
         self._box, self._ours, self._notices = toolbox, settings, notices
         self._consultant = ApprovalQuestions(settings.approval_timeout)
         self._told: dict[int, brief.LastAnswers] = {}  # by what a client sent at its start: one for a session
-        self._catalogue = {settings.tool_prefix + tool.name: tool for tool in catalogue.published(settings.toolsets)}
+        self._catalogue = {name: serialize.BY_NAME[tool] for tool, name in mine.items()}
         prompts.register(self, partial(_prefixed, prefix=settings.tool_prefix))
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
 
@@ -238,7 +244,8 @@ class ToolServer(MCPServer[Any]):
                 asked=person.ask,
             )
             await self._notices.tell(context, tool.name, serialize.document(reply))
-            return _result(self._last_answers(context).new(tool.name, ask, brief.answer(reply, ask)))
+            body = self._last_answers(context).new(tool.name, ask, brief.answer(reply, ask))
+            return _result(body, meta=await self._view(tool.name, ask, reply, context))
         except PendingQuestion as pending:
             return pending.result
         except AgentToolsError as error:
@@ -247,6 +254,14 @@ class ToolServer(MCPServer[Any]):
         except Exception as error:  # noqa: BLE001 - nothing from an unforeseen error may reach the client
             _log.error("tool failed unexpectedly", tool=tool.name, exc_info=error)
             return _result(serialize.failure(error, tool.name), is_error=True)
+
+    async def _view(
+        self, tool: str, ask: ToolArguments, reply: Reply, context: Context[Any, Any]
+    ) -> dict[str, Any] | None:
+        """What a client that shows views gets beside the text: where it says so, or where a view asks, as in full."""
+        if tool not in chat_views.VIEWS or not (ask.detail == "full" or client_supports_apps(context)):
+            return None
+        return await chat_views.of_answer(self._box, tool, ask, serialize.document(reply), _caller(context))
 
     def _last_answers(self, context: Context[Any, Any]) -> brief.LastAnswers:
         """What this session was told. Over HTTP without a session every request has its own: it was told nothing."""
@@ -331,6 +346,7 @@ def _published(name: str, tool: catalogue.Tool, prefix: str) -> Tool:
         description=_prefixed(tool.description, prefix),
         input_schema=schemas.input_schema(tool.ask),
         output_schema=schemas.output_schema(schemas.REPLIES[tool.name]),
+        _meta=chat_views.of_tool(tool.name),
         annotations=ToolAnnotations(
             read_only_hint=tool.read_only,
             destructive_hint=tool.destructive,
@@ -354,8 +370,9 @@ def _principal() -> str:
     return "" if token is None else token.client_id
 
 
-def _result(body: serialize.Document, *, is_error: bool = False) -> CallToolResult:
+def _result(body: serialize.Document, *, is_error: bool = False, meta: dict[str, Any] | None = None) -> CallToolResult:
     """The document, and the same in lines for clients that give their model text alone (docs/decisions/answers.md)."""
     marks = [f"data_only: {', '.join(body['data_only'])}"] if body.get("data_only") else []
     text = "\n".join([*render.lines(render.pieces(body)), *marks])
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=body, is_error=is_error)
+    content = [TextContent(type="text", text=text)]
+    return CallToolResult(content=content, structured_content=body, is_error=is_error, _meta=meta)

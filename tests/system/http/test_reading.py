@@ -12,6 +12,7 @@ from tests.system.http.slow import MOST
 from tests.system.web import HEADERS, Web, call, stateless
 
 from slurm_agent_tools.server.http.tokens import Tokens
+from slurm_agent_tools.server.web.chat_views import VIEWS
 
 ERAS = ["auto", "legacy"]
 
@@ -21,7 +22,7 @@ ERAS = ["auto", "legacy"]
 async def test_a_reading_token_reads_all_that_is_offered(web: Web, home: Path, reader: str, mode: str):
     (home / "project" / "job.sh").write_text("#!/bin/sh\n")
     async with web.client(reader, mode) as client:
-        assert len((await client.list_resources()).resources) == 3
+        assert len((await client.list_resources()).resources) == 3 + len(VIEWS)
         assert len((await client.list_resource_templates()).resource_templates) == 5
         assert "max_concurrent_jobs" in (await client.read_resource("slurm://policy")).contents[0].text
         assert "get_status" in (await client.get_prompt("run_job", {"script": "job.sh"})).messages[0].content.text

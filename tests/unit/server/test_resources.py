@@ -18,6 +18,7 @@ from tests.unit.offered import NOW, Scene, job, scenes
 from slurm_agent_tools.api import views
 from slurm_agent_tools.errors import SlurmUnreachable
 from slurm_agent_tools.server import resources
+from slurm_agent_tools.server.web.chat_views import VIEWS
 
 pytestmark = pytest.mark.proves("offers-only-read")
 
@@ -44,7 +45,9 @@ async def test_what_there_is_is_listed_with_types_and_what_is_data(scene: Scene,
         plain = (await client.list_resources()).resources
         blank = (await client.list_resource_templates()).resource_templates
 
-    assert {one.uri: (one.mime_type, one.meta) for one in plain} == {
+    ours = [one for one in plain if one.uri.startswith("slurm:")]
+    assert {one.uri for one in plain if one not in ours} == {view.uri for view in VIEWS.values()}
+    assert {one.uri: (one.mime_type, one.meta) for one in ours} == {
         "slurm://policy": ("text/plain", None),
         "slurm://failure-modes": ("text/markdown", {"data_only": True}),
         "slurm://history": ("application/json", {"data_only": True}),

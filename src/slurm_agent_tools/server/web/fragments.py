@@ -26,7 +26,7 @@ UNKNOWN = "not known"
 def environment() -> Environment:
     """The templates of this package, read once. A name that a record lacks is an error, never an empty cell."""
     made = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
+        loader=FileSystemLoader([FOLDER / "templates", FOLDER / "static"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -38,14 +38,28 @@ def environment() -> Environment:
     return made
 
 
-def fragment(view: str, record: Mapping[str, Any], base: str = "") -> Markup:
-    """One view of a plain record. `base`: from here to the pages that it links to, empty or ending in `/`."""
+def fragment(view: str, record: Mapping[str, Any], base: str | None = "") -> Markup:
+    """One view of a plain record. `base`: from here to the pages that it links to; None where there are none."""
     return Markup(environment().get_template(f"views/{view}.html").render(**record, base=base))  # noqa: S704 - ours
 
 
 def page(**parts: Any) -> str:
     """A whole page around a fragment; the parts are those of templates/page.html."""
     return environment().get_template("page.html").render(**parts)
+
+
+def standing_alone(**parts: Any) -> str:
+    """A whole document that loads nothing: the parts of templates/app.html, with our style and script inside."""
+    made = environment()
+    style, script = (Markup(_source(made, name)) for name in ("dashboard.css", "chat.js"))  # noqa: S704 - ours
+    return made.get_template("app.html").render(style=style, script=script, **parts)
+
+
+def _source(of: Environment, name: str) -> str:
+    """A file of the package as it is, not as a template."""
+    if of.loader is None:  # never: `environment` gives it one
+        raise LookupError(name)
+    return of.loader.get_source(of, name)[0]
 
 
 def plain(document: Mapping[str, Any]) -> dict[str, Any]:
