@@ -19,7 +19,7 @@ from slurm_agent_tools.campaigns.driver import Advanced
 from slurm_agent_tools.campaigns.event_sentences import plain
 from slurm_agent_tools.campaigns.file_reader import FOLDER, NAME
 from slurm_agent_tools.campaigns.next_step import active
-from slurm_agent_tools.errors import ConfigError, InputError, SlurmError
+from slurm_agent_tools.errors import ConfigError, InputError, SlurmError, StorageError
 from slurm_agent_tools.fleet import slot_filling
 from slurm_agent_tools.fleet.fleet_facts import FleetFacts
 from slurm_agent_tools.fleet.slot_filling import Contender, RunNeed
@@ -128,6 +128,10 @@ class CampaignFeed:
         """One pass of a campaign; the jobs that it sent. What is wrong with its file is kept, others go on."""
         try:
             campaign = await opened(self.context, one.name)
+        except (InputError, StorageError) as error:  # a file that others may not read, or a link that leads to itself
+            one.broken = f"{error.message} {error.hint}".strip()
+            return ()
+        try:
             done = await one_pass(self.context, self.caller, campaign, self._hashes, turn=turn)
         except (ConfigError, InputError) as error:
             one.broken = f"{error.message} {error.hint}".strip()

@@ -218,8 +218,12 @@ def _alerts(facts: FleetFacts) -> Iterator[MetricFamily]:
 def _guard(guard: GuardCounts) -> Iterator[MetricFamily]:
     verdicts = dict.fromkeys(("allow", "justify", "approve", "deny"), 0) | dict(guard.decisions)
     yield _family("decisions", "Decisions of the policy by verdict", _by("verdict", _bounded(verdicts)), "counter")
-    rules = [MetricSample(n, {"rule": _label(rule), "outcome": _label(how)}) for (rule, how), n in guard.rules.items()]
-    yield _family("rule_outcomes", "Rules that did not simply pass, by outcome", rules[: MOST * 4], "counter")
+    rules: Counter[tuple[str, str]] = Counter()
+    for (rule, how), n in sorted(guard.rules.items(), key=lambda pair: (-pair[1], pair[0])):
+        pair = (_label(rule), _label(how))
+        rules[pair if pair in rules or len(rules) < MOST * 4 else (OTHER, OTHER)] += n
+    told = "Rules that did not simply pass, by outcome"
+    yield _family("rule_outcomes", told, _pairs("rule", "outcome", rules), "counter")
     if guard.campaigns is not None:
         yield _family("campaigns", "Campaigns of this project by status", _by("status", guard.campaigns))
     commands = [_times(kind, guard) for kind in sorted(guard.seconds)[:MOST]]

@@ -28,6 +28,8 @@ _ORDER = ("critical", "high", "medium")
 
 _FORMAT = 1
 
+_SPELLED = str.maketrans({"@": "(at)", "<": "(", ">": ")"})
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
@@ -132,8 +134,13 @@ def message(notices: Mapping[str, Notice], cluster: str, now: float) -> NoticeMe
     """One message of all these."""
     worst = next(iter(notices.values())).severity
     number = "1 alert" if len(notices) == 1 else f"{len(notices)} alerts"
-    lines = [f"{one.severity}: {one.text}{_over(one, now)}" for one in notices.values()]
-    return NoticeMessage(f"{cluster}: {number}, {worst}", "\n".join(lines))
+    lines = [f"{one.severity}: {_inert(one.text)}{_over(one, now)}" for one in notices.values()]
+    return NoticeMessage(f"{_inert(cluster)}: {number}, {worst}", "\n".join(lines))
+
+
+def _inert(text: str) -> str:
+    """A text without what chats act on: names of jobs could call everybody there, or hide where a link leads."""
+    return text.translate(_SPELLED).replace("](", "] (")
 
 
 def _over(one: Notice, now: float) -> str:

@@ -127,6 +127,15 @@ async def test_a_file_that_cannot_be_read_and_one_that_asks_hold_up_no_other(tmp
     assert "broken, wide" in reply.summary
 
 
+async def test_a_file_that_no_reader_can_open_holds_up_no_other(tmp_path: Path):
+    scene = Feeding(tmp_path, good=text(runs=3))
+    (scene.project / "campaigns" / "loop.yaml").symlink_to("loop.yaml")
+    told = by_name(await scene.tick())
+    assert told["loop"].status == "unreadable"
+    assert told["good"].active > 0
+    assert "loop.yaml" in (told["loop"].why or "")
+
+
 async def test_a_cluster_that_is_away_gets_nothing_and_is_asked_again_later(tmp_path: Path):
     scene = Feeding(tmp_path, large=text())
     scene.slurm.controller_down()

@@ -158,3 +158,12 @@ def test_the_steps_of_a_command_add_up():
     (family,) = [one for one in fleet_metrics.metrics(facts([]), (), guard) if one.kind == "histogram"]
     assert family.samples[0].steps == ((0.1, 2), (1.0, 2), (float("inf"), 3))
     assert family.samples[0].value == 9.0
+
+
+def test_names_of_rules_that_are_cut_alike_are_one_series_and_too_many_are_the_others():
+    rules = {("r" * LONGEST + str(n), "deny"): 1 for n in range(5)} | {(f"x{n}", "deny"): 1 for n in range(MOST * 9)}
+    families = fleet_metrics.metrics(facts([]), (), GuardCounts(rules=rules))
+    (family,) = [one for one in families if one.name == PREFIX + "rule_outcomes"]
+    labels = [tuple(sorted(one.labels.items())) for one in family.samples]
+    assert len(labels) == len(set(labels)) <= MOST * 4 + 1
+    assert sum(one.value for one in family.samples) == sum(rules.values())

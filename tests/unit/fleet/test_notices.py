@@ -143,3 +143,15 @@ def test_one_message_holds_so_many_and_the_rest_comes_next():
 )  # fmt: skip
 def test_quiet_hours_may_go_over_midnight(hours: str | None, at: str, quiet: bool):
     assert is_quiet(hours, time.fromisoformat(at)) is quiet
+
+
+@pytest.mark.proves("text-is-data")
+def test_no_name_calls_everybody_in_a_chat_or_hides_where_a_link_leads():
+    book = NoticeBook()
+    book.see(
+        [alert(text="Job 7 (@everyone <!channel> <https://x.example|log> [log](https://x.example)) waits.")], ["a"], 0
+    )
+    told = message(book.due("a", 0, least="medium", quiet=False), "@here", 0)
+    for sign in ("@", "<", ">", "]("):
+        assert sign not in told.title + told.text
+    assert "https://x.example" in told.text

@@ -39,3 +39,8 @@ def test_what_is_not_measured_is_said_with_the_reason(answer, note):
     look = srun_overlap.parse(answer)
     assert look.shares == {}
     assert note in (look.note or "")
+
+
+@pytest.mark.parametrize("share", ["9" * 5000, "-1", "\u0663", "1e9", "", "100 %"])
+def test_a_share_that_is_no_number_of_per_cent_is_not_measured(share: str):
+    assert srun_overlap.parse(done(f"{A}, {share}\n{B}, 50\n")).shares == {A: None, B: 0.5}

@@ -43,7 +43,7 @@ async def serve(settings: Settings) -> None:
         with listener.listening(address) as made:
             if not tokens.current():
                 printing.note("There is no token yet, so nobody is let in: slurm-agent-tools token new --help")
-            printing.note(f"listening on {name(address, made, tls=settings.http.tls_cert is not None)}")
+            printing.note(f"listening on {name(address, made[0], tls=settings.http.tls_cert is not None)}")
             await gate.during(partial(run, guard, guard, gate, made, settings))
     finally:
         with anyio.CancelScope(shield=True):
@@ -84,7 +84,9 @@ def assemble(
     return Authenticator(inner, gate, tokens, named, http, settings.tool_prefix, pages)
 
 
-async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: socket.socket, settings: Settings) -> None:
+async def run(
+    app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: list[socket.socket], settings: Settings
+) -> None:
     """Serve `app`, which ends in the guard, until a signal; then end what goes on, within bounds."""
     server = HttpServer(connections.terms(app, settings.http))
 
@@ -98,7 +100,7 @@ async def run(app: ASGIApp, guard: Authenticator, gate: ScopedToolbox, made: soc
     async with anyio.create_task_group() as group:
         group.start_soon(guard.watch)
         group.start_soon(leave)
-        await server.serve(sockets=[made])
+        await server.serve(sockets=made)
         group.cancel_scope.cancel()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
 import ssl
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -134,20 +135,46 @@ def check(address: Address, http: HttpSettings, tokens: Tokens) -> None:
 
 
 @contextmanager
-def listening(address: Address) -> Iterator[socket.socket]:
-    """A socket that listens, and is gone afterwards. Raises ConfigError."""
-    if address.path is not None:
-        with _private(address.path) as made:
-            yield made
-        return
-    family = socket.AF_INET6 if ":" in address.ip else socket.AF_INET
+def listening(address: Address) -> Iterator[list[socket.socket]]:
+    """The sockets that listen, and are gone afterwards; the first is the one that was named. Raises ConfigError."""
+    with ExitStack() as held:
+        if address.path is not None:
+            yield [held.enter_context(_private(address.path))]
+        else:
+            yield [held.enter_context(one) for one in _on_every_name(address)]
+
+
+_TWINS = {"127.0.0.1": "::1", "::1": "127.0.0.1"}
+"""Both are `localhost`: who held the other one would be handed links and tokens that were meant for this server."""
+
+_NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""The machine has no such address, so that nobody else can listen there either."""
+
+_TRIES = 16
+
+
+def _on_every_name(address: Address) -> list[socket.socket]:
+    """A socket on the address, and one of the same port on its twin. Raises ConfigError where another has either."""
+    twin, tries = _TWINS.get(address.ip), 1 if address.port else _TRIES
+    while True:
+        first, tries = _bound_to(address.ip, address.port), tries - 1
+        try:
+            return [first] if twin is None else [first, _bound_to(twin, first.getsockname()[1])]
+        except ConfigError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NOT_HERE:
+                return [first]
+            first.close()
+            if not tries:  # of free ports the next one may be free on both
+                raise
+
+
+def _bound_to(ip: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
-        made = socket.create_server((address.ip, address.port), family=family, backlog=_BACKLOG)
+        return socket.create_server((ip, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        problem = f"cannot be listened on: {error.strerror}"
-        raise _wrong(f"{address.host}:{address.port}", problem, "Use another port.") from error
-    with made:
-        yield made
+        name = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+        raise _wrong(name, f"cannot be listened on: {error.strerror}", "Use another port.") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from math import isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import JSONResponse, Response
 
@@ -35,6 +35,8 @@ from slurm_agent_tools.transport.base import BOUNDS
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+Kind = TypeVar("Kind", str, tuple[str, str])
+
 METRICS, STATUS, QUEUE, DAEMONS = "/metrics", "/status", "/queue/status", "/daemons/health"
 
 MACHINE_PATHS = frozenset({METRICS, STATUS, QUEUE, DAEMONS})
@@ -47,7 +49,8 @@ _SECTIONS: dict[str, list[FleetSection]] = {
 _JUDGED = frozenset({"decided", "refused", "synced"})
 """Events of the decision log that a decision begins with."""
 
-_REMEMBERED = 10_000
+_REMEMBERED, _KINDS, _LONGEST = 10_000, 500, 100
+"""Decisions that are known again; kinds that are counted one by one, and signs of a name: a job can write the log."""
 
 _log = log_events.get_logger()
 
@@ -78,11 +81,16 @@ class DecisionCounts:
                 self._count(entry)
 
     def _count(self, entry: decision_log.Entry) -> None:
-        self.verdicts[str(entry.get("verdict"))] += 1
+        _add(self.verdicts, str(entry.get("verdict"))[:_LONGEST], fleet_metrics.OTHER)
         rules = entry.get("rules")
         for rule in rules if isinstance(rules, list) else ():
             if isinstance(rule, dict):
-                self.rules[str(rule.get("id")), str(rule.get("outcome"))] += 1
+                name = (str(rule.get("id"))[:_LONGEST], str(rule.get("outcome"))[:_LONGEST])
+                _add(self.rules, name, (fleet_metrics.OTHER, fleet_metrics.OTHER))
+
+
+def _add(counts: Counter[Kind], kind: Kind, other: Kind) -> None:
+    counts[kind if kind in counts or len(counts) < _KINDS else other] += 1
 
 
 def _place(path: Path) -> tuple[int, int]:

@@ -20,6 +20,9 @@ ADMITTED = "slurm_agent_tools.admitted"  # in the state of a request whose token
 _BODIES = 8  # of the largest size, held for one token at once: what is made of their JSON takes far more
 
 
+_MINUTE = 60.0
+
+
 class RequestLimits:
     """Counts by token. A minute's requests may come at once; after that they come back evenly."""
 
@@ -28,6 +31,7 @@ class RequestLimits:
         self._levels: dict[str, tuple[float, float]] = {}  # token -> requests that are left, and when that was
         self._calls: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
+        self._swept = 0.0
 
     @contextmanager
     def one(self, token: str) -> Iterator[Callable[[int], None]]:
@@ -56,9 +60,14 @@ class RequestLimits:
         finally:
             self._calls[token] -= 1
             self._bytes[token] -= held
+            if not self._calls[token]:  # every visit of the dashboard has a name of its own
+                del self._calls[token], self._bytes[token]
 
     def _take(self, token: str, now: float) -> None:
         most = self._settings.per_minute
+        if now - self._swept >= _MINUTE:  # who was quiet for a minute has all of it again
+            self._swept = now
+            self._levels = {one: level for one, level in self._levels.items() if now - level[1] < _MINUTE}
         left, at = self._levels.get(token, (float(most), now))
         left = min(float(most), left + (now - at) * most / 60)
         if left < 1:

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 from markupsafe import Markup
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -170,7 +170,10 @@ class Dashboard:
         return answer
 
     async def _sign_in(self, request: Request) -> Response:
-        """The form for a token, and what it sends. Its body is read only from a page of ours."""
+        """The form for a token, and what it sends. Its body is read only from a page of ours.
+
+        It counts as a request of the token, as every visit may ask as much again.
+        """
         if request.method in {"GET", "HEAD"}:
             return _sign_in_page(200, "")
         if request.method != "POST" or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
@@ -180,12 +183,13 @@ class Dashboard:
         except ValueError:
             return _sign_in_page(400, "The form cannot be read.")
         try:
-            made = await anyio.to_thread.run_sync(self.visitors.sign_in, sent[0])
+            known = await anyio.to_thread.run_sync(self.visitors.bearer, sent[0])
         except AgentToolsError as error:
             return _sign_in_page(503, f"{error.message}. {error.hint}")
-        if made is None:
+        if known is None:
             return _sign_in_page(401, "This token is not known, was revoked, or its time is over.")
-        return self._entered(*made)
+        with self.limits.one(known.id):
+            return self._entered(*self.visitors.enter(known))
 
     async def _page(self, request: Request, inner: str) -> Response:
         """A page, or with `live/` before its name what of it changes."""
@@ -194,7 +198,7 @@ class Dashboard:
         if name == "static":
             return _static(rest)
         page = PAGES.get(name or "now")
-        if page is None:
+        if page is None or (rest and not page.named):
             raise RequestRefused(404, "not_found", "There is no such page", "Begin at the first one.")
         asked = PageAsked(sanitize.line(rest)[:200], {key: request.query_params[key] for key in request.query_params})
         base = "../" * inner.count("/")
@@ -225,10 +229,13 @@ async def _form(request: Request) -> bytes:
     """The body of a form, which is short and comes at once. Raises RequestRefused: 408, 413."""
     body = b""
     with anyio.move_on_after(_FORM_SECONDS):
-        async for part in request.stream():
-            body += part
-            if len(body) > _LONGEST_FORM:
-                raise RequestRefused(413, "too_long", "The form is too long", "Send a token.", connection="close")
+        try:
+            async for part in request.stream():
+                body += part
+                if len(body) > _LONGEST_FORM:
+                    raise RequestRefused(413, "too_long", "The form is too long", "Send a token.", connection="close")
+        except ClientDisconnect as error:  # whoever knocks and leaves shall not fill the person's terminal
+            raise RequestRefused(400, "cut_off", "The form is not whole", "Send it again.") from error
         return body
     raise RequestRefused(408, "too_slow", "The form did not arrive in time", "Send it again.", connection="close")
 

@@ -42,7 +42,7 @@ async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable
             doors = allowed_hosts([*own, *http.hosts], http.origins)
             server = HttpServer(connections.terms(Dashboard.of(registry, visitors, doors, plain, cluster), plain))
             host = own[0] if own else "localhost"
-            port = "" if address.path is not None else f":{made.getsockname()[1]}"
+            port = "" if address.path is not None else f":{made[0].getsockname()[1]}"
             where = f" (through the socket {address.path})" if address.path is not None else ""
             say(f"http://{host}{port}/open/{visitors.link()}{where}")
 
@@ -52,7 +52,7 @@ async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable
 
             async with anyio.create_task_group() as group:
                 group.start_soon(leave)
-                await server.serve(sockets=[made])
+                await server.serve(sockets=made)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

@@ -60,15 +60,10 @@ class Visitors:
         if not hmac.compare_digest(kept, _hash(key)):
             return None
         self._link = None
-        return self._enter(None)
-
-    def sign_in(self, token: str) -> tuple[Visitor, str] | None:
-        """The same by a token that may read or more: everybody here only reads. Raises StorageError."""
-        found = self.bearer(token)
-        return None if found is None else self._enter(found)
+        return self.enter(None)
 
     def bearer(self, token: str) -> Token | None:
-        """The record of a token that counts now. Raises StorageError."""
+        """The record of a token that counts now and may read or more. Raises StorageError."""
         found = self.tokens.find(token.strip())
         return None if found is None or found.scope == "scrape" or found.expired(datetime.now(UTC)) else found
 
@@ -79,11 +74,12 @@ class Visitors:
             return None
         over = self.now() - known.since > LASTS
         if over or (known.token is not None and known.token.id not in {one.id for one in self.tokens.current()}):
-            del self._known[place]
+            self._known.pop(place, None)  # another request of the same visit may have come first
             return None
         return known
 
-    def _enter(self, token: Token | None) -> tuple[Visitor, str]:
+    def enter(self, token: Token | None) -> tuple[Visitor, str]:
+        """A new visitor, and the value of the cookie. Only in the event loop's thread."""
         value = secrets.token_urlsafe(_BYTES)
         made = Visitor(secrets.token_hex(16), _hash(value), self.now(), token)
         self._known[made.place] = made

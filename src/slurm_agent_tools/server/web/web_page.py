@@ -36,7 +36,8 @@ class WebPage:
 
     What a query chooses of it, `narrow` takes out: so all queries share one look.
 
-    `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation. `every`:
+    `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation. `named`:
+    whether the address may go on behind the page's name; a record is kept of each thing that is named so. `every`:
     seconds after which an open page asks again.
     """
 
@@ -46,6 +47,7 @@ class WebPage:
     narrow: Callable[[Mapping[str, Any], PageAsked], dict[str, Any]] | None = None
     age: float = TICK
     listed: bool = True
+    named: bool = False
 
     @property
     def every(self) -> int:

@@ -5,10 +5,13 @@ The step takes nothing from the job: it shares its CPUs and GPUs, and it is gone
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from slurm_agent_tools.slurm.commands import columns
 from slurm_agent_tools.transport.base import Completed
+
+_PERCENT = re.compile(r"[0-9]{1,3}")
 
 _AT_ONCE = 5
 """Seconds in which Slurm has to start the step; later it is given up."""
@@ -45,5 +48,5 @@ def parse(done: Completed) -> GpuLook:
     for line in columns.text(done.stdout).splitlines():
         uuid, comma, share = (part.strip() for part in line.partition(","))
         if comma and uuid.startswith(("GPU-", "MIG-")):
-            found[uuid] = min(1.0, int(share) / 100) if share.isdecimal() else None
+            found[uuid] = min(1.0, int(share) / 100) if _PERCENT.fullmatch(share) else None
     return GpuLook(found, None if found else "nvidia-smi named no GPU")

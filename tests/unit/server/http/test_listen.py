@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.server.http.test_tls import pair
@@ -139,6 +141,54 @@ def test_the_socket_of_a_newer_server_is_left_alone(tmp_path: Path):
             newer.bind(str(path) + "2")
             Path(str(path) + "2").rename(path)
     assert path.exists()
+
+
+@pytest.mark.parametrize(("own", "other"), [("127.0.0.1", "::1"), ("::1", "127.0.0.1")])
+def test_nobody_else_can_be_localhost_at_the_port_of_a_server(own: str, other: str):
+    with listener.listening(Address(host="localhost", ip=own)) as made:
+        assert [one.getsockname()[0] for one in made] == [own, other]
+        port = made[0].getsockname()[1]
+        assert made[1].getsockname()[1] == port
+        with pytest.raises(OSError, match="in use"):
+            server(other, port)
+    mine, refused = Address(host="localhost", port=port, ip=own), pytest.raises(ConfigError, match="cannot be listened")
+    with server(other, port), refused as error, listener.listening(mine):
+        pass
+    assert other in str(error.value)
+    server(own, port).close()  # what was bound before it failed is free again
+
+
+def test_a_free_port_is_one_that_is_free_under_both_addresses(monkeypatch: pytest.MonkeyPatch):
+    made, taken = socket.create_server, []
+
+    def once(address: tuple[str, int], **more: Any) -> socket.socket:
+        if address[0] == "::1" and len(taken) < 3:
+            taken.append(address[1])
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        return made(address, **more)
+
+    monkeypatch.setattr(socket, "create_server", once)
+    with listener.listening(Address(host="127.0.0.1", ip="127.0.0.1")) as found:
+        assert len(found) == 2
+    assert len(taken) == 3
+
+
+@pytest.mark.parametrize("why", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])
+def test_a_machine_without_the_other_address_has_one_socket(monkeypatch: pytest.MonkeyPatch, why: int):
+    made = socket.create_server
+
+    def alone(address: tuple[str, int], **more: Any) -> socket.socket:
+        if address[0] == "::1":
+            raise OSError(why, "not here")
+        return made(address, **more)
+
+    monkeypatch.setattr(socket, "create_server", alone)
+    with listener.listening(Address(host="127.0.0.1", ip="127.0.0.1")) as found:
+        assert len(found) == 1
+
+
+def server(ip: str, port: int) -> socket.socket:
+    return socket.create_server((ip, port), family=socket.AF_INET6 if ":" in ip else socket.AF_INET)
 
 
 def test_more_connections_than_open_files_is_an_error(monkeypatch: pytest.MonkeyPatch):

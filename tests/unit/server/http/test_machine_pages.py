@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,27 @@ async def test_a_daemon_that_does_not_answer_is_told_and_makes_the_page_503(scen
     answer = await scene.get("/daemons/health", scene.token)
     assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
     assert answer.json()["daemons"]["slurmctld"] != "ok"
+
+
+def test_a_log_that_a_job_wrote_into_takes_no_more_memory_than_so_many_names(tmp_path: Path):
+    path = tmp_path / "decisions.jsonl"
+    path.touch()
+    counts = DecisionCounts(path)
+    entries = [
+        {
+            "at": "2026-03-01T12:00:00Z",
+            "event": "decided",
+            "decision": str(n),
+            "verdict": f"v{n}",
+            "rules": [{"id": "r" * 9000 + str(n), "outcome": f"o{n}"}],
+        }
+        for n in range(2000)
+    ]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in entries))
+    counts.read()
+    assert max(len(counts.verdicts), len(counts.rules)) <= 501
+    assert (counts.verdicts.total(), counts.rules.total()) == (2000, 2000)
+    assert max(len(rule) for rule, _ in counts.rules) <= 100
 
 
 @pytest.mark.parametrize("value", ['a"} 1\nevil{x="', "\\", "{}", "x\\n", "ä"])

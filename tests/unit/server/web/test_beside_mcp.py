@@ -79,6 +79,37 @@ async def test_by_itself_it_tells_a_link_that_works_once_and_ends_at_a_signal(se
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+async def test_who_knocks_and_leaves_writes_nothing_on_the_persons_terminal(settings: Settings, capsys):
+    told: list[str] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(serve_dashboard, settings, None, told.append)
+        await eventually(lambda: bool(told))
+        head = b"POST /sign-in HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\ntoken="
+        for _ in range(3):
+            async with await anyio.connect_unix(settings.http.listen.removeprefix("unix:")) as stranger:
+                await stranger.send(head)
+        async with asker(settings) as client:
+            for _ in range(3):  # by then the others are gone
+                assert (await client.get("/sign-in")).status_code == 200
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "localhost:0", "[::1]:0"])
+async def test_by_itself_it_is_localhost_under_both_addresses(settings: Settings, listen: str):
+    told: list[str] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(
+            serve_dashboard, settings.model_copy(update={"http": HttpSettings(listen=listen)}), None, told.append
+        )
+        await eventually(lambda: bool(told))
+        port = re.search(r":(\d+)/open/", told[0])[1]
+        async with httpx2.AsyncClient() as client:
+            for host in ("127.0.0.1", "[::1]", "localhost"):
+                assert (await client.get(f"http://{host}:{port}/sign-in")).status_code == 200
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 async def test_by_itself_it_never_listens_beyond_this_machine(settings: Settings):
     beyond = settings.model_copy(update={"http": HttpSettings(listen="0.0.0.0:0")})
     with pytest.raises(ConfigError, match="beyond loopback"):

@@ -6,6 +6,8 @@ import pytest
 from tests.unit.server.web.browsing import Browser, browser
 
 from slurm_agent_tools.devcluster.fake.fake_slurm import FakeSlurm
+from slurm_agent_tools.server.http import request_limits
+from slurm_agent_tools.server.http.tokens import Token
 from slurm_agent_tools.server.web.dashboard_app import PAGES, POLICY
 from slurm_agent_tools.server.web.visitors import LASTS
 
@@ -110,7 +112,8 @@ async def test_a_token_in_the_header_is_enough(visit: Browser):
 async def test_one_token_ends_nobody_elses_visit(visit: Browser):
     await visit.enter()
     token = visit.tokens.new("anna", "read")
-    places = [visit.app.visitors.sign_in(token)[0].place for _ in range(300)]
+    known = visit.app.visitors.bearer(token)
+    places = [visit.app.visitors.enter(known)[0].place for _ in range(300)]
     assert (await visit.ask(visit.place + "now")).status_code == 200
     assert [place for place in places if place in visit.app.visitors._known] == places[-60:]
 
@@ -202,3 +205,53 @@ async def test_pages_and_scripts_hold_nothing_inline_and_load_nothing_from_elsew
             for name in ("src", "href", "action"):
                 assert "//" not in (attributes.get(name) or ""), (page, attributes)
             assert tag != "script" or attributes.get("src")
+
+
+async def test_signing_in_again_and_again_counts_for_the_token_and_is_not_remembered_for_ever(tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(request_limits.time, "monotonic", lambda: now[0])
+    visit = browser(tmp_path, FakeSlurm(), per_minute=20)
+    token = visit.tokens.new("anna", "read")
+    for _turn in range(3):
+        statuses = []
+        for _ in range(25):
+            answer = await visit.ask("/sign-in", "POST", data={"token": token})
+            statuses.append(answer.status_code)
+            if answer.status_code == 200:
+                visit.keep(answer)
+                assert (await visit.ask(visit.place + "decisions")).status_code == 200
+        assert statuses == [200] * 20 + [429] * 5
+        now[0] += 61
+    limits = visit.app.limits
+    assert len(limits._levels) <= 21
+    assert not limits._calls
+    assert not limits._bytes
+
+
+async def test_a_page_that_shows_one_thing_has_nothing_behind_its_name(visit: Browser):
+    await visit.enter()
+    for name in PAGES:
+        status = 404 if not PAGES[name].named else 200
+        assert (await visit.ask(f"{visit.place}{name}/")).status_code == (404 if name == "job" else 200)
+        if status == 404:
+            for rest in ("x", "1/2", "%2e%2e"):
+                assert (await visit.ask(f"{visit.place}{name}/{rest}")).status_code == 404
+                assert (await visit.ask(f"{visit.place}live/{name}/{rest}")).status_code == 404
+    assert {name for name, _ in visit.app.collector._kept} <= set(PAGES)
+    assert all(not rest or PAGES[name].named for name, rest in visit.app.collector._kept)
+
+
+async def test_two_requests_of_a_visit_that_is_over_are_both_told_so(visit: Browser, monkeypatch):
+    token = visit.tokens.new("anna", "read")
+    visit.keep(await visit.ask("/sign-in", "POST", data={"token": token}))
+    visit.tokens.revoke("anna")
+    visitors, current = visit.app.visitors, visit.tokens.current
+    place = visit.place.split("/")[2]
+
+    def meanwhile() -> list[Token]:
+        monkeypatch.setattr(visit.tokens, "current", current)
+        assert visitors.at(place, visit.cookie) is None  # another request, in another thread
+        return current()
+
+    monkeypatch.setattr(visit.tokens, "current", meanwhile)
+    assert (await visit.ask(visit.place + "now")).status_code == 401

@@ -144,4 +144,4 @@ def _picture(block: Picture) -> dict[str, Any]:
     return {"kind": "picture", "svg": picture, "caption": sanitize.line(block.caption)}
 
 
-PAGE = WebPage("campaigns", "Campaigns", gather, age=SLOW)
+PAGE = WebPage("campaigns", "Campaigns", gather, age=SLOW, named=True)

@@ -134,4 +134,4 @@ async def _decision(context: ClusterContext, run: Submission | None) -> dict[str
     }
 
 
-PAGE = WebPage("job", "Job", gather, age=_AGE, listed=False)
+PAGE = WebPage("job", "Job", gather, age=_AGE, listed=False, named=True)

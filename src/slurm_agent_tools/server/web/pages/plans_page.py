@@ -43,4 +43,4 @@ def _picture(kept: KeptPlan) -> Markup | None:
     return Markup(gantt(schedule, "Which GPU runs what when"))  # noqa: S704 - every text in it is escaped there
 
 
-PAGE = WebPage("plans", "Plans", gather, age=SLOW)
+PAGE = WebPage("plans", "Plans", gather, age=SLOW, named=True)
