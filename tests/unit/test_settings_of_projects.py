@@ -28,7 +28,7 @@ GUARDED = {
     "http.tls_key": '"/site/x.pem"', "gpu_metrics.url": '"http://a"', "gpu_metrics.query": '"up"',
     "gpu_metrics.series": '"up"', "gpu_metrics.job_label": '"job"',
     "memory.command": '["sh"]', "memory.url": '"http://a"', "memory.env": '["HOME"]', "memory.token_env": '"T"',
-    "dry_run": '["sh"]', "fleet.quotas": '"all"', "http.open_metrics": "true",
+    "dry_run": '["sh"]', "fleet.quotas": '"all"', "http.open_metrics": "true", "fleet.gpu_steps": "true",
     "notify.env": '["TOKEN"]', "notify.file": '"/a"', "notify.quiet_hours": '"00:00-23:59"',
 }  # fmt: skip
 
@@ -47,9 +47,10 @@ def test_what_decides_who_calls_what_runs_and_where_is_not_for_the_project_to_sa
     first, _, rest = name.partition(".")
     inline = f"{first} = {{ {rest} = {value} }}\n" if rest else f"{name} = {value}\n"
     write(project, {"table": table(name, value), "dotted": f"{name} = {value}\n", "inline": inline}[form])
-    with pytest.raises(ConfigError, match=rf"^{re.escape(name)}: .*cannot be set in {project / FILE_NAME}") as caught:
+    with pytest.raises(ConfigError, match=rf"^{re.escape(name)}:?.* cannot be set in {project / FILE_NAME}") as caught:
         settings.load()
-    assert json.dumps(caught.value.value) == value
+    hidden = name.startswith("notify.")  # an address may stand where its name should
+    assert json.dumps(caught.value.value) == ("null" if hidden else value)
     assert f"SLURM_AGENT_{name.replace('.', '__').upper()}" in caught.value.hint
     assert ("settings.toml" in caught.value.hint) == (name != "project_root")
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from slurm_agent_tools.errors import ConfigError, InputError
 from slurm_agent_tools.settings import workstation_place
-from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, find_root, merged, whole_path
+from slurm_agent_tools.settings.setting_sources import FILE_NAME, PREFIX, find_root, merged, sayable, whole_path
 from slurm_agent_tools.settings.setting_sources import sources as sources_of
 from slurm_agent_tools.settings.workstation_place import state_home
 
@@ -278,6 +278,13 @@ class NotifySettings(BaseModel):
 
     _whole = field_validator("file")(whole_path)
 
+    @field_validator("env")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in value):
+            raise ValueError("holds what is no name of a variable: name the variable that holds the address")
+        return value
+
 
 class Settings(BaseModel):
     """Every setting, with its default. `slurm-agent-tools doctor` shows each value and where it came from."""
@@ -381,5 +388,8 @@ def _explained(error: ValidationError) -> ConfigError:
     variable = PREFIX + "__".join(parts).upper()
     problem = "belongs to no setting" if first["type"] == "extra_forbidden" else first["msg"]
     return ConfigError(
-        ".".join(parts), first.get("input"), problem, hint=f"Correct it in {FILE_NAME} or in {variable}."
+        ".".join(parts),
+        sayable(parts, first.get("input")),
+        problem,
+        hint=f"Correct it in {FILE_NAME} or in {variable}.",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -149,11 +149,16 @@ def check_project(written: Mapping[str, Any], path: Path, root: Path, model: typ
         plain = ("clusters", "*", *parts[2:]) if parts[0] == "clusters" else parts
         if any(plain[:end] in guarded for end in range(1, len(plain) + 1)):
             problem = f"cannot be set in {path}, because an agent may write that file"
-            raise ConfigError(".".join(parts), value, problem, hint=_elsewhere(parts))
+            raise ConfigError(".".join(parts), sayable(parts, value), problem, hint=_elsewhere(parts))
     policy = written.get("policy")
     if isinstance(policy, str) and not Path(os.path.normpath(root / policy)).is_relative_to(root):
         problem = f"lies outside of the project, and {path} names it, which an agent may write"
         raise ConfigError("policy", policy, problem, hint=_elsewhere(("policy",)))
+
+
+def sayable(parts: Sequence[str], value: object) -> object:
+    """A wrong value as an error may tell it: one of `notify` may be an address that stands where its name should."""
+    return None if list(parts[:1]) == ["notify"] else value
 
 
 def _elsewhere(parts: tuple[str, ...]) -> str:
@@ -227,4 +232,5 @@ def _parsed(variable: str, text: str) -> Any:
     try:
         return json_value(text)
     except DocumentError as error:
-        raise ConfigError(variable, text, str(error), hint=f"Correct {variable}.") from error
+        told = sayable(variable[len(PREFIX) :].lower().split("__"), text)
+        raise ConfigError(variable, told, str(error), hint=f"Correct {variable}.") from error

@@ -175,6 +175,27 @@ def test_an_address_that_is_none_is_an_error_without_its_text(monkeypatch, capsy
 
 
 @pytest.mark.usefixtures("there")
+@pytest.mark.parametrize("name", ["ENV", "FILE", "LEAST", "URL", ""])
+@pytest.mark.parametrize("value", ["{}", '["{}"]', '["{}', '{{"env": ["{}"]}}'])
+def test_an_address_where_its_name_should_stand_is_not_told(monkeypatch, capsys, target: Target, name: str, value: str):
+    monkeypatch.setenv("SLURM_AGENT_NOTIFY" + (f"__{name}" if name else ""), value.format(target.address))
+    for command in (["watch", "--test"], ["doctor"]):
+        code = main(command)
+        told = capsys.readouterr()
+        assert SECRET not in told.out + told.err
+        assert code != 0
+        assert "notify" in told.err.lower()
+
+
+@pytest.mark.parametrize("line", ['env = ["{}"]', 'file = "{}"', 'url = "{}"'])
+def test_an_address_in_the_projects_file_is_refused_and_not_told(tmp_path, capsys, target: Target, line: str):
+    (tmp_path / "slurm-agent.toml").write_text(f"[notify]\n{line.format(target.address)}\n")
+    assert main(["watch", "--test"]) == 2
+    told = capsys.readouterr()
+    assert "notify" in told.err
+    assert SECRET not in told.out + told.err
+
+
 def test_a_file_of_addresses_that_others_can_read_is_refused(tmp_path, monkeypatch, capsys):
     path = tmp_path / "targets"
     path.write_text(f"json://127.0.0.1/{SECRET}\n")
