@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from slurm_agent_tools.api import trial_looks
+from slurm_agent_tools.api import trial_looks, views
 from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.campaigns import campaign_report, outcomes
 from slurm_agent_tools.campaigns.advice import advice
@@ -25,6 +25,7 @@ from slurm_agent_tools.campaigns.ports import (
     TrialLook,
 )
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.campaigns.trial_identity import names_trial
 from slurm_agent_tools.diagnosis import lessons
 from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import CancelJob
@@ -55,6 +56,12 @@ _LARGEST = 2**20
 
 _LATER = 60.0
 """Seconds until a try after what passes by itself."""
+
+
+_ASK_AGAIN = "Call plan_jobs again, and write the uri of its answer into the campaign's file."
+
+_MOST_PLANNED = 1000
+"""Jobs of a plan that name trials: each trial is compared with all of them."""
 
 
 def _base(one: SentTrial) -> int:
@@ -90,6 +97,23 @@ class ServicePorts:
             _, data = await project_paths.read_file(self.context.here, "campaign", path, limit=_LARGEST)
             found[path] = data.decode("utf-8", "surrogateescape")
         return found
+
+    async def plan_order(self, uri: str) -> tuple[str, ...]:
+        """The jobs of a kept plan that name trials, by their starts. Raises InputError for one that cannot serve."""
+        try:
+            kept = await views.kept_plan(self.context, uri.rpartition("/")[2])
+        except InputError as error:
+            raise InputError("plan", uri, "is none of the last plans", hint=_ASK_AGAIN) from error
+        jobs = {job.name: job for job in kept.plan.problem.jobs if names_trial(self.file, job.name)}
+        if not 0 < len(jobs) <= _MOST_PLANNED:
+            hint = 'Name the jobs of the plan after settings of trials, such as "lr=0.1", and after a stage if needed.'
+            raise InputError("plan", uri, f"has {len(jobs)} jobs that name trials, not 1 to {_MOST_PLANNED}", hint=hint)
+        for name, job in jobs.items():
+            before = next((one for one in job.after if one in jobs), None)
+            if before is not None:
+                hint = "Trials of a round do not wait for each other: leave it out of `after`, and plan again."
+                raise InputError("plan", uri, f"has {name!r} wait for {before!r}", hint=hint)
+        return tuple(dict.fromkeys(one.job.name for one in kept.plan.schedule.placed if one.job.name in jobs))
 
     async def write(self, batch: Batch) -> None:
         """Each file where the policy lets scripts be generated. Raises InputError where it does not."""

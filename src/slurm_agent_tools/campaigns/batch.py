@@ -25,7 +25,7 @@ import yaml
 from slurm_agent_tools.backends.stages import declared
 from slurm_agent_tools.campaigns.file_checks import RESERVED, kept_directives, path_problem, value_problem
 from slurm_agent_tools.campaigns.file_reader import FOLDER
-from slurm_agent_tools.campaigns.trial_identity import defaults, request_of
+from slurm_agent_tools.campaigns.trial_identity import as_text, defaults, request_of
 from slurm_agent_tools.configs.experiment_config import parse_config
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.models.campaign import Setting, Trial, TrialId, TrialRequest
@@ -168,11 +168,6 @@ def run_key(trial: Trial, stage: CampaignStage) -> str:
 
 def _settings(trial: Trial, stage: CampaignStage) -> dict[str, Setting]:
     return {name: trial.settings.get(name, one.default) for name, one in stage.parameters.items()}
-
-
-def as_text(value: Setting) -> str:
-    """A value as a program gets it: true and false in small letters, numbers as Python writes them."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # --- the script -------------------------------------------------------------------------------------------------------

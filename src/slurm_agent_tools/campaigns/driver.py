@@ -30,6 +30,7 @@ from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.campaigns.steps import keeping, looking, sending
 from slurm_agent_tools.errors import InputError, SlurmUnreachable
 from slurm_agent_tools.models.campaign import CampaignStopped, PersonDecided, Trial, TrialId
+from slurm_agent_tools.models.campaign_file import CampaignFile
 from slurm_agent_tools.transport.base import Clock
 
 
@@ -145,6 +146,7 @@ async def _begin(this: CampaignPass, data: bytes) -> bool:
     if not needs_revision(state, sha256, code):
         this.file = file
         return True
+    order = await _order(this, file)
     check_scripts(file, await this.texts(file))  # before anything of the new revision is sent
     for key in dict.fromkeys(one.key for one in state.in_phase("sending")):
         await sending.find(this, key or "")
@@ -153,10 +155,18 @@ async def _begin(this: CampaignPass, data: bytes) -> bool:
         return False
     this.file = file
     while needs_revision(this.state, sha256, code) and not await this.record.add(
-        next_revision(file, data, code, this.state, this.path)
+        next_revision(file, data, code, this.state, this.path, order)
     ):
         continue
     return True
+
+
+async def _order(this: CampaignPass, file: CampaignFile) -> tuple[str, ...]:
+    """The jobs of the file's plan by their starts: as before where it is that plan still, which may be gone by now."""
+    before = this.state.revisions.get(this.state.revision)
+    if file.plan is None or (before is not None and before.plan == file.plan):
+        return before.order if before is not None and file.plan is not None else ()
+    return await this.ports.plan_order(file.plan)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------

@@ -16,11 +16,19 @@ from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage, 
 
 
 def next_revision(
-    file: CampaignFile, data: bytes, code: Mapping[str, str], state: CampaignState, path: str
+    file: CampaignFile,
+    data: bytes,
+    code: Mapping[str, str],
+    state: CampaignState,
+    path: str,
+    order: tuple[str, ...] = (),
 ) -> RevisionBegun:
-    """The revision that begins with a file, read from `data`; `code`: a hash of what each of its stages runs."""
-    kept = rounds_kept(file, state, path)
-    return RevisionBegun(state.revision + 1, hashlib.sha256(data).hexdigest(), data.decode(), code, kept)
+    """The revision that begins with a file, read from `data`; `code`: a hash of what each of its stages runs.
+
+    `order`: of the plan that the file names.
+    """
+    kept, sha256 = rounds_kept(file, state, path), hashlib.sha256(data).hexdigest()
+    return RevisionBegun(state.revision + 1, sha256, data.decode(), code, kept, file.plan, order)
 
 
 def rounds_kept(file: CampaignFile, state: CampaignState, path: str) -> int | None:

@@ -14,6 +14,7 @@ from slurm_agent_tools.campaigns.rules.judge import finished_early, judge_round
 from slurm_agent_tools.campaigns.rules.stage_questions import changing, question
 from slurm_agent_tools.campaigns.rules.trial_failures import mending, stopping
 from slurm_agent_tools.campaigns.state import STOP, CampaignState, TrialState
+from slurm_agent_tools.campaigns.trial_identity import plan_place, plan_words
 from slurm_agent_tools.models.campaign import (
     CampaignEvent,
     CampaignFinished,
@@ -289,9 +290,11 @@ def _to_send(file: CampaignFile, state: CampaignState) -> Iterator[SendTrials]:
     free = file.limits.at_once - active(state)
     if free <= 0:
         return
-    planned = (one.trial for one in _sendable(state)[:_AT_A_TIME])
+    names = [plan_words(job) for job in state.order]
+    waiting = sorted(_sendable(state), key=lambda one: plan_place(one.trial, names))  # those alike keep their order
+    planned = (one.trial for one in waiting[:_AT_A_TIME])
     fit, _ = affordable(planned, state.spent, file.limits)  # before groups: a limit leaves out the last of each
-    first = tuple(_first_groups(fit, free))
+    first = tuple(fit[:free] if names else _first_groups(fit, free))
     if first:
         yield SendTrials(first, free)
 

@@ -117,6 +117,10 @@ class CampaignPorts(Protocol):
         """Text files of the project (`batch.needed_texts`), path -> text."""
         ...
 
+    async def plan_order(self, uri: str) -> tuple[str, ...]:
+        """The jobs of a plan that name trials, by their starts. Raises InputError for one that cannot serve."""
+        ...
+
     async def write(self, batch: Batch) -> None:
         """Write the script and files of a batch into the project; writing them again changes nothing."""
         ...

@@ -178,6 +178,11 @@ class CampaignState:
         """Whether it is a smoke run, or mends one: then it opens its stage as the one that failed would have."""
         return self.chain(trial)[-1].trial.purpose == "smoke"
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The jobs of the plan that the present revision follows, by their starts; () where it follows none."""
+        return self.revisions[self.revision].order if self.revision else ()
+
     def changed_code(self, trial: TrialId) -> bool:
         """Whether its stage runs something else now than when it was designed."""
         found = self.trials[trial]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from slurm_agent_tools.models.campaign import Setting, TrialRequest
-from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignStage
+from slurm_agent_tools.models.campaign import Setting, Trial, TrialRequest
+from slurm_agent_tools.models.campaign_file import RESOURCES, CampaignFile, CampaignStage
 from slurm_agent_tools.units import parse_memory
 
 
@@ -27,6 +27,37 @@ def varies(stage: CampaignStage, names: Iterable[str]) -> list[str]:
 def lengths(stage: CampaignStage, settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """The settings that only say how much is done."""
     return {name: value for name, value in settings.items() if _is_length(stage, name)}
+
+
+def names_trial(file: CampaignFile, job: str) -> bool:
+    """Whether a plan's job is named after settings of trials, each as NAME=VALUE, a stage, or both."""
+    known = {*RESOURCES, *(name for stage in file.stages for name in stage.parameters)}
+    stages = {stage.name for stage in file.stages}
+    words = job.split()
+    return bool(words) and all(word in stages or (word.partition("=")[0] in known and "=" in word) for word in words)
+
+
+def plan_words(job: str) -> frozenset[str]:
+    """The name of a plan's job as it is compared: 0.1 and 1e-1 are the same."""
+    return frozenset(_plan_word(*word.partition("=")) for word in job.split())
+
+
+def plan_place(trial: Trial, jobs: Sequence[frozenset[str]]) -> int:
+    """Which job of a plan a trial is: the first whose words all say what it has; behind all where none does."""
+    has = {trial.stage, *(_plan_word(name, "=", as_text(value)) for name, value in trial.settings.items())}
+    return next((place for place, words in enumerate(jobs) if words <= has), len(jobs))
+
+
+def _plan_word(name: str, equals: str, value: str) -> str:
+    try:
+        return f"{name}{equals}{float(value)!r}"
+    except ValueError:
+        return f"{name}{equals}{value}"
+
+
+def as_text(value: Setting) -> str:
+    """A value as a program gets it: true and false in small letters, numbers as Python writes them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def arm_of(stage: CampaignStage, settings: Mapping[str, Setting]) -> str:

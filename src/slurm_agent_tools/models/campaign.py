@@ -108,7 +108,7 @@ class RevisionBegun:
     """The file as it is from now on. `code`: a hash of what each stage runs, by the stage's name.
 
     `rounds_kept`: so many of the first rounds stay begun and judged as they are, and all later ones are gone through
-    again; None: all stay.
+    again; None: all stay. `order`: names of the jobs of the file's `plan`, by their starts.
     """
 
     revision: int
@@ -116,6 +116,8 @@ class RevisionBegun:
     document: str
     code: Mapping[str, str]
     rounds_kept: int | None = None
+    plan: str | None = None
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,8 @@ class CampaignFile(FilePart):
     limits: CampaignLimits
     stop: StopWhen = StopWhen()
     fixes: tuple[Fix, ...] = ()
+    plan: Annotated[str, Field(strict=True, pattern=r"^slurm://plans/[0-9a-f]{1,64}$")] | None = None
+    """The uri of a plan whose jobs are named after settings, `lr=0.1`: trials are sent in its order, each as a job."""
     justification: Text | None = None
     """Why requests are above what is free: it goes with each submission, as submit_job's."""
     notes: tuple[Text, ...] = ()

@@ -41,7 +41,9 @@ async def send_new(this: CampaignPass, step: SendTrials) -> None:
         return
     wanted = min(file.limits.at_once, this.ports.most_slots)
     trials = step.trials if free >= wanted else step.trials[: free * _OF_A_NARROW_ONE]
-    made = batches(this.name, file, trials, free, texts=await this.texts(file))
+    texts = await this.texts(file)
+    together = [[one] for one in trials] if this.state.order else [trials]  # a plan's order is one of single jobs
+    made = [batch for part in together for batch in batches(this.name, file, part, free, texts=texts)]
     for batch in sorted(made, key=lambda one: -len(one.trials)):  # the longest keeps its whole throttle
         if batch.width > free or this.paused or this.away:
             break
