@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_agent_tools.api.trial_scripts import TrialScripts
+from slurm_agent_tools.api.trial_values import TrialValues
 from slurm_agent_tools.campaigns.batch import GENERATED, Batch, batches
 from slurm_agent_tools.campaigns.campaign_budget import cpu_seconds, gpu_seconds
 from slurm_agent_tools.campaigns.design import next_trials
@@ -117,7 +118,8 @@ async def campaign_plan(
         made = batches(name, file, trials, at_once, texts=texts)
         by_id = {trial.id: trial for trial in trials}
         path = f"{GENERATED}/{name}-r{number}.sh"  # one name for all, as no text can know under which one it is sent
-        found += [await _planned(context, file, batch, path, by_id, past, scripts) for batch in made]
+        values = TrialValues(made, scripts.read)
+        found += [await _planned(context, file, batch, path, by_id, past, values) for batch in made]
     return CampaignPlan(tuple(found), later)
 
 
@@ -134,7 +136,7 @@ async def _planned(
     path: str,
     trials: Mapping[TrialId, Trial],
     past: PastWaits,
-    scripts: TrialScripts,
+    values: TrialValues,
 ) -> PlannedBatch:
     first = trials[batch.trials[0]]
     count, request = len(batch.trials), first.request
@@ -142,7 +144,7 @@ async def _planned(
     price, _ = completion.price(cpus, {"other": gpus} if gpus else {}, context.settings.rates)
     waits = measured_waits.measure_waits(measured_waits.same_shape(past.waits, _resources(request)))
     decision = await generation.judge_script(
-        context, batch.script_text.encode(), path, justification=file.justification, reader=scripts.read
+        context, batch.script_text.encode(), path, justification=file.justification, reader=values.reader(batch)
     )
     return PlannedBatch(batch.trials[0].round, first.stage, count, gpus, cpus, price, waits.median, decision)
 

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from slurm_agent_tools.api import trial_looks, views
 from slurm_agent_tools.api.stage_code import StageHashes
+from slurm_agent_tools.api.trial_values import TrialValues
 from slurm_agent_tools.campaigns import campaign_report, outcomes
 from slurm_agent_tools.campaigns.advice import advice
 from slurm_agent_tools.campaigns.batch import Batch, run_key
@@ -34,10 +35,12 @@ from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.models.job import JobView
 from slurm_agent_tools.models.result import SaveResult
 from slurm_agent_tools.models.submission_answer import SubmitReply
+from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.policy.rules.files import inside, protected_by
 from slurm_agent_tools.services import (
     cancel,
     failures,
+    generation,
     jobs,
     project_paths,
     recovery,
@@ -166,6 +169,10 @@ class ServicePorts:
         """As submit_job does it, with a written reason only where the guard asks for one that the campaign has."""
         ask = outcomes.submission(self.file, batch, self._smoke_limit)
         try:
+            against = await self._values(batch)
+            if against is not None:
+                found = await self.find(batch.key)
+                return against if isinstance(found, BatchWasNeverSent) else found
             await self.context.slurm.queue(fresh=True)  # a controller that is away leaves no script for a person
             await self.context.db(self.context.store.mark_read, self.context.owner, "status", self.context.clock.now())
             reply = await submit.submit_job(self.context, ask, self.caller)
@@ -183,6 +190,26 @@ class ServicePorts:
                 return BatchIsRefused(f"{error.message}. {error.hint}".strip(), person=False)
             return found
         return outcomes.outcome(reply, batch.width)
+
+    async def _values(self, batch: Batch) -> BatchIsRefused | None:
+        """What the guard has against the values of the batch's trials, which its script does not tell."""
+        context, values = self.context, TrialValues([batch])
+        rules = await values.added(batch, context.there.root, context.there.files)
+        if not rules:
+            return None
+        decision = await generation.judge_script(
+            context, batch.script_text.encode(), batch.script_path,
+            justification=self.file.justification, reader=values.reader(batch),
+        )  # fmt: skip
+        against = [one for one in decision.rules if one.id in rules and one.outcome in outcomes.SEVERE]
+        if not against:
+            return None
+        await context.log_decision(self.caller, decision, _TOOL, "decided", path=batch.script_path, campaign=self.name)
+        return BatchIsRefused(
+            f"With the values of its trials: {format_refusal(decision)}",
+            person=False,
+            rules=tuple(one.id for one in against),
+        )
 
     @property
     def _smoke_limit(self) -> int:

@@ -40,6 +40,10 @@ LOGS = "logs/slurm"
 MOST_TASKS = 1000
 """Tasks of one array: Slurm's MaxArraySize is 1001 unless a site says otherwise, and ids begin with 1 here."""
 
+_FROM_ARGUMENTS = 'value=("${@#*=}")'
+
+_FROM_TABLE = "IFS=$'\\t' read -r -a value <<< \"${rows[SLURM_ARRAY_TASK_ID]}\""
+
 _LAUNCHERS = frozenset({"srun", "mpirun", "mpiexec", "torchrun", "accelerate", "deepspeed"})
 
 
@@ -49,6 +53,7 @@ class Batch:
 
     `task_ids`: each trial's task of the array, None where it is one trial and no array. `at_once`: the array's
     throttle. `arguments`: those of submit_job but for stage, which says how far the campaign is. `runs`: see run_key.
+    `rows`: what each trial's script is told, as text: round, number, repeat and every parameter.
     """
 
     key: str
@@ -60,6 +65,14 @@ class Batch:
     at_once: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)
     runs: frozenset[str] = frozenset()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+    def with_values(self, row: Sequence[str]) -> str:
+        """The script as if a row's values stood in it; every line keeps its number."""
+        lines = self.script_text.split("\n")
+        at = next(number for number, line in enumerate(lines) if line in {_FROM_ARGUMENTS, _FROM_TABLE})
+        lines[at] = f"value=({' '.join(map(shlex.quote, row))})"
+        return "\n".join(lines)
 
     @property
     def width(self) -> int:
@@ -143,6 +156,7 @@ def _batch(name: str, file: CampaignFile, trials: Sequence[Trial], at_once: int,
         at_once=throttle,
         arguments=arguments,
         runs=frozenset(run_key(trial, stage) for trial in trials),
+        rows=tuple(map(tuple, rows)),
     )
 
 
@@ -205,12 +219,8 @@ def _script(name: str, stage: CampaignStage, head: Sequence[str], table: str | N
 def _reading(columns: Sequence[str], table: str | None) -> list[str]:
     told = f"# {', '.join(f'{index} {column}' for index, column in enumerate(columns))}"
     if table is None:
-        return [told, 'value=("${@#*=}")']
-    return [
-        told,
-        f"mapfile -t rows < {table}",
-        "IFS=$'\\t' read -r -a value <<< \"${rows[SLURM_ARRAY_TASK_ID]}\"",
-    ]
+        return [told, _FROM_ARGUMENTS]
+    return [told, f"mapfile -t rows < {table}", _FROM_TABLE]
 
 
 def _folders(stage: CampaignStage) -> Iterator[str]:

@@ -30,7 +30,7 @@ from slurm_agent_tools.settings import RateSettings
 from slurm_agent_tools.text import sanitize
 from slurm_agent_tools.units import parse_memory, parse_time_limit
 
-_SEVERE = frozenset({"justify", "approve", "deny"})
+SEVERE = frozenset({"justify", "approve", "deny"})
 
 _AGAIN_SECONDS = 30.0
 
@@ -57,7 +57,7 @@ def submission(file: CampaignFile, batch: Batch, smoke_seconds: int) -> SubmitJo
 def severe(reply: SubmitReply) -> list[RuleDecision]:
     """The rules that stand against it."""
     rules = reply.decision.rules if reply.decision is not None else []
-    return [rule for rule in rules if rule.outcome in _SEVERE]
+    return [rule for rule in rules if rule.outcome in SEVERE]
 
 
 def written_reason(
