@@ -220,6 +220,8 @@ forgotten it (`MinJobAge`, 5 minutes by default); *seen* is a job whose end was 
   controller can tell.
 - What only the accounting knows is then missing: what a job used, its steps, who cancelled it, jobs that the controller
   has forgotten and that did not come through these tools.
+- An accounting that answers without a job that Slurm took is believed after a day: it may be told of former jobs late. Until
+  then the job is `unknown`, and asked for again every ten minutes at most.
 - A script of whose last run nobody knows the end is sent all the same, with a warning in `decision.rules`.
 
 The table is made by a test that makes these calls (`tests/unit/services/test_missing_sources.py`), and another makes

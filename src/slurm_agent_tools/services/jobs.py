@@ -26,6 +26,12 @@ _PAUSE = 0.5
 
 _AT_ONCE = 50
 
+_BELIEVED_AFTER = timedelta(days=1)
+"""How long Slurm has to answer that it does not have a job that it took before that is believed: an accounting that was
+away is told of former jobs later."""
+
+_ASKED_AGAIN = timedelta(minutes=10)
+
 _MARGIN = timedelta(seconds=5)  # a job that was released just now may not have been in the queue yet
 
 _ENDING = frozenset({"COMPLETING", "CANCELLED"})
@@ -38,6 +44,8 @@ _STARTED = frozenset(
 )  # fmt: skip
 
 _FORGOTTEN = "Slurm has forgotten the job."
+
+_NOT_YET = "Neither the controller nor the accounting has the job; the accounting may still be told of it."
 
 _AS_KEPT = "This is how the ledger of these tools last saw it; what it used is not known."
 
@@ -75,19 +83,33 @@ async def look(context: ClusterContext, job_id: JobId, *, fresh: bool = False) -
 async def remembered(context: ClusterContext, job_id: JobId, error: UnknownJob | AccountingUnreachable) -> JobView:
     """The job as the ledger has it. Raises the error that Slurm's answer was where the ledger does not know more.
 
-    An accounting that answers and does not know the job is believed, unless its end was seen here.
+    An accounting that does not know a job that Slurm took is believed after a day, unless its end was seen here.
     """
     run = await context.db(context.store.by_job, context.owner, job_id.base)
     settled = run is not None and (run.outcome is not None or run.phase == "cancelled")
     lost = isinstance(error, AccountingUnreachable) or context.slurm.accounting.absent
-    if run is None or job_id != job_id.whole or not (settled or (lost and run.phase == "released")):
+    if run is None or job_id != job_id.whole or not (settled or run.phase == "released"):
         raise error
+    if not (settled or lost):
+        if run.seen == "UNKNOWN" or context.clock.now() - await _unrecorded(context, run) >= _BELIEVED_AFTER:
+            raise error
+        return JobView(job_outcome.kept(context, run), missing=_NOT_YET)
     if isinstance(error, AccountingUnreachable):
         why = error.message
     else:
         absent = context.slurm.accounting.missing
         why = _FORGOTTEN if absent is None else f"{absent} {_FORGOTTEN}"
     return JobView(job_outcome.kept(context, run), missing=why)
+
+
+async def _unrecorded(context: ClusterContext, run: Submission) -> datetime:
+    """Since when Slurm has answered that it does not have the job: since now, where its record changed since then."""
+    now, what = context.clock.now(), f"unrecorded:{run.job_id}"
+    since = await context.db(context.store.last_read, context.owner, what)
+    if since is not None and since >= run.updated:
+        return since
+    await context.db(context.store.mark_read, context.owner, what, now)
+    return now
 
 
 async def in_full(context: ClusterContext, view: JobView) -> JobView:
@@ -288,14 +310,23 @@ async def settle_ended(context: ClusterContext, active: Collection[int], read: d
     """Complete the records of this caller's jobs that were not active any more when the queue was read.
 
     Takes no longer than one command may; what is not known by then is for the next time. That is twice what a silent
-    accounting gets, so that it is told as silent. Of a job that Slurm has forgotten nothing is asked again.
+    accounting gets, so that it is told as silent. A job that Slurm does not have is asked for again every ten minutes,
+    and after a day no more.
     """
     runs = await context.db(context.store.unended, context.owner, before=read - _MARGIN)
-    gone = [run for run in runs if run.job_id not in active][:_AT_ONCE]
+    gone, now = list[Submission](), context.clock.now()
+    for run in runs:
+        if run.job_id not in active and len(gone) < _AT_ONCE:
+            asked = await context.db(context.store.last_read, context.owner, f"missed:{run.job_id}")
+            if asked is None or asked < run.updated or now - asked >= _ASKED_AGAIN:
+                gone.append(run)
     if not gone:
         return
     with contextlib.suppress(SlurmError), anyio.move_on_after(context.settings.slurm.read_timeout):
         known = await settle_all(context, gone)
         for run in gone:
-            if run.job_id not in known:
+            if run.job_id in known:
+                continue
+            await context.db(context.store.mark_read, context.owner, f"missed:{run.job_id}", now)
+            if now - await _unrecorded(context, run) >= _BELIEVED_AFTER:
                 await context.db(context.store.update, run, seen="UNKNOWN")
