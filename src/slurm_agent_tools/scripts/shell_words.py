@@ -150,13 +150,22 @@ def _constants(word: Node, known: KnownVariables) -> bool:
 
 
 def _listed(word: Node, known: KnownVariables) -> list[str] | None:
-    """The elements where a word is `"${array[@]}"` or `"$@"` and they are known."""
+    """The elements where a word is `"${array[@]}"` or `"$@"` and they are known; of `"${@#*=}"` what is left."""
     name = variable(word)
     if name is None or name not in known.lists:
         return None
     parts = word["Parts"][0].get("Parts", word["Parts"])
     index = fold(parts[0].get("Index"), known) if parts[0].get("Index") else name
-    return known.lists[name] if index in {"@", "*"} else None
+    if index not in {"@", "*"}:
+        return None
+    listed, expansion = known.lists[name], parts[0].get("Exp") or {}
+    if expansion.get("Op", "")[:1] not in {"#", "%", "^", ","}:
+        return listed
+    from slurm_agent_tools.text import shell_expansions  # noqa: PLC0415 - few scripts have any
+
+    cut = fold(expansion.get("Word"), known)
+    made = [None if unreadable(one) else shell_expansions.changed(expansion["Op"], one, cut) for one in listed]
+    return [UNKNOWN if one is None else one for one in made]
 
 
 def _part(part: Node, known: KnownVariables) -> str:  # noqa: PLR0911 - one answer for each kind of part

@@ -142,6 +142,8 @@ REFUSED = [
     (AGAIN, "until python -c 'import urllib, os; os.system(\"x\")'; do sleep 1; done"),
     (AGAIN, 'bash -c \'"$0" again\' "$0"'),
     (SUB, 'srun bash -c \'"$0" "$@"\' sbatch x.sh'),
+    (SUB, 'set -- a=true b=sbatch\nvalue=("${@#*=}")\n"${value[1]}" x.sh'),
+    (SUB, 'made=(sbatch.exe ls.exe)\nvalue=("${made[@]%.exe}")\n"${value[0]}" x.sh'),
     (SUB, "srun bash -c 'exec \"$@\"' _ sbatch x.sh"),
     (DARK, "find . -name x -exec bash -c '\"$@\"' _ {} \\;"),
     (DARK, "ls | xargs bash -c '\"$0\" x'"),
