@@ -18,6 +18,9 @@ from slurm_agent_tools.text import sanitize
 AWAY, KEPT = 3600.0, 24 * 3600.0
 """An alert is forgotten when it was not seen for so long: one that all were told of, and any."""
 
+REMEMBERED = 1000
+"""Alerts in the book, the gravest before others: the file of a book that is too large would be read by nobody."""
+
 MOST, LONGEST = 20, 400
 """Alerts in one message, and signs of each."""
 
@@ -97,6 +100,9 @@ class NoticeBook:
                 limit = AWAY if set(targets) <= set(one.sent) else KEPT
                 if now - one.last > limit:
                     del self.notices[key]
+        if len(self.notices) > REMEMBERED:
+            ranked = sorted(self.notices.items(), key=lambda pair: _rank(pair[1], now))
+            self.notices = dict(ranked[:REMEMBERED])
 
     def due(self, target: str, now: float, *, least: str, quiet: bool) -> dict[str, Notice]:
         """What a target is to be told now, the gravest first; nothing while it is not yet tried again."""
@@ -136,6 +142,11 @@ def message(notices: Mapping[str, Notice], cluster: str, now: float) -> NoticeMe
     number = "1 alert" if len(notices) == 1 else f"{len(notices)} alerts"
     lines = [f"{one.severity}: {_inert(one.text)}{_over(one, now)}" for one in notices.values()]
     return NoticeMessage(f"{_inert(cluster)}: {number}, {worst}", "\n".join(lines))
+
+
+def _rank(one: Notice, now: float) -> tuple[int, bool, float]:
+    """The gravest first, then those that are there now, then the oldest: so the same stay, and are told once."""
+    return _ORDER.index(one.severity), one.last < now, one.first
 
 
 def _inert(text: str) -> str:

@@ -7,7 +7,8 @@ from datetime import time
 
 import pytest
 
-from slurm_agent_tools.fleet.notices import AWAY, KEPT, LONGEST, MOST, NoticeBook, is_quiet, message
+from slurm_agent_tools.cli.commands import watch_command
+from slurm_agent_tools.fleet.notices import AWAY, KEPT, LONGEST, MOST, REMEMBERED, NoticeBook, is_quiet, message
 from slurm_agent_tools.models.shapes import Alert
 
 pytestmark = pytest.mark.proves("told-once")
@@ -155,3 +156,18 @@ def test_no_name_calls_everybody_in_a_chat_or_hides_where_a_link_leads():
     for sign in ("@", "<", ">", "]("):
         assert sign not in told.title + told.text
     assert "https://x.example" in told.text
+
+
+def test_a_book_of_very_many_alerts_can_be_read_again_and_tells_the_gravest():
+    book, told = NoticeBook(), set()
+    for minute in range(3):
+        many = [alert("pending-long", "medium", str(n), "\u202e" * 90) for n in range(1200)]
+        book.see([*many, alert("oom-near", "critical", "1")], ["a" * 16], minute * 60)
+        found = [one for key, one in book.notices.items()]
+        assert len(found) == REMEMBERED
+        assert found[0].severity == "critical"
+        told |= set(book.notices)
+    assert len(told) == REMEMBERED
+    document = book.document()
+    assert len(document) < watch_command._LARGEST
+    assert NoticeBook.read(json.loads(document)).notices == book.notices
