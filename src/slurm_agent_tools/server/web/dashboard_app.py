@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from urllib.parse import parse_qs
 
 import anyio
@@ -65,6 +65,9 @@ _STATIC = {"dashboard.css": "text/css", "live.js": "text/javascript"}
 
 _LONGEST_FORM, _FORM_SECONDS = 4096, 10.0
 
+_DRAWN_AT_ONCE = 2
+"""Views in threads: a search among 10,000 jobs takes long enough to hold up all who call tools."""
+
 _log = log_events.get_logger()
 
 
@@ -77,6 +80,7 @@ class Dashboard:
     collector: Collector
     limits: request_limits.RequestLimits
     secure: bool = False
+    drawing: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, _DRAWN_AT_ONCE))
 
     @classmethod
     def of(
@@ -218,7 +222,7 @@ class Dashboard:
         """The status and the view; of what could not be read, why."""
         try:
             record = await self.collector.record(page, asked)
-            return 200, page.shown(record, asked, base)
+            return 200, await anyio.to_thread.run_sync(page.shown, record, asked, base, limiter=self.drawing)
         except AgentToolsError as error:
             _log.info("page failed", page=page.name, code=error.code, message=error.message)
             told = fragments.plain({"message": error.message, "hint": error.hint})

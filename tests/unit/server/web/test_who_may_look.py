@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from tests.unit.server.web.browsing import Browser, browser
 
@@ -10,6 +12,7 @@ from slurm_agent_tools.server.http import request_limits
 from slurm_agent_tools.server.http.tokens import Token
 from slurm_agent_tools.server.web.dashboard_app import PAGES, POLICY
 from slurm_agent_tools.server.web.visitors import LASTS
+from slurm_agent_tools.server.web.web_page import WebPage
 
 pytestmark = pytest.mark.proves("pages-are-for-their-visitors")
 
@@ -255,3 +258,13 @@ async def test_two_requests_of_a_visit_that_is_over_are_both_told_so(visit: Brow
 
     monkeypatch.setattr(visit.tokens, "current", meanwhile)
     assert (await visit.ask(visit.place + "now")).status_code == 401
+
+
+async def test_a_search_among_very_many_jobs_holds_up_nobody_else(visit: Browser, monkeypatch):
+    drawn: list[threading.Thread] = []
+    shown = WebPage.shown
+    monkeypatch.setattr(WebPage, "shown", lambda *of: drawn.append(threading.current_thread()) or shown(*of))
+    await visit.enter()
+    assert (await visit.ask(visit.place + "jobs?q=" + "+".join(["ab"] * 60))).status_code == 200
+    assert drawn
+    assert threading.main_thread() not in drawn
