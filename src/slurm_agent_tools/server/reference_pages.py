@@ -30,6 +30,7 @@ from slurm_agent_tools.models import (
 from slurm_agent_tools.models.history_answer import HistoryReply, JobReply
 from slurm_agent_tools.server.prompts import PROMPTS, RULES, Prompt
 from slurm_agent_tools.server.resources import RESOURCES
+from slurm_agent_tools.server.web.chat_views import VIEWS
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.settings.setting_sources import FILE_NAME, in_project
 
@@ -83,6 +84,12 @@ instructions. An error is a JSON-RPC error with the tools' own `{code, message, 
 where the request must change (no such job, no such resource), -32603 where Slurm or a file could not be read.
 """
 
+_VIEWS_HEAD = """## Views in a chat
+
+Documents for hosts of MCP Apps (`text/html;profile=mcp-app`), which show an answer of the tool in a frame
+([how](../guides/dashboard.md#in-a-chat)). There where the tool is.
+"""
+
 _PROMPTS_HEAD = """## Prompts
 
 What an agent begins with. `script`, `partition` and `job_id` are completed: scripts of the project (`.sh`, `.sbatch`,
@@ -134,7 +141,10 @@ def offers() -> str:
         full = reply.model_json_schema(mode="serialization")
         shapes |= full.pop("$defs") | {reply.__name__: full}
     shown = ["## Shapes\n", *(_shape(name, shapes[name]) for name in sorted(shapes))]
-    return "\n".join([_OFFERS_HEAD, table, *kinds, "", _PROMPTS_HEAD, *map(_prompt, PROMPTS), *shown])
+    views = ["| URI | title | of which tool |", "|---|---|---|"]
+    views += [f"| `{view.uri}` | {view.title} | `{tool}` |" for tool, view in VIEWS.items()]
+    head = [_OFFERS_HEAD, table, *kinds, "", _VIEWS_HEAD, *views, "", _PROMPTS_HEAD]
+    return "\n".join([*head, *map(_prompt, PROMPTS), *shown])
 
 
 def _cell(text: str) -> str:
