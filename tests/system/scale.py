@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import tempfile
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any
 
 import anyio
 from mcp import Client
+from tests.system import dashboards
 from tests.system.faces import Place, call
 
 from slurm_agent_tools.devcluster import lifecycle
@@ -39,6 +39,7 @@ class Size:
     ending: int
     seconds: int
     queued: int
+    nodes: int = 2000
 
 
 SHORT = Size(waits=100, jobs=40, ending=4, seconds=14, queued=800)
@@ -78,11 +79,14 @@ def _folder() -> Path:
 
 
 @asynccontextmanager
-async def private() -> AsyncIterator[Place]:
-    """A place on a cluster of its own, which is taken down and deleted whatever happens."""
+async def private(nodes: int = 0) -> AsyncIterator[Place]:
+    """A place on a cluster of its own, which is taken down and deleted whatever happens.
+
+    `nodes`: so many more with four GPUs each, of which Slurm has nothing but their names: they are down.
+    """
     folder = _folder()
     try:
-        cluster = await lifecycle.up(folder, yes=True, say=lambda _: None)
+        cluster = await lifecycle.up(folder, extra_conf=_more(nodes), yes=True, say=lambda _: None)
         project = cluster.project.parent / "place" / "project"
         project.mkdir(parents=True)
         place = Place(cluster, project)
@@ -91,6 +95,14 @@ async def private() -> AsyncIterator[Place]:
     finally:
         with anyio.CancelScope(shield=True):
             await lifecycle.down(folder, wipe=True, say=lambda _: None)
+
+
+def _more(nodes: int) -> str:
+    if not nodes:
+        return ""
+    names = f"more[{1:04}-{nodes:04}]"
+    what = "NodeAddr=127.0.0.1 Port=1 CPUs=64 RealMemory=256000 Gres=gpu:a100:4 State=DOWN Reason=made"
+    return f"NodeName={names} {what}\nPartitionName=more Nodes={names} MaxTime=1-00:00:00 State=UP\n"
 
 
 async def fill(place: Place, queued: int) -> None:
@@ -165,16 +177,4 @@ async def status(place: Place, client: Client, rounds: int) -> Asked:
 
 def peak() -> float:
     """Megabytes that the server of this process held at most, what it shares with others included."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                lines = dict(
-                    line.split(":\t", 1) for line in (entry / "status").read_text().splitlines() if ":\t" in line
-                )
-            except OSError:
-                continue
-            if int(lines["PPid"]) == os.getpid() and b"serve" in words:
-                found.append(int(lines["VmHWM"].split()[0]) / 1000)
-    return max(found)
+    return max(memory for words, memory in dashboards.children() if b"serve" in words)

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx2
 import pytest
 from tests.system.chromium import DRIVER, PROGRAM, Chromium, chromium
+from tests.system.dashboards import dashboard
 from tests.system.faces import Place
 from tests.watchdog import SECONDS
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 PAGES = ("now", "fleet", "jobs", "decisions", "campaigns", "cost", "plans")
-
-
-@contextmanager
-def dashboard(place: Place) -> Iterator[str]:
-    """The link of a dashboard that runs, as the user's terminal shows it."""
-    argv = place.as_user([sys.executable, "-m", "slurm_agent_tools", "dashboard"])
-    process = subprocess.Popen(argv, env=place.environment(), cwd=place.project, stderr=subprocess.PIPE)
-    try:
-        yield _link(process)
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stderr.close()
-
-
-def _link(process: subprocess.Popen[bytes]) -> str:
-    said, end = b"", time.monotonic() + SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        if select.select([process.stderr], [], [], 0.2)[0]:
-            said += os.read(process.stderr.fileno(), 65536)
-        if found := re.search(rb"http://\S+/open/\S+\n", said):
-            return found[0].decode().strip()
-    raise AssertionError(said)
 
 
 @pytest.fixture
@@ -107,6 +80,10 @@ def test_the_figures_of_the_pages_are_those_of_slurm(busy: tuple[Place, dict[str
     for name in jobs.values():
         assert f'href="job/{name}"' in text["jobs"], name
     assert all("<img" not in one for one in text.values())
+    nobody = "no Prometheus is set (gpu_metrics.url)"  # this cluster measures no GPU
+    assert f"GPUs: {nobody}" in text[f"job/{jobs['runs']}"]
+    assert nobody in text["now"]
+    assert "None" not in re.sub(r"<[^>]*>", " ", text["cost"]).split()
 
 
 @pytest.fixture(scope="module")

@@ -143,3 +143,40 @@ def test_each_run_of_a_requeued_job_is_paid_for(fresh: Place):
     assert every >= 4 * 32 > sum(map(int, fresh.slurm(*runs).split()))  # the last run alone has next to nothing
     _, told = fresh.cli("get_fleet", "--sections=cost", "--detail=full")
     assert told["cost"]["week"]["cpu_hours"] == round(every / 3600, 2)
+
+
+def test_never_starting_starved_and_overspent_jobs_are_made_and_found(fresh: Place, request: pytest.FixtureRequest):
+    """`greedy` holds eight GPUs, `starved` waits for some, `stuck` waits for a job that has failed."""
+    request.addfinalizer(lambda: fresh.slurm("scancel", f"--user={fresh.cluster.user}"))
+    own = ["--parsable", "--time=5", "--chdir", str(fresh.project), "--output=/dev/null", "--mem=100M"]
+    gpu = [*own, "--partition=gpu", "--gres=gpu:4"]
+    failed = fresh.slurm("sbatch", *own, "--partition=cpu", "--wrap=exit 3")
+    until(lambda: fresh.slurm("sacct", "-nXP", "-j", failed, "-o", "state") == "FAILED")
+    stuck = fresh.slurm(
+        "sbatch", *own, "--partition=cpu", f"--dependency=afterok:{failed}", "--kill-on-invalid-dep=no", "--wrap=true"
+    )
+    for _ in range(2):
+        fresh.slurm("sbatch", *gpu, "--job-name=greedy", SLEEP)
+    until(lambda: fresh.slurm("squeue", "-h", "-t", "running", "-n", "greedy", "-o", "%A").count("\n") == 1)
+    starved = fresh.slurm("sbatch", *gpu, "--job-name=starved", SLEEP)
+    quotas = {"tag:greedy": 0.00001, "tag:starved": 0.9}
+    place = replace(fresh, extra={"SLURM_AGENT_FLEET__QUOTAS": json.dumps(quotas)})
+    told = {}
+
+    def found() -> bool:
+        _, answer = place.cli("get_fleet", "--sections=waits,shares,alerts,cost", "--detail=full")
+        told.clear()
+        told.update(answer)
+        starving = any(one["starved"] for one in answer["shares"]["quotas"])
+        return starving and "Used up" in answer["summary"]
+
+    until(found)
+    waits = {one["job_id"]: one for one in told["waits"]["jobs"]}
+    assert (waits[stuck]["never"], waits[starved]["never"]) == (True, False), waits
+    shares = {one["quota"]: one for one in told["shares"]["quotas"]}
+    assert (shares["tag:starved"]["starved"], shares["tag:starved"]["used"]) == (True, 0)
+    assert shares["tag:greedy"]["left"] == 0 < shares["tag:greedy"]["used"]
+    assert "Used up for today: tag:greedy." in told["summary"]
+    assert ("share-starved", None) in [(one["code"], one["job_id"]) for one in told["alerts"]], told["alerts"]
+    assert stuck in [one["job_id"] for one in told["alerts"]], told["alerts"]
+    assert told["cost"]["today"]["gpu_hours"] >= shares["tag:greedy"]["used"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+import anyio.to_thread
 import pytest
-from tests.system import scale
+from tests.system import dashboards, scale
 
 SIZE = scale.FULL if os.environ.get("SOAK") else scale.SHORT
 
@@ -32,3 +33,15 @@ async def test_a_crowd_of_waits_and_a_long_queue_cost_little():
     assert asked.memory <= 180  # with the rows of a look and of the one before it
     assert asked.size < 3_000
     assert asked.depth >= SIZE.queued
+
+
+@pytest.mark.proves("long-queues-are-cheap")
+async def test_pages_over_a_large_cluster_cost_little():
+    async with scale.private(SIZE.nodes) as place:
+        await scale.fill(place, SIZE.queued)
+        told = await anyio.to_thread.run_sync(dashboards.measured, place, ("now", "fleet"), 2)
+        nodes = len(set(place.slurm("sinfo", "-h", "-N", "-o", "%N").split()))
+    print(told)  # noqa: T201 - shown by `make soak`
+    assert nodes > SIZE.nodes
+    assert told.memory < 200
+    assert told.size < 150_000

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from slurm_agent_tools.models.node import Node
 from slurm_agent_tools.settings import FleetSettings
@@ -47,8 +48,12 @@ class GpuMemory:
 
 def gpu_memory(kind: str, known: Mapping[str, float]) -> GpuMemory:
     """What a GPU of this type in Slurm has: by the settings, by its name, by its model."""
-    if kind in known:
-        return GpuMemory(known[kind])
+    return GpuMemory(known[kind]) if kind in known else _by_name(kind)
+
+
+@lru_cache(maxsize=1024)
+def _by_name(kind: str) -> GpuMemory:
+    """The same without the settings. Thousands of nodes have a few types."""
     name = kind.lower().replace("_", " ").replace("-", " ")
     said = _SAID.findall(re.sub(r"\b\dg\.", "", name))
     if said:  # `1g 5gb`: the share of the processors is never the larger number

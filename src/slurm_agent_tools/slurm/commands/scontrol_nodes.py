@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from slurm_agent_tools.models.node import GpuGroup, Node
 from slurm_agent_tools.slurm.commands import columns
@@ -94,6 +95,7 @@ def _reserved(cell: dict[str, str]) -> int:
     return min(int(text), int(cell["RealMemory"])) if text.isdigit() else 0
 
 
+@lru_cache(maxsize=4096)
 def _groups(there: str, in_use: str) -> tuple[GpuGroup, ...]:
     """GPUs by type. Where Slurm tells nothing of what is in use (`GresUsed` is missing), that is not known.
 
@@ -123,6 +125,7 @@ def _counts(pairs: list[tuple[str, str]]) -> dict[str, int]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def _state(text: str) -> tuple[str, frozenset[str]]:
     """`IDLE*+DRAIN` as sinfo's compact word, `drain*`, and the flags."""
     first, *rest = text.split("+")
