@@ -93,3 +93,14 @@ def chromium() -> Iterator[Chromium]:
         yield Chromium(driver)
     finally:
         driver.quit()
+
+
+def passkey(browser: Chromium) -> str:
+    """Give the browser an authenticator that checks who is there, and somebody who always is; its id."""
+    browser.driver.execute_cdp_cmd("WebAuthn.enable", {})
+    options = {
+        "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+        "isUserVerified": True, "automaticPresenceSimulation": True,
+    }  # fmt: skip
+    made = browser.driver.execute_cdp_cmd("WebAuthn.addVirtualAuthenticator", {"options": options})
+    return str(made["authenticatorId"])

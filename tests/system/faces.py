@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import pwd
+import re
 import select
 import shutil
 import signal
@@ -134,10 +135,12 @@ def laptop(place: Place, door: LoginNode) -> Laptop:
     return made
 
 
-def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
+def at_terminal(
+    place: Place, words: list[str], typed: str, opens: Callable[[str], None] | None = None
+) -> tuple[int, str]:
     """Run a command of ours on a pseudo-terminal, type a line when it asks, and return code and screen.
 
-    Where it shows several pages, each is followed by the next.
+    Where it shows several pages, each is followed by the next. `opens` is given the link that it prints, once.
     """
     argv = place.cluster.as_user([sys.executable, "-m", "slurm_agent_tools", *words])
     pid, handle = pty.fork()
@@ -158,6 +161,10 @@ def at_terminal(place: Place, words: list[str], typed: str) -> tuple[int, str]:
         if screen.count(b"anything else ends this: ") > pages:
             os.write(handle, b"\n")
             pages += 1
+        link = re.search(rb"http://\S+/enrol/\S+(?=\r\n)", screen)
+        if opens is not None and link is not None:
+            opens, shows = None, opens
+            shows(link[0].decode())
         if b"Type " in screen and not sent:
             os.write(handle, typed.encode() + b"\n")
             sent = True

@@ -347,7 +347,7 @@ OWN = {  # where else files are opened, and why what is in them is bounded, or n
     "policy/loading.py": "the policy in the package", "policy/for_others.py": "a template in the package",
     "diagnosis/signatures.py": "the signatures in the package", "cli/commands/init_command.py": "assets in the package",
     "cli/commands/policy_show.py": "writes a new file", "cli/commands/backends_command.py": "writes a new file",
-    "backends/page_templates.py": "the templates in the package", "settings/workstation_place.py": "our own record", "cli/commands/approve_command.py": "the terminal",
+    "backends/page_templates.py": "the templates in the package", "settings/workstation_place.py": "our own record", "cli/terminal.py": "the terminal", "store/enrolled_passkeys.py": "writes a draft",
     "cli/commands/plan_command.py": "writes a new file", "cli/commands/watch_command.py": "writes a draft",
     "cli/commands/simulate_command.py": "writes a new file",
     "cli/main.py": "/dev/null", "insights/memory_server.py": "/dev/null",

@@ -30,6 +30,7 @@ Around them:
   token             make, list and revoke tokens for the server over HTTP
   policy            check scripts, show and explain the policy, trust a file, show what was decided
   approve           read a request that needs a person, and approve exactly it, once
+  passkey           add, list, remove: passkeys that may approve on a page
   launch            start a SkyPilot task, after a person agreed to its price and its end
   report            what a finished job used and cost, and what to ask for next time
   sync              push, pull, status: the project's files on a cluster over SSH; pull --follow
@@ -39,7 +40,7 @@ Around them:
   findings          what the cluster does badly, by its accounting, and what would mend it
   plan              what starts when: jobs on limited GPUs, with the bound; --svg as a picture
   fleet             what there is, is free or idle, costs, who waits; --match, --watch
-  dashboard         the same and more as pages for a browser, read only
+  dashboard         the same and more as pages for a browser
   watch             send alerts where people are, each once: mail, Slack, ntfy, ...
   backends          list, show, new, check: pages of facts about where jobs can run
   init              set up an experiment folder: policy, client files, agent file
@@ -56,6 +57,7 @@ _MODULES = {
     "token": "slurm_agent_tools.cli.commands.token_command",
     "policy": "slurm_agent_tools.cli.commands.policy_command",
     "approve": "slurm_agent_tools.cli.commands.approve_command",
+    "passkey": "slurm_agent_tools.cli.commands.passkey_command",
     "launch": "slurm_agent_tools.cli.commands.launch_command",
     "plan": "slurm_agent_tools.cli.commands.plan_command",
     "fleet": "slurm_agent_tools.cli.commands.fleet_command",

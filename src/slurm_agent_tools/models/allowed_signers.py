@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -52,6 +52,15 @@ class AllowedSigner:
         if self.valid_before is not None and now > self.valid_before:
             return f"counted only until {self.valid_before.isoformat()}"
         return None
+
+
+def check(lines: Sequence[str], parse: Callable[[str], object]) -> None:
+    """Raises ValueError that names the first line that cannot be read."""
+    for line in lines:
+        try:
+            parse(line)
+        except ValueError as error:
+            raise ValueError(f"the line {line!r}: {error}") from error
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:

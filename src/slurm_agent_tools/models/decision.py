@@ -17,19 +17,24 @@ Verdict = Literal["allow", "justify", "approve", "deny"]
 
 Outcome = Literal["pass", "warn", "justify", "approve", "deny", "not_evaluated"]
 
-Channel = Literal["elicitation", "terminal", "signed"]
+Channel = Literal["elicitation", "terminal", "signed", "passkey"]
 
-PROVEN: tuple[Channel, ...] = ("signed",)
+PROVEN: tuple[Channel, ...] = ("signed", "passkey")
 """Ways of approval that a program of the user cannot take: the only ones that count under a site's policy."""
 
 WORTH: Mapping[Channel, str] = {
     "elicitation": "one person's convenience: every program of this user can be a client that answers yes",
     "terminal": "one person's convenience: every program of this user, a job too, can give it in the person's place",
     "signed": "a signature by a key of a list that every program of this user can change",
+    "passkey": "a passkey of a list that every program of this user can change",
 }
 """What a yes of each way is worth where no site's policy is in force."""
 
-SITE_WORTH = "a signature by a key that the site lists"
+SITE_WORTH: Mapping[Channel, str] = {
+    "signed": "a signature by a key that the site lists",
+    "passkey": "a passkey that the site lists",
+}
+"""The same under a site's policy."""
 
 Blocker = Literal["policy", "approval", "tool_unavailable", "cluster_unreachable"]
 

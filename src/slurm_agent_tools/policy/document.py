@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -339,10 +340,13 @@ class Policy(Part):
     )
     approval_seconds: Some = Field(description="How long a person's yes holds")
     approval_channels: Annotated[tuple[Channel, ...], Tighter.SHARED] = Field(
-        description="The ways in which a person's yes counts; in a site's file only signed does"
+        description="The ways in which a person's yes counts; in a site's file only signed and passkey do"
     )
     allowed_signers: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         (), description="Who may approve by signature: lines as in ssh-keygen's allowed signers file"
+    )
+    allowed_passkeys: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
+        (), description="Passkeys that may approve: lines as `slurm-agent-tools passkey add` writes them"
     )
     allowed_options: Annotated[tuple[Word, ...], Tighter.SHARED] = Field(
         description="sbatch options, by their long name, that an agent's script may use"
@@ -375,18 +379,14 @@ class Policy(Part):
                 raise ValueError(f"{rule} can be {', '.join(SETTABLE[rule])}, not {level}")
         return value
 
-    @field_validator("allowed_signers")
+    @field_validator("allowed_signers", "allowed_passkeys")
     @classmethod
-    def _read_alike(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not value:
-            return value
-        from slurm_agent_tools.models.allowed_signers import parse  # noqa: PLC0415 - few policies list any
+    def _read_alike(cls, value: tuple[str, ...], about: ValidationInfo) -> tuple[str, ...]:
+        if value:
+            from slurm_agent_tools.models import allowed_passkeys, allowed_signers  # noqa: PLC0415 - few list any
 
-        for line in value:
-            try:
-                parse(line)
-            except ValueError as error:
-                raise ValueError(f"the line {line!r}: {error}") from error
+            kind = allowed_signers if about.field_name == "allowed_signers" else allowed_passkeys
+            allowed_signers.check(value, kind.parse)
         return value
 
     @field_validator("exceptions")

@@ -110,7 +110,7 @@ class LoadedPolicy:
 
     def worth(self, way: Channel) -> str:
         """What a person's yes by this way is worth, in words."""
-        return SITE_WORTH if self.by_site and way in PROVEN else WORTH[way]
+        return SITE_WORTH.get(way, WORTH[way]) if self.by_site else WORTH[way]
 
     @property
     def source(self) -> str:
@@ -209,7 +209,8 @@ def _ignored_ways(base: Base | None, policy: Policy) -> list[str]:
     stated = read(base.path, base.content).data.get("approval_channels") if base is not None else None
     if base is None or base.kind != "site" or not isinstance(stated, list):
         return []
-    why = "every program of a user, a job too, can give that yes; list `signed`, and who may sign in `allowed_signers`"
+    why = "every program of a user, a job too, can give that yes; list `signed` and who may sign in `allowed_signers`"
+    why += ", or `passkey` and the keys in `allowed_passkeys`"
     return [
         f"{base.path}: `approval_channels` does not count {way} under a site's policy: {why}"
         for way in stated

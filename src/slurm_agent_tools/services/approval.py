@@ -98,19 +98,34 @@ def _shows(context: ClusterContext, request: SubmissionRequest, item: Approval) 
 
 async def counts(context: ClusterContext, item: Approval) -> Consent | None:
     """Whose yes it is, where it was given by a way that the policy counts; a signature is verified here and now."""
-    if item.granted is None or item.channel not in {*context.policy.policy.approval_channels} - {"elicitation"}:
+    kept: dict[str | None, Channel] = {"terminal": "terminal", "signed": "signed", "passkey": "passkey"}
+    channel = kept.get(item.channel)
+    if item.granted is None or channel is None or channel not in context.policy.policy.approval_channels:
         return None
-    channel: Channel = "signed" if item.channel == "signed" else "terminal"
-    by, listed = item.granted_by, context.policy.policy.allowed_signers
-    if channel == "signed":
-        from slurm_agent_tools.transport import signature  # noqa: PLC0415 - its library takes 60 ms to load
+    by = item.granted_by
+    try:
+        if channel == "signed":
+            from slurm_agent_tools.transport import signature  # noqa: PLC0415 - its library takes 60 ms to load
 
-        try:
+            listed = context.policy.policy.allowed_signers
             by = signature.verify(item.plan, item.signature or "", listed, now=context.clock.now(), who=by)
-        except AgentToolsError:
-            return None
+        if channel == "passkey":
+            from slurm_agent_tools.transport import passkeys  # noqa: PLC0415 - as above, 170 ms
+
+            answer = passkeys.PasskeyAnswer.read(item.signature or "")
+            by = passkeys.verify(item.plan, answer, await context.db(passkeys_of, context)).by
+    except AgentToolsError:
+        return None
     told = context.policy.worth(channel)
     return Consent(id=item.id, channel=channel, by=by or "unknown", at=item.granted, worth=told)
+
+
+def passkeys_of(context: ClusterContext) -> tuple[str, ...]:
+    """The passkeys that count: the policy's; where no site decides, the enrolled ones too. Raises StorageError."""
+    from slurm_agent_tools.store import enrolled_passkeys  # noqa: PLC0415 - few use any
+
+    listed = context.policy.policy.allowed_passkeys
+    return listed if context.policy.by_site else (*listed, *enrolled_passkeys.enrolled())
 
 
 async def question(context: ClusterContext, request: SubmissionRequest) -> Approval:
@@ -140,6 +155,31 @@ async def question(context: ClusterContext, request: SubmissionRequest) -> Appro
     return item
 
 
+async def log_answer(
+    context: ClusterContext, item: Approval, event: str, *, channel: Channel, by: str, face: str, **facts: str
+) -> None:
+    """One line in the decision log: who said what about which plan, and what such a yes is worth."""
+    entry: dict[str, object] = {
+        "at": context.clock.now().isoformat(),
+        "event": event,
+        "decision": None,
+        "tool": "approve",
+        "verdict": "approve",
+        "approval": item.id,
+        "plan": item.plan_sha256,
+        "channel": channel,
+        "by": by,
+        "worth": context.policy.worth(channel),
+        "job_name": item.job_name,
+        "policy": {"version": context.policy.version, "sha256": context.policy.sha256},
+        "user": context.owner.user,
+        "project": context.project,
+        "cluster": context.owner.cluster,
+        "face": face,
+    }
+    await context.db(context.store.log_decision, {**entry, **facts})
+
+
 async def declined(context: ClusterContext, request: SubmissionRequest) -> bool:
     """Whether a person said no to this plan lately; who said no is not asked again and again."""
     since = context.clock.now() - timedelta(seconds=context.policy.policy.approval_seconds)
@@ -147,8 +187,8 @@ async def declined(context: ClusterContext, request: SubmissionRequest) -> bool:
 
 
 def later(context: ClusterContext, item: Approval) -> str | None:
-    """The question's id where a person can still answer it by `slurm-agent-tools approve`."""
-    return item.id if {"terminal", "signed"} & set(context.policy.policy.approval_channels) else None
+    """The question's id where a person can still answer it by `slurm-agent-tools approve` or on a page."""
+    return item.id if {"terminal", "signed", "passkey"} & set(context.policy.policy.approval_channels) else None
 
 
 async def consult(

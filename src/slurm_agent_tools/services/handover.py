@@ -56,7 +56,10 @@ async def hand_over(
 def approve_command(context: ClusterContext, approval_id: str) -> str:
     """What a person types to answer a question."""
     more = [] if context.elsewhere is None else ["--cluster", context.cluster]
-    sign = [] if "terminal" in context.policy.policy.approval_channels else ["--sign", "KEY"]
+    ways = context.policy.policy.approval_channels
+    if not {"terminal", "signed"} & {*ways}:
+        return shlex.join(["slurm-agent-tools", "dashboard", *more])  # by a passkey, on the question's page
+    sign = [] if "terminal" in ways else ["--sign", "KEY"]
     return shlex.join(["slurm-agent-tools", "approve", approval_id, *more, *sign])
 
 

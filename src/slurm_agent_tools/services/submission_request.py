@@ -248,8 +248,9 @@ async def hand_over(
     summary = f"{request.name} was not submitted: {reason}\nA script for a person is at {left.artifact}."
     if approve:
         summary += f" A person can approve it with `{approve[0]}`; then call again."
-        way: Channel = "terminal" if "terminal" in context.policy.policy.approval_channels else "signed"
-        summary += f" That yes is {context.policy.worth(way)}."
+        ways: tuple[Channel, ...] = ("terminal", "signed", "passkey")
+        counts = context.policy.policy.approval_channels
+        summary += f" That yes is {context.policy.worth(next(way for way in ways if way in counts))}."
     return answer.model_copy(
         update={
             "reason": reason,

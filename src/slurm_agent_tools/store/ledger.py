@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -29,6 +28,7 @@ from slurm_agent_tools.store.submissions import (
     from_row,
     to_row,
     to_text,
+    use,
 )
 from slurm_agent_tools.transport.base import Clock
 from slurm_agent_tools.transport.local import SystemClock
@@ -92,6 +92,11 @@ class Approvals:
         with self._db.change() as db:
             return use(db, approval_id, self._clock.now())
 
+    def signatures(self, owner: Owner, channel: str) -> list[str]:
+        """What proved each yes that this user gave by this way, in all projects."""
+        asked = "SELECT signature FROM approvals WHERE user = ? AND channel = ? AND signature IS NOT NULL"
+        return [str(row[0]) for row in self._db.rows(asked, (owner.user, channel))]
+
     def give_back(self, approval_id: str) -> None:
         """Nothing was sent: it can be used after all. A yes at the client, which is not kept as granted, cannot."""
         now = self._clock.now().timestamp()
@@ -99,16 +104,6 @@ class Approvals:
             db.execute(
                 "UPDATE approvals SET used = NULL, updated = ? WHERE id = ? AND granted IS NOT NULL", (now, approval_id)
             )
-
-
-def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
-    """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
-    now = at.timestamp()
-    done = db.execute(
-        "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
-        (now, now, approval_id),
-    )
-    return done.rowcount == 1
 
 
 class Store:

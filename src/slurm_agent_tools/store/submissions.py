@@ -165,6 +165,16 @@ class Approval:
     request: str | None = None
 
 
+def use(db: sqlite3.Connection, approval_id: str, at: datetime) -> bool:
+    """Mark it used; False where it was used or declined before. Of two at once, one gets it."""
+    now = at.timestamp()
+    done = db.execute(
+        "UPDATE approvals SET used = ?, updated = ? WHERE id = ? AND used IS NULL AND declined IS NULL",
+        (now, now, approval_id),
+    )
+    return done.rowcount == 1
+
+
 # --- What was decided on a submission, and what was foretold of it ----------------------------------------------------
 
 

@@ -72,6 +72,7 @@ def test_a_signer_who_could_never_sign_is_an_error_when_the_policy_is_read(line:
     ("stated", "noted"),
     [
         ("", []),
+        ("approval_channels: [passkey]\n", []),
         ("approval_channels: [signed]\n", []),
         ("approval_channels: [elicitation, terminal, signed]\n", ["elicitation", "terminal"]),
         ("approval_channels: [terminal]\n", ["terminal"]),
@@ -79,10 +80,12 @@ def test_a_signer_who_could_never_sign_is_an_error_when_the_policy_is_read(line:
 )
 def test_a_sites_policy_counts_no_yes_that_a_job_of_the_user_can_give(stated: str, noted: list[str]):
     loaded = base(stated, "limits: {max_concurrent_jobs: 1}\n")
-    assert loaded.policy.approval_channels == (() if stated.endswith("[terminal]\n") else ("signed",))
+    named = stated.partition("[")[2].strip("]\n").split(", ") if stated else ["signed", "passkey"]
+    assert loaded.policy.approval_channels == tuple(way for way in named if way in {"signed", "passkey"})
     ignored = [note for note in loaded.notes if "approval_channels" in note]
     assert [note.split(" does not count ")[1].split()[0] for note in ignored] == noted
     assert loaded.worth("signed") == "a signature by a key that the site lists"
+    assert loaded.worth("passkey") == "a passkey that the site lists"
     assert "convenience" in loaded.worth("terminal")
 
 
@@ -95,7 +98,7 @@ def test_no_layer_brings_back_a_way_that_the_site_does_not_count():
 
 def test_where_no_site_decides_every_way_counts_and_is_called_what_it_is_worth():
     for loaded in (load(shipped()), load(shipped(), base=Base("trusted", "/home/ada/p.yaml", b"version: mine\n"))):
-        assert loaded.policy.approval_channels == ("elicitation", "terminal", "signed")
+        assert loaded.policy.approval_channels == ("elicitation", "terminal", "signed", "passkey")
         assert "every program of this user" in loaded.worth("signed")
 
 

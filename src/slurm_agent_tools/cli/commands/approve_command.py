@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -14,8 +12,8 @@ from slurm_agent_tools import settings
 from slurm_agent_tools.api import printing
 from slurm_agent_tools.api.context_registry import OpenedContexts
 from slurm_agent_tools.cli.commands import launching
-from slurm_agent_tools.errors import AgentToolsError, InputError
-from slurm_agent_tools.models.decision import Channel
+from slurm_agent_tools.cli.terminal import person, person_types
+from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.services import approval
 from slurm_agent_tools.services.context import ClusterContext
 from slurm_agent_tools.store.submissions import Approval
@@ -25,6 +23,8 @@ from slurm_agent_tools.transport import signature
 DONE, BLOCKED = 0, 3
 
 _MOST = 64 * 1024
+
+_ELSE = "or use --signature where the policy counts signatures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +107,7 @@ async def asked(context: ClusterContext, item: Approval, *, decline: bool) -> in
     """Yes or no from the person at the terminal of this process, and from nowhere else."""
     _allowed(context, "terminal")
     word = "no" if decline else "yes"
-    with _terminal() as (reading, writing):
+    with person("approving", _ELSE) as (reading, writing):
         what = "decline" if decline else "approve exactly this, once"
         told = "" if decline else f"A yes here is {context.policy.worth('terminal')}.\n"
         answer = _answer(reading, writing, sanitize.visible(item.plan), f"{told}Type {word} to {what}: ")
@@ -122,7 +122,8 @@ async def asked(context: ClusterContext, item: Approval, *, decline: bool) -> in
         await _grant(
             context, item, granted=now, granted_by=f"typed as {context.owner.user} at {name}", channel="terminal"
         )
-    await _log(context, item, "declined" if decline else "approved", "terminal", context.owner.user)
+    event = "declined" if decline else "approved"
+    await approval.log_answer(context, item, event, channel="terminal", by=context.owner.user, face="cli")
     printing.lines(["Declined." if decline else f"Approved. The next identical {_used_by(item)} uses it, once."])
     return DONE
 
@@ -132,19 +133,9 @@ def _answer(reading: TextIO, writing: TextIO, text: str, ask: str) -> str | None
     *first, last = plan_text.pages(text, _size(writing))
     for number, page in enumerate(first, 1):
         more = f"{page}--- page {number} of {len(first) + 1}: Enter shows the next, anything else ends this: "
-        if _typed(reading, writing, more) not in {"\n", "\r\n"}:
+        if person_types(reading, writing, more) not in {"\n", "\r\n"}:
             return None
-    return _typed(reading, writing, f"{last}\n{ask}").strip().lower()
-
-
-def _typed(reading: TextIO, writing: TextIO, text: str) -> str:
-    """The line that is typed once this is shown: what was typed or pasted before that answers nothing."""
-    import termios  # noqa: PLC0415 - not everywhere, and neither is a terminal of this kind
-
-    termios.tcflush(reading, termios.TCIFLUSH)
-    writing.write(text)
-    writing.flush()
-    return reading.readline()
+    return person_types(reading, writing, f"{last}\n{ask}").strip().lower()
 
 
 def _size(terminal: TextIO) -> os.terminal_size:
@@ -173,7 +164,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
     now = context.clock.now()
     by = signature.verify(item.plan, signed, context.policy.policy.allowed_signers, now=now, who=args.principal)
     await _grant(context, item, granted=now, granted_by=by, channel="signed", signature=signed)
-    await _log(context, item, "approved", "signed", by)
+    await approval.log_answer(context, item, "approved", channel="signed", by=by, face="cli")
     printing.lines(
         [f"Approved with the signature of {ascii(by)[1:-1]}. The next identical {_used_by(item)} uses it, once."]
     )
@@ -182,7 +173,7 @@ async def _signed(context: ClusterContext, item: Approval, args: argparse.Namesp
 
 def _agreed(item: Approval, key: str) -> bool:
     """Whether the person who reads it wants to sign: the very text, whatever the ledger holds by then."""
-    with _terminal() as (reading, writing):
+    with person("approving", _ELSE) as (reading, writing):
         ask = f"Type sign to sign exactly this with {sanitize.visible(key)}: "
         return _answer(reading, writing, sanitize.visible(item.plan), ask) == "sign"
 
@@ -201,41 +192,3 @@ def _allowed(context: ClusterContext, channel: str) -> None:
     if channel not in channels:
         hint = f"Channels of this policy: {', '.join(channels) or 'none'}."
         raise InputError("approval_channels", channel, "does not count under this policy", hint=hint)
-
-
-@contextmanager
-def _terminal() -> Iterator[tuple[TextIO, TextIO]]:
-    """The terminal that controls this process. Raises AgentToolsError without one: a pipe is no person."""
-    hint = "Run it yourself in a terminal window; or use --signature where the policy counts signatures."
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise AgentToolsError("approving needs a person at a terminal, and this is none", hint=hint)
-    try:
-        handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-    except OSError as error:
-        raise AgentToolsError("approving needs a person at a terminal, and there is none", hint=hint) from error
-    reading = os.fdopen(handle, "r", encoding="utf-8", errors="replace")
-    with reading, os.fdopen(os.dup(handle), "w", encoding="utf-8", errors="backslashreplace") as writing:
-        yield reading, writing
-
-
-async def _log(context: ClusterContext, item: Approval, event: str, channel: Channel, by: str) -> None:
-    """One line in the decision log: who said what about which plan."""
-    entry = {
-        "at": context.clock.now().isoformat(),
-        "event": event,
-        "decision": None,
-        "tool": "approve",
-        "verdict": "approve",
-        "approval": item.id,
-        "plan": item.plan_sha256,
-        "channel": channel,
-        "by": by,
-        "worth": context.policy.worth(channel),
-        "job_name": item.job_name,
-        "policy": {"version": context.policy.version, "sha256": context.policy.sha256},
-        "user": context.owner.user,
-        "project": context.project,
-        "cluster": context.owner.cluster,
-        "face": "cli",
-    }
-    await context.db(context.store.log_decision, entry)

@@ -12,8 +12,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options of `dashboard`."""
     parser.description = (
         "Pages for a browser: what runs and waits, free and idle GPUs, jobs, decisions, campaigns, plans, cost. They"
-        " only read. It prints a link that works once, and ends with Control-C. Others come in with a token"
-        " (slurm-agent-tools token new)."
+        " only read, but that a passkey can approve there what waits for a person. It prints a link that works once,"
+        " and ends with Control-C. Others come in with a token (slurm-agent-tools token new)."
     )
     parser.add_argument("--listen", metavar="WHERE", help="HOST:PORT of loopback, or unix:PATH; default: a free port")
     parser.add_argument("--cluster", metavar="NAME", help="the cluster of the settings")

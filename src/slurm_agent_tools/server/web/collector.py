@@ -25,7 +25,7 @@ class Collector:
 
     async def record(self, page: WebPage, asked: PageAsked) -> Mapping[str, Any]:
         """What the page shows, a tick old at most. Raises AgentToolsError."""
-        context = await self._context()
+        context = await self.context()
         key = (page.name, asked.rest)
         shared = self._kept.pop(key, None) or SharedAnswer(context.clock, partial(self._gather, page, asked))
         self._kept[key] = shared
@@ -34,10 +34,11 @@ class Collector:
         return await shared.get(page.age * context.slurm.verdict.factor)
 
     async def _gather(self, page: WebPage, asked: PageAsked) -> dict[str, Any]:
-        context = await self._context()
+        context = await self.context()
         return {"as_of": context.clock.now().isoformat(), **await page.gather(context, asked)}
 
-    async def _context(self) -> ClusterContext:
+    async def context(self) -> ClusterContext:
+        """Of the cluster that is shown, with the policy as it is now. Raises AgentToolsError."""
         if self._cluster is None:
             return await self._registry.home()
         return await self._registry.at(self._cluster)

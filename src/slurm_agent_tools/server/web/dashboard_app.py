@@ -6,23 +6,26 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import Any
 from urllib.parse import parse_qs
 
 import anyio
 import anyio.to_thread
 from markupsafe import Markup
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from slurm_agent_tools.errors import AgentToolsError, InputError, StorageError
+from slurm_agent_tools.models.allowed_passkeys import LOOPBACK
 from slurm_agent_tools.server.http import request_limits
 from slurm_agent_tools.server.http.host_check import AllowedHosts
 from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
 from slurm_agent_tools.server.web import fragments
 from slurm_agent_tools.server.web.collector import Collector
 from slurm_agent_tools.server.web.pages import (
+    approve_page,
     campaigns_page,
     cost_page,
     decisions_page,
@@ -32,6 +35,8 @@ from slurm_agent_tools.server.web.pages import (
     now_page,
     plans_page,
 )
+from slurm_agent_tools.server.web.passkey_calls import answered, called, read_body
+from slurm_agent_tools.server.web.passkey_questions import PasskeyQuestions
 from slurm_agent_tools.server.web.visitors import COOKIE, LASTS, Visitor, Visitors
 from slurm_agent_tools.server.web.web_page import PageAsked, WebPage
 from slurm_agent_tools.services.context import ContextRegistry
@@ -40,7 +45,17 @@ from slurm_agent_tools.text import log_events, sanitize
 
 PAGES: Mapping[str, WebPage] = {
     one.PAGE.name: one.PAGE
-    for one in (now_page, nodes_page, jobs_page, job_page, decisions_page, campaigns_page, cost_page, plans_page)
+    for one in (
+        now_page,
+        nodes_page,
+        jobs_page,
+        job_page,
+        decisions_page,
+        approve_page,
+        campaigns_page,
+        cost_page,
+        plans_page,
+    )
 }
 """By the first part of their address, in the order of the navigation."""
 
@@ -49,7 +64,7 @@ POLICY = (
     " base-uri 'none'; frame-ancestors 'none'"
 )
 
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -61,7 +76,7 @@ _HEADERS = {
 
 _LOOSE, _FOLDERS = frozenset({"/", "/sign-in", "/favicon.ico"}), frozenset({"v", "live", "open", "static"})
 
-_STATIC = {"dashboard.css": "text/css", "live.js": "text/javascript"}
+_STATIC = {"dashboard.css": "text/css", "live.js": "text/javascript", "passkey.js": "text/javascript"}
 
 _LONGEST_FORM, _FORM_SECONDS = 4096, 10.0
 
@@ -79,6 +94,7 @@ class Dashboard:
     doors: AllowedHosts
     collector: Collector
     limits: request_limits.RequestLimits
+    questions: PasskeyQuestions
     secure: bool = False
     drawing: anyio.CapacityLimiter = field(default_factory=partial(anyio.CapacityLimiter, _DRAWN_AT_ONCE))
 
@@ -94,7 +110,7 @@ class Dashboard:
         """The pages over these contexts, with the limits of the settings."""
         secure = http.tls_cert is not None or bool(http.proxy)
         limits = request_limits.RequestLimits(http)
-        return cls(visitors, doors, Collector(registry, cluster), limits, secure)
+        return cls(visitors, doors, Collector(registry, cluster), limits, PasskeyQuestions(), secure)
 
     @staticmethod
     def has(path: str) -> bool:
@@ -105,13 +121,13 @@ class Dashboard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or agree to the server's start and stop."""
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
+            await lifespan(receive, send)
             return
         try:
             answer = await self._answer(Request(scope, receive))
         except RequestRefused as refused:
-            answer = _refusal(refused)
-        answer.headers.update({name: value for name, value in _HEADERS.items() if name not in answer.headers})
+            answer = refusal(refused)
+        answer.headers.update({name: value for name, value in HEADERS.items() if name not in answer.headers})
         await GZipMiddleware(answer, minimum_size=1000, compresslevel=5)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -122,12 +138,14 @@ class Dashboard:
             raise RequestRefused(404, "not_found", "There is nothing at this path", "Begin at /.")
         if path == "/sign-in":
             return await self._sign_in(request)
+        if request.method == "POST" and called(path.split("/", 3)[-1]) is not None:
+            return await self._yes(request, path)
         if request.method not in {"GET", "HEAD"}:
             raise RequestRefused(405, "wrong_method", "These pages are only read", "Use GET.", allow="GET, HEAD")
         if path == "/favicon.ico":
             return Response(status_code=204)
         if path.startswith("/static/"):
-            return _static(path.removeprefix("/static/"))
+            return static_file(path.removeprefix("/static/"))
         if path.startswith("/open/"):
             return self._opened(request, path.removeprefix("/open/"))
         visitor, inner = await self._who(request, path)
@@ -183,7 +201,8 @@ class Dashboard:
         if request.method != "POST" or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise RequestRefused(403, "foreign_page", "Another site's page asked", "Open the page by itself.")
         try:
-            sent = parse_qs((await _form(request)).decode("latin-1"), max_num_fields=4).get("token", [""])
+            body = await read_body(request, _LONGEST_FORM, _FORM_SECONDS)
+            sent = parse_qs(body.decode("latin-1"), max_num_fields=4).get("token", [""])
         except ValueError:
             return _sign_in_page(400, "The form cannot be read.")
         try:
@@ -195,12 +214,40 @@ class Dashboard:
         with self.limits.one(known.id):
             return self._entered(*self.visitors.enter(known))
 
+    async def _yes(self, request: Request, path: str) -> Response:
+        """One step of a yes by passkey, which is the only thing that is not read. Raises RequestRefused."""
+        place, inner = await self._who(request, path)
+        found = called(inner)
+        if found is None or not path.startswith(f"/v/{place}/"):
+            raise RequestRefused(403, "no_visit", "Only a page is answered here", "Open the page in a browser.")
+        step, name = found
+        request.scope.setdefault("state", {})[request_limits.ADMITTED] = True
+        origin, origins = request.headers.get("origin", ""), self._origins(request)
+
+        async def act(sent: dict[str, Any]) -> dict[str, Any]:
+            context = await self.collector.context()
+            if step == "begin":
+                shown = str(sent.get("shown"))
+                return await self.questions.begin(context, place, name, shown, origins, origin)
+            by = await self.questions.finish(context, place, name, sent, origins)
+            said = f"Approved with the passkey of {by}. The next identical submit_job uses it, once."
+            return {"message": said}
+
+        with self.limits.one(place):
+            return await answered(request, act)
+
+    def _origins(self, request: Request) -> frozenset[str]:
+        """Of pages that may ask a passkey: this server on loopback by the port it listens on, and those of settings."""
+        _, port = request.scope.get("server") or ("", None)
+        own = {f"{LOOPBACK}:{port}"} if port and not self.secure else set()
+        return self.doors.origins | own
+
     async def _page(self, request: Request, inner: str) -> Response:
         """A page, or with `live/` before its name what of it changes."""
         live = inner.startswith("live/")
         name, _, rest = inner.removeprefix("live/").partition("/")
         if name == "static":
-            return _static(rest)
+            return static_file(rest)
         page = PAGES.get(name or "now")
         if page is None or (rest and not page.named):
             raise RequestRefused(404, "not_found", "There is no such page", "Begin at the first one.")
@@ -229,22 +276,8 @@ class Dashboard:
             return (404 if isinstance(error, InputError) else 503), fragments.fragment("failure", told, base)
 
 
-async def _form(request: Request) -> bytes:
-    """The body of a form, which is short and comes at once. Raises RequestRefused: 408, 413."""
-    body = b""
-    with anyio.move_on_after(_FORM_SECONDS):
-        try:
-            async for part in request.stream():
-                body += part
-                if len(body) > _LONGEST_FORM:
-                    raise RequestRefused(413, "too_long", "The form is too long", "Send a token.", connection="close")
-        except ClientDisconnect as error:  # whoever knocks and leaves shall not fill the person's terminal
-            raise RequestRefused(400, "cut_off", "The form is not whole", "Send it again.") from error
-        return body
-    raise RequestRefused(408, "too_slow", "The form did not arrive in time", "Send it again.", connection="close")
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
+async def lifespan(receive: Receive, send: Send) -> None:
+    """Agree to the server's start and stop."""
     for kind in ("startup", "shutdown"):
         await receive()
         await send({"type": f"lifespan.{kind}.complete"})
@@ -255,7 +288,7 @@ def _stranger() -> RequestRefused:
     return RequestRefused(401, "unauthorized", "You are not signed in here", hint)
 
 
-def _refusal(refused: RequestRefused) -> Response:
+def refusal(refused: RequestRefused) -> Response:
     """A refusal for people; the status and its headers are those of MCP over HTTP."""
     told = {"message": refused.message, "hint": refused.hint, "code": refused.code, "sign_in": refused.status == 401}
     text = fragments.environment().get_template("refused.html").render(**told)
@@ -272,7 +305,7 @@ def _file(name: str) -> bytes:
     return (fragments.FOLDER / "static" / name).read_bytes()
 
 
-def _static(name: str) -> Response:
+def static_file(name: str) -> Response:
     """A file of ours: those that are listed, and nothing by a path."""
     if name not in _STATIC:
         raise RequestRefused(404, "not_found", "There is no such file", "Begin at the first page.")

@@ -1,4 +1,7 @@
-"""The dashboard by itself: on loopback or a private socket, behind a link that works once, until a signal ends it."""
+"""The dashboard by itself: on loopback or a private socket, behind a link that works once, until a signal ends it.
+
+And the one page that makes a passkey, until it is made.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,19 @@ import anyio
 
 from slurm_agent_tools.api.context_registry import OpenedContexts, ledger_folder
 from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.models.allowed_passkeys import LOOPBACK, AllowedPasskey
 from slurm_agent_tools.server.http import connections, listener
 from slurm_agent_tools.server.http.app import HttpServer
 from slurm_agent_tools.server.http.host_check import allowed_hosts
 from slurm_agent_tools.server.http.tokens import Tokens
 from slurm_agent_tools.server.web.dashboard_app import Dashboard
+from slurm_agent_tools.server.web.passkey_enrolment import PasskeyEnrolment
 from slurm_agent_tools.server.web.visitors import Visitors
 from slurm_agent_tools.settings import Settings
 from slurm_agent_tools.text import log_events
 
-ANYWHERE = "127.0.0.1:0"
-"""A free port of loopback."""
+ANYWHERE = "localhost:0"
+"""A free port of loopback, by its name: a browser takes a passkey for a name alone."""
 
 
 async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable[[str], None]) -> None:
@@ -57,3 +62,38 @@ async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable
     finally:
         with anyio.CancelScope(shield=True):
             await registry.close()
+
+
+async def make_passkey(settings: Settings, name: str, origin: str, say: Callable[[str], None]) -> AllowedPasskey | None:
+    """The key that a browser makes on the page whose link `say` is told; None where a signal ended it first.
+
+    Raises ConfigError for an address beyond loopback.
+    """
+    http = settings.http.model_copy(update={"tls_cert": None, "tls_key": None})
+    address = listener.chosen(settings)
+    if address.exposed:
+        hint = "Use localhost:PORT; for another origin let the proxy of that name lead there."
+        raise ConfigError("listen", http.listen, "is beyond loopback", hint=hint)
+    host = AllowedPasskey(name, origin, b"", b"").rp_id
+    app = PasskeyEnrolment(name, origin, allowed_hosts([host], [origin] if origin != LOOPBACK else []))
+    with listener.listening(address) as made:
+        app.port = 0 if address.path is not None else made[0].getsockname()[1]
+        server = HttpServer(connections.terms(app, http))
+        start = f"{LOOPBACK}:{app.port}" if origin == LOOPBACK else origin
+        say(f"{start}/enrol/{app.secret}")
+
+        async def leave() -> None:
+            await server.told.wait()
+            server.should_exit = True
+
+        async def made_one() -> None:
+            await app.done.wait()
+            await anyio.sleep(1)  # until the browser has its answer
+            server.should_exit = True
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(leave)
+            group.start_soon(made_one)
+            await server.serve(sockets=made)
+            group.cancel_scope.cancel()
+    return app.key

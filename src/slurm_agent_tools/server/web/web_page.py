@@ -38,7 +38,7 @@ class WebPage:
 
     `age`: seconds for which the record serves everybody. `listed`: whether it stands in the navigation. `named`:
     whether the address may go on behind the page's name; a record is kept of each thing that is named so. `every`:
-    seconds after which an open page asks again.
+    seconds after which an open page asks again. `script`: a file of ours beside live.js.
     """
 
     name: str
@@ -48,6 +48,7 @@ class WebPage:
     age: float = TICK
     listed: bool = True
     named: bool = False
+    script: str | None = None
 
     @property
     def every(self) -> int:

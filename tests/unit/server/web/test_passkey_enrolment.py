@@ -1,0 +1,88 @@
+"""The page that makes a passkey: behind its link, one key, that checks who is there, for a page of ours."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from tests.unit.authenticators import Authenticator
+
+from slurm_agent_tools.server.http.host_check import allowed_hosts
+from slurm_agent_tools.server.web.passkey_enrolment import PasskeyEnrolment
+
+PAGE = "http://localhost:8000"
+
+
+@pytest.fixture
+def app() -> PasskeyEnrolment:
+    made = PasskeyEnrolment("ada", "http://localhost", allowed_hosts([], []))
+    made.port = 8000
+    return made
+
+
+async def ask(app: PasskeyEnrolment, path: str, body: Any = None, **headers: str) -> httpx2.Response:
+    transport = httpx2.ASGITransport(app)
+    said = {"content-type": "application/json"} | headers
+    content = None if body is None else json.dumps(body).encode()
+    async with httpx2.AsyncClient(transport=transport, base_url=PAGE) as client:
+        return await client.request("GET" if body is None else "POST", path, content=content, headers=said)
+
+
+async def begin(app: PasskeyEnrolment) -> tuple[str, bytes]:
+    begun = (await ask(app, f"/enrol/{app.secret}/yes/begin/new", {})).json()
+    text = begun["options"]["challenge"]
+    return begun["number"], base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+async def finish(app: PasskeyEnrolment, **body: Any) -> httpx2.Response:
+    return await ask(app, f"/enrol/{app.secret}/yes/finish/new", body)
+
+
+async def test_the_key_that_the_browser_made_is_the_one_that_is_enrolled(app: PasskeyEnrolment):
+    key = Authenticator()
+    page = await ask(app, f"/enrol/{app.secret}")
+    assert (page.status_code, "For ada" in page.text) == (200, True)
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert (await ask(app, "/static/passkey.js")).status_code == 200
+    number, made = await begin(app)
+    answer = await finish(app, number=number, answer=key.made(made, PAGE))
+    assert answer.status_code == 200, answer.text
+    assert app.key == key.allowed()
+    assert app.done.is_set()
+    number, made = await begin(app)
+    again = await finish(app, number=number, answer=Authenticator(b"x").made(made, PAGE))
+    assert (again.status_code, app.key) == (403, key.allowed())
+
+
+@pytest.mark.parametrize("more", [{"verified": False}, {"rp_id": "evil.example"}])
+async def test_a_key_that_does_not_check_who_is_there_or_is_for_another_name_is_none(app: PasskeyEnrolment, more: Any):
+    number, made = await begin(app)
+    assert (await finish(app, number=number, answer=Authenticator().made(made, PAGE, **more))).status_code == 403
+    assert app.key is None
+
+
+async def test_each_challenge_counts_once_and_for_this_page(app: PasskeyEnrolment):
+    key = Authenticator()
+    number, made = await begin(app)
+    assert (await finish(app, number=number, answer=key.made(made, "http://localhost:9"))).status_code == 403
+    assert (await finish(app, number=number, answer=key.made(made, PAGE))).status_code == 403
+    number, _ = await begin(app)
+    assert (await finish(app, number=number, answer=key.made(made, PAGE))).status_code == 403
+    number, _ = await begin(app)
+    assert (await finish(app, number=number, failed="NotAllowedError")).status_code == 403
+    assert app.key is None
+
+
+@pytest.mark.parametrize("path", ["/", "/enrol/", "/enrol/x", "/enrol/x/yes/begin/new", "/static/none"])
+async def test_without_the_link_there_is_nothing(app: PasskeyEnrolment, path: str):
+    assert (await ask(app, path)).status_code == 404
+    assert (await ask(app, path, {})).status_code == 404
+
+
+async def test_other_names_and_other_sites_are_turned_away(app: PasskeyEnrolment):
+    assert (await ask(app, f"/enrol/{app.secret}", host="evil.example")).status_code == 421
+    path = f"/enrol/{app.secret}/yes/begin/new"
+    assert (await ask(app, path, {}, origin="https://evil.example")).status_code == 403
