@@ -162,6 +162,13 @@ async def test_a_fix_that_changes_nothing_is_none():
         assert shown(asked.state) == ["r0-t1 64 failed"]
 
 
+@pytest.mark.parametrize("factor", [1e30, 1e308])
+async def test_a_fix_whose_value_no_program_is_handed_is_none(factor: float):
+    fix = {"failure": MEMORY, "multiply": {"batch": factor}}
+    asked = await run(Cluster(lambda _: badly("Killed", MEMORY)), document(SMOKE, GRID, fixes=[fix]))
+    assert (asked.state.status, shown(asked.state)) == ("needs_decision", ["r0-t1 64 failed"])
+
+
 async def test_a_fix_counts_along_the_runs_that_mend_each_other_and_each_repeat_gets_the_same():
     grid = {"kind": "list", "trials": [{"batch": 256}], "repeats": 2}
     fixes = [{**HALF, "at_most": 2}]

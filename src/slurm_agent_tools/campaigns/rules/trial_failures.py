@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from slurm_agent_tools.campaigns.file_checks import value_problem
 from slurm_agent_tools.campaigns.state import CampaignState, TrialPhase, TrialState
 from slurm_agent_tools.campaigns.trial_identity import arm_of, identity_of, request_of
 from slurm_agent_tools.models.campaign import (
@@ -156,8 +158,9 @@ def _multiplied(fix: Fix, settings: dict[str, Setting]) -> Iterator[str]:
         value = settings.get(name)
         if value is None or isinstance(value, bool | str):
             continue
-        made: int | float = value * factor if isinstance(value, float) else int(value * factor)
-        if made == value or (isinstance(value, int) and made < 1 <= value):
+        product = value * factor
+        made = product if isinstance(value, float) or not math.isfinite(product) else int(product)
+        if made == value or value_problem(made) or (isinstance(value, int) and made < 1 <= value):
             continue
         settings[name] = made
         yield f"{name} {value:g} -> {made:g}"
