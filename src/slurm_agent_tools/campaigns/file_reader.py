@@ -195,6 +195,10 @@ def _of_stage_names(place: str, names: Sequence[str] | None, known: Iterable[str
     yield from twice(f"{place}.stages", names)
 
 
+_LARGEST_WHOLE = 1e18
+"""From it on no program is handed a whole number, see value_problem."""
+
+
 def _of_factor(
     place: str, name: str, values: Sequence[Setting] | Range, stages: Sequence[CampaignStage], *, in_list: bool = False
 ) -> Iterator[FormProblem]:
@@ -207,14 +211,14 @@ def _of_factor(
         mend = "Lengths change in a smoke run, by successive halving (length, from, to) and in scale_up."
         yield FormProblem(place, name, "is a length, and says nothing of what is better", mend)
         return
+    if name == "gpus" and not parameters and any(stage.kind == "cpu" for stage in stages):
+        yield FormProblem(place, name, "cannot vary in a stage of kind cpu", "Name the round's stages.")
     if isinstance(values, Range):
         yield from _of_range(place, name, values, parameters)
         return
     yield from twice(place, values)
     for index, value in enumerate(values):
         yield from of_value(place if in_list else f"{place}[{index}]", name, value, parameters)
-    if name == "gpus" and any(stage.kind == "cpu" for stage in stages):
-        yield FormProblem(place, name, "cannot vary in a stage of kind cpu", "Name the round's stages.")
 
 
 def _of_range(place: str, name: str, values: Range, parameters: Sequence[Parameter]) -> Iterator[FormProblem]:
@@ -227,6 +231,10 @@ def _of_range(place: str, name: str, values: Range, parameters: Sequence[Paramet
         yield FormProblem(place, name, "has to be whole numbers from 1 on", "Write whole: true.")
     if values.whole and math.floor(values.high) < math.ceil(values.low):
         yield FormProblem(place, name, "holds no whole number", "Widen it.")
+    if values.whole and max(abs(values.low), abs(values.high)) >= _LARGEST_WHOLE:
+        yield FormProblem(place, name, "holds whole numbers of more than 18 digits", "Narrow it.")
+    if not math.isfinite(values.high - values.low):
+        yield FormProblem(place, name, "is wider than the largest number", "Narrow it.")
     if values.step is not None and values.log:
         yield FormProblem(f"{place}.step", values.step, "cannot stand beside log", "Remove one of them.")
 
