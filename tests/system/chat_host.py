@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ class ChatHost:
 
     async def show(
         self, tool: str, arguments: Mapping[str, Any], result: CallToolResult, *,
-        theme: str = "light", wrapped: bool = False, calls: bool = True,
+        theme: str = "light", wrapped: bool = False, calls: bool = True, colours: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """Show the view of a tool with an answer. `wrapped`: the whole document inside a body, as the Inspector does."""
         (listed,) = [one for one in (await self.client.list_tools()).tools if one.name == tool]
@@ -73,7 +74,7 @@ class ChatHost:
             "protocolVersion": "2026-01-26",
             "hostInfo": {"name": "test", "version": "1"},
             "hostCapabilities": {"serverTools": {}} if calls else {},
-            "hostContext": {"theme": theme, "styles": {"variables": {"--color-text-secondary": "rgb(90, 90, 90)"}}},
+            "hostContext": {"theme": theme, "styles": {"variables": dict(colours or {})}},
         }
         first = [
             {"method": "ui/notifications/tool-input", "params": {"arguments": dict(arguments)}},
@@ -98,10 +99,16 @@ class ChatHost:
 
     def inside(self, script: str) -> Any:
         """What a script returns that runs in the frame."""
+        with self.frame():
+            return self.browser.driver.execute_script(script)
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        """The browser looks at the frame alone."""
         driver = self.browser.driver
         driver.switch_to.frame(driver.find_element("tag name", "iframe"))
         try:
-            return driver.execute_script(script)
+            yield
         finally:
             driver.switch_to.default_content()
 

@@ -105,10 +105,9 @@
   function dress({ theme, styles }) {
     const root = document.documentElement.style;
     if (theme === "light" || theme === "dark") root.colorScheme = theme;
-    for (const [theirs, ours] of Object.entries(COLOURS)) {
-      const value = styles?.variables?.[theirs];
-      if (typeof value === "string") root.setProperty(ours, value);
-    }
+    const colours = Object.entries(COLOURS).map(([theirs, ours]) => [ours, styles?.variables?.[theirs]]);
+    if (colours.some(([, value]) => typeof value !== "string")) return; // some beside ours might not be read
+    for (const [name, value] of colours) root.setProperty(name, value);
   }
 
   // Elements and attributes of the lists, one by one; of all else only the text. Links lead nowhere from a chat.
