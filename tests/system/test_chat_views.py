@@ -128,7 +128,7 @@ async def test_hostile_text_runs_nothing_and_leads_nowhere(browser: Chromium, tm
         result.meta[MARKUP] = (
             evil + "<svg onload='parent.postMessage(1)'></svg><meta http-equiv=refresh content='0;url=x'>"
         )
-        await host.show(tool, ASKED[tool], result, wrapped=wrapped)
+        await host.show(tool, ASKED[tool], result, wrapped=wrapped, calls=False)
         await host.until("<script>alert(1)</script>")
         found = host.inside("return [...document.querySelectorAll('#shown *')].map((one) => one.localName)")
         assert not {"script", "img", "a", "style", "meta"} & set(found)
@@ -143,7 +143,6 @@ async def test_hostile_text_runs_nothing_and_leads_nowhere(browser: Chromium, tm
             "ui/initialize",
             "ui/notifications/initialized",
             "ui/notifications/size-changed",
-            "tools/call",
         }
 
 
