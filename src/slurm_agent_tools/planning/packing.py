@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.planning.planned_job import JobPool, PlannedJob
-from slurm_agent_tools.planning.schedule import SHARES
+from slurm_agent_tools.planning.schedule import SHARES, checked
 from slurm_agent_tools.units import format_memory
 
 _WEIGHTS = ((1.0, 1.0, 1.0), (1.0, 0.5, 1.0), (2.0, 1.0, 1.0), (1.0, 1.0, 2.0), (1.0, 2.0, 1.0))
 """Of CPUs, memory and GPUs."""
+
+_WORK = 20_000_000
+"""Looks at kinds that all fillings take together, some seconds: of very many different jobs first fit alone counts."""
 
 _UNLIMITED = 2**62
 
@@ -45,15 +48,19 @@ class Packing:
 
 
 def pack(jobs: Sequence[PlannedJob], node: JobPool) -> Packing:
-    """All copies at once on nodes of one shape. Raises InputError for a job that no such node holds."""
+    """All copies at once on nodes of one shape. Raises InputError, also for a job that no such node holds."""
+    checked(jobs, [node])
     kinds = _kinds(jobs, node)
     bound = nodes_bound(jobs, node)
     best = in_turn = _first_fit(jobs, node)
-    for counts in (kinds, _bundled(kinds)):
-        for weights in _WEIGHTS:
-            if len(best) > bound:
-                best = min(best, _filled(counts, node, weights), key=len)
-    names = {kind: [job.name for job in jobs if _kind(job) == kind for _ in range(job.count)] for kind in kinds}
+    affordable = _WORK // (len(kinds) * sum(kinds.values()))
+    ways = [(bundled, weights) for bundled in (False, True) for weights in _WEIGHTS][:affordable]
+    for bundled, weights in ways:
+        if len(best) > bound:
+            best = min(best, _filled(_bundled(kinds, node) if bundled else kinds, node, weights), key=len)
+    names: dict[_Kind, list[str]] = {}
+    for job in jobs:
+        names.setdefault(_kind(job), []).extend([job.name] * job.count)
     return Packing(tuple(_named(one, names) for one in best), bound, len(in_turn))
 
 
@@ -64,7 +71,7 @@ def nodes_bound(jobs: Sequence[PlannedJob], node: JobPool) -> int:
     gpus = sum(job.gpus * job.count for job in jobs) + gpus_of_shares(jobs)
     copies = sum(job.count for job in jobs)
     pairs = ((cpus, node.cpus), (memory, node.memory_bytes), (gpus, node.gpus), (copies, node.jobs))
-    return max(1, *(math.ceil(asked / most) for asked, most in pairs if most))
+    return max([1, *(-(-asked // most) for asked, most in pairs if most)])
 
 
 def gpus_of_shares(jobs: Sequence[PlannedJob]) -> int:
@@ -96,6 +103,11 @@ class _Kind:
     parts: int
     made_of: tuple[_Kind, ...] = ()
 
+    @property
+    def jobs(self) -> int:
+        """How many it is."""
+        return len(self.made_of) or 1
+
 
 def _kind(job: PlannedJob) -> _Kind:
     return _Kind(job.cpus, job.memory_bytes, job.gpus, round((job.share or 0) * SHARES))
@@ -118,8 +130,11 @@ def _kinds(jobs: Sequence[PlannedJob], node: JobPool) -> dict[_Kind, int]:
     return found
 
 
-def _bundled(kinds: Mapping[_Kind, int]) -> dict[_Kind, int]:
-    """Shares put together to GPUs: to the largest that is left come those that fill its GPU best (subset sums)."""
+def _bundled(kinds: Mapping[_Kind, int], shape: JobPool) -> dict[_Kind, int]:
+    """Shares put together to GPUs: to the largest that is left come those that fill its GPU best (subset sums).
+
+    Of these as many as one node holds beside it; one that is left alone stays a share.
+    """
     found = {kind: number for kind, number in kinds.items() if not kind.parts}
     left: dict[int, list[_Kind]] = {}
     for kind, number in sorted(kinds.items()):
@@ -129,13 +144,18 @@ def _bundled(kinds: Mapping[_Kind, int]) -> dict[_Kind, int]:
         first = max(left)
         members = [left[first].pop()]
         fill = _filling({size: len(many) for size, many in left.items() if many}, SHARES - first)
-        members += [left[part].pop(0) for part in fill]
+        for part in fill:
+            if _Node(shape).has_room(_together([*members, left[part][0]])):
+                members.append(left[part].pop(0))
         left = {size: many for size, many in left.items() if many}
-        together = _Kind(
-            sum(one.cpus for one in members), sum(one.memory for one in members), 1, 0, tuple(sorted(members))
-        )
+        together = _together(members) if len(members) > 1 else members[0]
         found[together] = found.get(together, 0) + 1
     return found
+
+
+def _together(members: Sequence[_Kind]) -> _Kind:
+    """Shares on one GPU, as one kind."""
+    return _Kind(sum(one.cpus for one in members), sum(one.memory for one in members), 1, 0, tuple(sorted(members)))
 
 
 def _filling(counts: Mapping[int, int], room: int) -> list[int]:
@@ -173,7 +193,9 @@ class _Node:
 
     def has_room(self, kind: _Kind) -> bool:
         """Whether one more fits."""
-        if kind.cpus > self.cpus or kind.memory > self.memory or kind.gpus > self.gpus or self.jobs < 1:
+        if kind.cpus > self.cpus or kind.memory > self.memory or kind.gpus > self.gpus:
+            return False
+        if self.jobs < kind.jobs:
             return False
         return not kind.parts or self.gpus >= 1 or self.slot(kind) is not None
 
@@ -182,7 +204,7 @@ class _Node:
         self.cpus -= kind.cpus
         self.memory -= kind.memory
         self.gpus -= kind.gpus
-        self.jobs -= max(1, len(kind.made_of))
+        self.jobs -= kind.jobs
         slot = None
         if kind.parts:
             slot = self.slot(kind)
@@ -252,12 +274,15 @@ def _best(
 def _first_fit(jobs: Sequence[PlannedJob], shape: JobPool) -> list[_Node]:
     """Nodes, where each job in turn goes to the first that has room."""
     nodes: list[_Node] = []
+    begins: dict[_Kind, int] = {}  # a node that had no room for a kind never has
     for kind in (_kind(job) for job in jobs for _ in range(job.count)):
-        node = next((one for one in nodes if one.has_room(kind)), None)
-        if node is None:
-            node = _Node(shape)
-            nodes.append(node)
-        node.put(kind)
+        place = begins.get(kind, 0)
+        while place < len(nodes) and not nodes[place].has_room(kind):
+            place += 1
+        if place == len(nodes):
+            nodes.append(_Node(shape))
+        nodes[place].put(kind)
+        begins[kind] = place
     return nodes
 
 

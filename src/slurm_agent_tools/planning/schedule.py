@@ -173,11 +173,8 @@ class PlanProblem:
 
 def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanProblem:
     """The jobs as one problem. Raises InputError, which names the job, its field, the value and the mend."""
-    _check_number(jobs, pools)
-    _check_pools(pools)
-    by_name = named(jobs)
+    by_name = checked(jobs, pools)
     for job in jobs:
-        _check_figures(job)
         _check_names(job, by_name)
     _check_circles(by_name)
     copies = [(index, copy) for index, job in enumerate(jobs) for copy in range(job.count)]
@@ -200,6 +197,16 @@ def plan_problem(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> PlanPr
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def checked(jobs: Sequence[PlannedJob], pools: Sequence[JobPool]) -> dict[str, PlannedJob]:
+    """The kinds by their names, all their figures and those of the pools looked at. Raises InputError."""
+    _check_number(jobs, pools)
+    _check_pools(pools)
+    by_name = named(jobs)
+    for job in jobs:
+        _check_figures(job)
+    return by_name
 
 
 def _field(job: PlannedJob, name: str) -> str:

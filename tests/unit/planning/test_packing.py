@@ -72,3 +72,45 @@ def test_a_job_that_no_node_holds_is_refused_by_its_name():
     with pytest.raises(InputError, match="'big': cpus") as caught:
         pack([PlannedJob("big", 1, cpus=97)], NODE)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_a_node_holds_no_more_jobs_than_it_may_with_shares_put_together(jobs):
+    node = JobPool("node", gpus=1, cpus=64, jobs=jobs)
+    packing = pack([PlannedJob("a", 60, share=0.1, cpus=4, count=20), PlannedJob("b", 60, cpus=33, count=4)], node)
+    assert max(len(one.held) for one in packing.nodes) <= jobs
+    assert sum(len(one.held) for one in packing.nodes) == 24
+
+
+def test_shares_that_no_node_holds_together_are_packed_apart():
+    node = JobPool("node", gpus=8, memory_bytes=64)
+    made = [PlannedJob("a", 60, share=0.1, memory_bytes=33, count=20), PlannedJob("b", 60, share=0.3, memory_bytes=8)]
+    assert len(pack(made, node).nodes) == 20
+
+
+def test_nodes_without_any_limit_hold_all():
+    assert len(pack([PlannedJob("a", 60, gpus=3, count=9)], JobPool("node")).nodes) == 1
+
+
+@pytest.mark.proves("plans-refuse-by-name")
+@pytest.mark.parametrize(
+    ("job", "node", "words"),
+    [
+        (PlannedJob("a", 60, count=-3), NODE, "'a': count"),
+        (PlannedJob("a", 60, count=10**9), NODE, "'a': count"),
+        (PlannedJob("a", 60, share=2.0), NODE, "'a': share"),
+        (PlannedJob("a", 60, share=float("nan")), NODE, "'a': share"),
+        (PlannedJob("a", 60), JobPool("node", jobs=0), "'node': jobs"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused_as_what_cannot_be_planned(job, node, words):
+    with pytest.raises(InputError) as caught:
+        pack([job], node)
+    assert words in caught.value.message
+
+
+def test_thousands_of_different_jobs_are_packed_by_first_fit():
+    jobs = [PlannedJob(f"a{n}", 60, cpus=n % 97 + 1, memory_bytes=n * 7919 % 10007) for n in range(4600)]
+    node = JobPool("node", cpus=128, memory_bytes=20_000)
+    packing = pack(jobs, node)
+    assert packing.bound <= len(packing.nodes) == packing.first_fit
