@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 from tests.unit.authenticators import Authenticator
 
+from slurm_agent_tools.errors import AgentToolsError
 from slurm_agent_tools.models.allowed_passkeys import encoded, parse
 from slurm_agent_tools.transport import passkeys
 from slurm_agent_tools.transport.passkeys import PasskeyAnswer, PasskeyRefused, challenge
@@ -131,3 +133,13 @@ def test_a_line_is_read_as_it_is_written(key: Authenticator, origin: str):
 def test_a_line_that_is_none_is_refused(line: str):
     with pytest.raises(ValueError, match=r"is |may "):
         parse(line)
+
+
+def test_without_the_extra_nothing_counts_and_it_says_how_to_install_it(key: Authenticator, monkeypatch):
+    answer = key.answer(challenge(PLAN, NONCE))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "webauthn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "webauthn", None)
+    with pytest.raises(AgentToolsError) as missing:
+        verify(key, answer)
+    assert missing.value.hint == "Install it: pip install 'slurm-agent-tools[passkey]'"

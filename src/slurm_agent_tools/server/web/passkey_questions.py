@@ -130,6 +130,7 @@ async def unanswerable(context: ClusterContext, item: Approval) -> str | None:
     if "script" not in _request(item):
         return "only a terminal answers this kind of question"
     try:
+        passkeys.check_installed()
         known = await _keys(context)
     except AgentToolsError as error:
         return error.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,14 @@ async def test_under_a_sites_policy_the_users_own_keys_do_not_count(person: Pers
     reply = await person.scene.submit()
     approved = reply.decision.approval
     assert (reply.status, approved.by, approved.worth) == ("submitted", "grace@hpc", "a passkey that the site lists")
+
+
+async def test_without_the_extra_the_page_says_how_to_install_it(person: Person, monkeypatch):
+    await person.opens()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "webauthn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "webauthn", None)
+    person.scene.slurm.clock.move(3)
+    page = await person.seen.see(f"approve/{person.name}")
+    assert "Passkeys need the extra passkey, which is not installed" in page.text
+    assert ((await person.send("begin", {"shown": "x"})).status_code, person.faults()) == (403, ["not counted"])
