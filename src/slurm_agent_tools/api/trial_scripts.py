@@ -29,7 +29,7 @@ class TrialScripts:
     """Reads scripts for one call, during which files count as they were when they were first asked for."""
 
     def __init__(self) -> None:
-        self._files: dict[int, _FilesOnce] = {}
+        self._files: dict[int, FilesOnce] = {}
         self._read: dict[Hashable, ScriptReading] = {}
 
     async def read(
@@ -43,7 +43,7 @@ class TrialScripts:
         args: Sequence[str] | None = None,
     ) -> ScriptReading:
         """As reader.read_script reads it, to the letter."""
-        once = cast("Files", self._files.setdefault(id(files), _FilesOnce(files)))
+        once = cast("Files", self._files.setdefault(id(files), FilesOnce(files)))
         head = _HEAD.match(data)
         if head is None or len(data) > _LARGEST:
             return await read_script(data, path, project=project, files=once, arguments=arguments, args=args)
@@ -86,7 +86,7 @@ def _moved(layout: ScriptLayout | None, by: int) -> ScriptLayout | None:
     return ScriptLayout(tuple(command(one) for one in layout.commands))
 
 
-class _FilesOnce:
+class FilesOnce:
     """Files of which each is asked for once. Of Files only what a reading asks."""
 
     def __init__(self, files: Files) -> None:

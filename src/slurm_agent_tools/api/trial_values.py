@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from slurm_agent_tools.api.trial_scripts import FilesOnce
 from slurm_agent_tools.campaigns.batch import Batch
 from slurm_agent_tools.models.request import Finding, ScriptReading
 from slurm_agent_tools.scripts.reader import ReadsScripts, read_script
@@ -43,6 +44,7 @@ class TrialValues:
         self._groups: dict[_Alike, list[tuple[Batch, Row]]] = {}
         self._shared: dict[_Alike, tuple[Finding, ...] | None] = {}
         self._alone: dict[tuple[_Alike, Row], _Told] = {}
+        self._once: dict[int, FilesOnce] = {}
         for batch in batches:
             for row in batch.rows:
                 self._groups.setdefault(_alike(batch, row), []).append((batch, row))
@@ -88,7 +90,10 @@ class TrialValues:
         key = (_alike(batch, row), row)
         if key not in self._alone:
             root = await files.real_path(project)
-            told = _Told(files, {posixpath.join(root, name): text.encode() for name, text in batch.files.items()})
+            once = self._once.setdefault(id(files), FilesOnce(files))
+            told = _Told(
+                cast("Files", once), {posixpath.join(root, name): text.encode() for name, text in batch.files.items()}
+            )
             data = batch.with_values(row).encode("utf-8", "surrogateescape")
             found = await read_script(data, path, project=project, files=cast("Files", told))
             told.findings = found.findings

@@ -116,6 +116,22 @@ async def test_a_program_of_each_trials_own_is_read_for_each(tmp_path: Path):
     assert "allows every trial" in (await plan(scene)).summary
 
 
+async def test_a_file_that_all_run_is_asked_for_once_for_all_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    scene = scene_of(tmp_path, made(list(range(1, 21)), by_argument("--lr", 0), command=TRAINS))
+    files, asked = scene.context.there.files, list[str]()
+    real = files.read
+
+    async def read(path: str, **more: Any) -> bytes | None:
+        asked.append(path)
+        return await real(path, **more)
+
+    monkeypatch.setattr(files, "read", read)
+    await plan(scene)
+    assert (
+        0 < sum(path.endswith("/train.py") for path in asked) <= 4
+    )  # for the script, for all values, and twice for what identifies the stage
+
+
 async def test_what_was_sent_before_is_not_refused_by_its_values(tmp_path: Path):
     scene = scene_of(tmp_path, made([1, 2], by_argument("run", 9), command=["bash", "numbered.sh"]))
     batch, stage = scene.batches(0)[-1], scene.file.stages[0]
