@@ -10,6 +10,8 @@ from pydantic_core import ErrorDetails
 
 from slurm_agent_tools.configs.experiment_config import join
 
+_INNER = re.compile(r"[.\[]")
+
 
 @dataclass(frozen=True, slots=True)
 class FormProblem:
@@ -35,9 +37,9 @@ def form_problems(value: object, errors: Sequence[ErrorDetails]) -> list[FormPro
     by_place: dict[str, list[ErrorDetails]] = {}
     for one in errors:
         by_place.setdefault(_place(value, one), []).append(one)
-    found = []
+    found, above = [], {place[: mark.start()] for place in by_place for mark in _INNER.finditer(place)}
     for place, told in by_place.items():
-        below = any(other.startswith((f"{place}[", f"{place}.")) for other in by_place)
+        below = place in above
         kept = _of_its_kind(told, _at(value, place), below)
         if kept and not (kept[0]["type"] == "too_short" and below):  # pydantic counts only what is right
             found.append(_of_place(place, kept))
