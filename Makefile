@@ -7,7 +7,7 @@ ARGS =
 # Where it is set, each program that a test starts compiles up to 400 modules again, and each pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-extras coverage bench soak faults lint audit format pins readme clean
+.PHONY: help setup install demo check test test-slurm test-launchers test-skypilot test-extras coverage bench soak faults lint audit format pins pictures readme clean
 
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
@@ -26,6 +26,7 @@ help:
 	@echo 'make audit    are all packages pinned, licensed, and free of known holes'
 	@echo 'make format   format the code'
 	@echo 'make pins     take the newest allowed versions into pyproject.toml and requirements.txt'
+	@echo 'make pictures take the pictures of the dashboard in docs/images, of a private Slurm'
 	@echo 'make readme   run the demo and put its output into README.md'
 	@echo 'make clean    remove the environment and everything that was built'
 
@@ -35,6 +36,7 @@ NEEDED_coverage = login
 NEEDED_faults = login
 NEEDED_demo = cluster accounting
 NEEDED_readme = cluster accounting
+NEEDED_pictures = cluster accounting browser
 NEEDED_test = cluster accounting login traces pbs metrics browser
 NEEDED_soak = cluster accounting login
 NEEDED_test-slurm = cluster accounting login release
@@ -121,6 +123,9 @@ format: setup
 pins: setup
 	$(BIN)/python scripts/pins.py
 	@sh scripts/setup.sh
+
+pictures: setup
+	$(BIN)/python -m tests.system.pictures
 
 readme: setup
 	$(BIN)/python scripts/readme.py

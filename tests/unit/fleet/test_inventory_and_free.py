@@ -197,3 +197,14 @@ def test_a_match_says_which_partitions_are_not_for_everybody():
     (told,) = matching.unknown(look)
     assert told.what == "whether you may use partition main"
     assert told.why == "it is limited: AllowAccounts=physics, DenyQos=low"
+
+
+def test_a_partition_that_gives_too_little_memory_on_a_node_takes_no_such_job():
+    nodes = [node("n1", "a100", 4, partitions=("main", "small")), node("n2", "v100", 4, partitions=("small",))]
+    known = (partition(), partition("small", max_mem_per_node=8 * G))
+    made = matching.section(facts(nodes, *known, need=FleetNeed(gpus=1, memory="16G")))
+    (fits, other) = made.tiers
+    assert (fits.fits, fits.partitions, fits.nodes) == (True, ["main"], 1)
+    assert (other.fits, other.why_not) == (False, "its partitions give a job 8G a node at most")
+    little = matching.section(facts(nodes, *known, need=FleetNeed(gpus=1, memory="8G")))
+    assert [one.partitions for one in little.tiers] == [["small"], ["main", "small"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from slurm_agent_tools.errors import InputError
 from slurm_agent_tools.fleet import gpu_tiers
@@ -91,7 +91,7 @@ def _judged(
     return TierMatch(
         tier=tier,
         fits=True,
-        partitions=[name for name in told if name not in facts.partitions or facts.partitions[name].state == "UP"],
+        partitions=[name for name in told if _takes(name, wanted, facts)],
         nodes=len(fitting),
         startable=None if any(_untold(room.node) for room in now) else sum(_times(room, wanted, facts) for room in now),
     )
@@ -105,8 +105,20 @@ def _why_not(good: Sequence[Node], wanted: _Wanted, facts: FleetFacts) -> str | 
     """Why no node of a tier takes it; None where one does."""
     if not good:
         return "no node of it starts jobs now"
+    near = {name for node in good if _has(node, wanted, facts) for name in node.partitions}
     if any(_fits(node, wanted, facts) for node in good):
         return None
+    return _limited(near, facts) if near else _too_small(good, wanted, facts)
+
+
+def _limited(near: Collection[str], facts: FleetFacts) -> str:
+    """Of partitions of which none takes the job: each that is up has a limit."""
+    limits = [_memory_limit(name, facts) or 0 for name in near if facts.partitions[name].state == "UP"]
+    return f"its partitions give a job {human_memory(max(limits))} a node at most"
+
+
+def _too_small(good: Sequence[Node], wanted: _Wanted, facts: FleetFacts) -> str:
+    """What no node of a tier has."""
     if wanted.gpus and not any(node.gpus for node in good):
         return "its nodes have no GPUs"
     large = [node for node in good if _enough(node, wanted, facts)]
@@ -139,6 +151,24 @@ def _usable_gpus(node: Node, wanted: _Wanted, facts: FleetFacts) -> int:
 
 
 def _fits(node: Node, wanted: _Wanted, facts: FleetFacts) -> bool:
+    """Whether it has what is needed, and one of its partitions gives it."""
+    return _has(node, wanted, facts) and (
+        not node.partitions or any(_takes(name, wanted, facts) for name in node.partitions)
+    )
+
+
+def _takes(name: str, wanted: _Wanted, facts: FleetFacts) -> bool:
+    """Whether a partition starts jobs and gives one so much memory on a node, as far as is known."""
+    limit, known = _memory_limit(name, facts), facts.partitions.get(name)
+    return (known is None or known.state == "UP") and (limit is None or limit >= (wanted.memory or 0))
+
+
+def _memory_limit(name: str, facts: FleetFacts) -> int | None:
+    known = facts.partitions.get(name)
+    return None if known is None else known.max_mem_per_node or None
+
+
+def _has(node: Node, wanted: _Wanted, facts: FleetFacts) -> bool:
     return (wanted.memory or 0) <= node.memory_bytes and wanted.gpus <= _usable_gpus(node, wanted, facts)
 
 
