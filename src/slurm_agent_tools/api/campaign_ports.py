@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from slurm_agent_tools.api import trial_looks, views
+from slurm_agent_tools.api import trial_looks, trial_results, views
 from slurm_agent_tools.api.stage_code import StageHashes
 from slurm_agent_tools.api.trial_values import TrialValues
 from slurm_agent_tools.campaigns import campaign_report, outcomes
@@ -28,7 +28,17 @@ from slurm_agent_tools.campaigns.ports import (
 from slurm_agent_tools.campaigns.state import CampaignState
 from slurm_agent_tools.campaigns.trial_identity import names_trial
 from slurm_agent_tools.diagnosis import lessons
-from slurm_agent_tools.errors import InputError, SlurmGarbled, SlurmRefused, SlurmUncertain, StorageError, UnknownJob
+from slurm_agent_tools.errors import (
+    AgentToolsError,
+    InputError,
+    SlurmGarbled,
+    SlurmRefused,
+    SlurmUncertain,
+    SlurmUnreachable,
+    StorageError,
+    UnknownJob,
+)
+from slurm_agent_tools.insights import experiment_results
 from slurm_agent_tools.models.arguments import CancelJob
 from slurm_agent_tools.models.campaign import Trial, TrialEnd, TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
@@ -56,6 +66,8 @@ from slurm_agent_tools.units import JobId
 _TOOL = "advance_campaign"
 
 _LARGEST = 2**20
+
+_NOT_SAVED = "nothing to save"
 
 _LATER = 60.0
 """Seconds until a try after what passes by itself."""
@@ -287,29 +299,60 @@ class ServicePorts:
             return ""
         return (answer.reason or answer.summary) if answer.status == "blocked" else None
 
-    async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
-        """One file for a trial, whoever asks how often."""
-        name = f"{self.name}-{trial.id}"
-        before = await self._saved(name, end)
-        if before is not None:
-            return before
-        ask = SaveResult(
-            name=name,
+    async def save_results(self, ended: Sequence[tuple[Trial, TrialEnd]]) -> Mapping[TrialId, str]:
+        """One file for a trial, whoever asks how often. Those that did not fail are written together."""
+        asked = {trial.id: self._result(trial, end) for trial, end in ended}
+        found = await self._saved_before(asked)
+        seen = {trial.id: self.ended.get(end.job_id) for trial, end in ended}
+        together = {
+            trial: (ask, view)
+            for trial, ask in asked.items()
+            if trial not in found and ask.status != "failed" and (view := seen[trial]) is not None
+        }
+        try:
+            paths = await trial_results.save_all(self.context, list(together.values()), self.caller) if together else []
+            found |= {trial: path or _NOT_SAVED for trial, path in zip(together, paths, strict=True)}
+        except (InputError, StorageError):  # of one of them: the others count, each by itself
+            found = await self._saved_before(asked)
+        return found | {trial: await self._save(ask, seen[trial]) for trial, ask in asked.items() if trial not in found}
+
+    async def _saved_before(self, asked: Mapping[TrialId, SaveResult]) -> dict[TrialId, str]:
+        """Where the results are that were written before; noted again, as a crash may have come in between."""
+        folder = await project_paths.resolve(self.context.here, "result", results.FOLDER)
+        files = [name for name in await self.context.files.list(folder) or [] if name.endswith(".json")]
+        newest = experiment_results.newest(files, {ask.name for ask in asked.values()})
+        found, notes = dict[TrialId, str](), list[Callable[[], object]]()
+        for trial, ask in asked.items():
+            if ask.name not in newest:
+                continue
+            try:
+                path, record = await results.load(self.context, "result", f"{results.FOLDER}/{newest[ask.name]}")
+            except InputError:  # another's file of that name is no result of this trial
+                continue
+            job = record.environment.slurm_job
+            if job is not None and job.job.job_id == ask.job_id:
+                found[trial] = path
+                notes.append(results.note(self.context, path, record))
+        await self.context.db(self.context.store.together, notes)
+        return found
+
+    async def _save(self, ask: SaveResult, view: JobView | None) -> str:
+        try:
+            return (await results.save_result(self.context, ask, self.caller, view)).file_path or _NOT_SAVED
+        except SlurmUnreachable:
+            raise
+        except AgentToolsError as error:
+            return f"not saved: {error.message}"
+
+    def _result(self, trial: Trial, end: TrialEnd) -> SaveResult:
+        return SaveResult(
+            name=f"{self.name}-{trial.id}",
             status="success" if end.passed else "cancelled" if end.state == "CANCELLED" else "failed",
             config={"stage": trial.stage, **trial.settings},
             metrics=outcomes.figures(end),
             notes=trial.mended or end.problem,
             job_id=end.job_id,
         )
-        return (await results.save_result(self.context, ask, self.caller, self.ended.get(end.job_id))).file_path
-
-    async def _saved(self, name: str, end: TrialEnd) -> str | None:
-        try:
-            path, record = await results.load(self.context, "result", name)
-        except InputError:
-            return None
-        job = record.environment.slurm_job
-        return path if job is not None and job.job.job_id == end.job_id else None
 
     async def write_lesson(self, failed: TrialEnd, mended: Trial, end: TrialEnd) -> str | None:
         """A line in the project's lessons, once."""

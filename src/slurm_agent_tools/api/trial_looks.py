@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -11,16 +11,27 @@ from slurm_agent_tools.campaigns import trial_metrics
 from slurm_agent_tools.campaigns.outcomes import TrialFacts, cancelled, trial_end
 from slurm_agent_tools.campaigns.ports import SentTrial, TrialLook
 from slurm_agent_tools.campaigns.state import CampaignState
+from slurm_agent_tools.diagnosis import excerpt
+from slurm_agent_tools.diagnosis.excerpt import FilePiece, LogText, assemble
 from slurm_agent_tools.errors import InputError, SlurmError, StorageError, UnknownJob
 from slurm_agent_tools.models.arguments import AnalyzeLog
 from slurm_agent_tools.models.campaign import TrialId
 from slurm_agent_tools.models.campaign_file import CampaignFile, CampaignStage
 from slurm_agent_tools.models.diagnosis_answer import Diagnosis
 from slurm_agent_tools.models.job import HELD_UP, Job, JobView
-from slurm_agent_tools.services import completion_report, jobs, log_analysis, log_files, log_paths, project_paths
+from slurm_agent_tools.services import (
+    completion_report,
+    jobs,
+    log_analysis,
+    log_files,
+    log_parts,
+    log_paths,
+    project_paths,
+)
 from slurm_agent_tools.services.context import Caller, ClusterContext
 from slurm_agent_tools.slurm.client import JobViews
 from slurm_agent_tools.slurm.commands.squeue import Queue
+from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.transport.base import Stat
 from slurm_agent_tools.units import JobId
 
@@ -45,11 +56,12 @@ async def look_at_trials(
     ids = {one.trial.id: jobs.parse(one.job_id) for one in sent}
     views = await _settled(context, await context.slurm.jobs(_with_wholes(ids)))
     ended.update({str(job_id): view for job_id, view in views.items() if view.over})
-    looks = [await _look(context, caller, file, one, ids[one.trial.id], views) for one in sent]
-    for base in sorted({one.base for one in ids.values()}):
-        view = views.get(JobId(base))
-        if view is not None:  # the ledger remembers how each job ended, and that it was looked at
-            await jobs.remember(context, await jobs.in_full(context, view))
+    bases = sorted({one.base for one in ids.values()})
+    look = _TrialsLook(context, caller, file, views, await context.db(context.store.by_jobs, context.owner, bases))
+    looks = [await look.at(one, ids[one.trial.id]) for one in sent]
+    wholes = [view for base in bases if (view := views.get(JobId(base))) is not None]
+    # the ledger remembers how each job ended, and that it was looked at
+    await jobs.remember_all(context, [await jobs.in_full(context, view) for view in wholes])
     return looks
 
 
@@ -91,68 +103,69 @@ async def _settled(context: ClusterContext, views: JobViews) -> JobViews:
     return views
 
 
-async def _look(
-    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, job_id: JobId, views: JobViews
-) -> TrialLook:
-    """One trial; unknown, and why, while nobody can tell."""
-    view = views.get(job_id)
-    if view is None:
-        return await _unseen(context, caller, file, one, job_id, views)
-    job = view.job
-    if job.active:
-        started = None if job.state in HELD_UP else job.started
-        phase = "running" if started is not None else "pending"
-        return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
-    if job.state == "UNKNOWN":
-        return TrialLook(one.trial.id, "unknown", why=job.reason or "Slurm does not tell its state", gone=True)
-    return await _over(context, caller, file, one, view)
+@dataclass(frozen=True, slots=True)
+class _TrialsLook:
+    """One look at trials. `views`: what Slurm tells of them; `runs`: what the ledger does, by the number of the job."""
 
+    context: ClusterContext
+    caller: Caller
+    file: CampaignFile
+    views: JobViews
+    runs: Mapping[int, Submission]
 
-async def _over(
-    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, view: JobView
-) -> TrialLook:
-    stage = one.stage or file.stage(one.trial.stage)
-    facts = await _facts(context, caller, stage, one.trial.id, JobView(view.job, (), view.missing))
-    end = trial_end(file, stage, view.job, facts, context.settings.rates, smoke=one.smoke)
-    return TrialLook(one.trial.id, "ended", view.job.started, end)
+    async def at(self, one: SentTrial, job_id: JobId) -> TrialLook:
+        """One trial; unknown, and why, while nobody can tell."""
+        view = self.views.get(job_id)
+        if view is None:
+            return await self._unseen(one, job_id)
+        job = view.job
+        if job.active:
+            started = None if job.state in HELD_UP else job.started
+            phase = "running" if started is not None else "pending"
+            return TrialLook(one.trial.id, phase, started, expected_start=job.expected_start)  # type: ignore[arg-type]
+        if job.state == "UNKNOWN":
+            return TrialLook(one.trial.id, "unknown", why=job.reason or "Slurm does not tell its state", gone=True)
+        return await self._over(one, view)
 
+    async def _over(self, one: SentTrial, view: JobView) -> TrialLook:
+        stage = one.stage or self.file.stage(one.trial.stage)
+        facts = await self._facts(stage, one.trial.id, JobView(view.job, (), view.missing))
+        end = trial_end(self.file, stage, view.job, facts, self.context.settings.rates, smoke=one.smoke)
+        return TrialLook(one.trial.id, "ended", view.job.started, end)
 
-async def _unseen(
-    context: ClusterContext, caller: Caller, file: CampaignFile, one: SentTrial, job_id: JobId, views: JobViews
-) -> TrialLook:
-    """A job that Slurm does not show: as the ledger saw it end, else unknown, and who answered without it.
+    async def _unseen(self, one: SentTrial, job_id: JobId) -> TrialLook:
+        """A job that Slurm does not show: as the ledger saw it end, else unknown, and who answered without it.
 
-    The controller did, or this would not be asked. Of an accounting it counts only where it has to know the job: where
-    this cluster has one, and the ledger knows that the job went there.
-    """
-    if views.silent is not None:
-        why = f"the accounting does not answer: {views.silent.message}"
-        return TrialLook(one.trial.id, "unknown", why=why, gone=True)
-    whole = views.get(job_id.whole)
-    if whole is not None and not whole.over:
-        return TrialLook(one.trial.id, "pending")
-    run = await context.db(context.store.by_job, context.owner, job_id.base)
-    if run is not None and run.phase == "cancelled":
-        return TrialLook(one.trial.id, "ended", end=cancelled(str(job_id)))
-    if run is not None and run.outcome is not None and job_id == job_id.whole:
-        return await _over(context, caller, file, one, await jobs.look(context, job_id))
-    absent = context.slurm.accounting.missing
-    why = absent or ("the accounting has no record of it" if run is not None else "the ledger does not know the job")
-    return TrialLook(one.trial.id, "unknown", why=why, gone=True, unrecorded=absent is None and run is not None)
+        The controller did, or this would not be asked. Of an accounting it counts only where it has to know the job:
+        where this cluster has one, and the ledger knows that the job went there.
+        """
+        if self.views.silent is not None:
+            why = f"the accounting does not answer: {self.views.silent.message}"
+            return TrialLook(one.trial.id, "unknown", why=why, gone=True)
+        whole = self.views.get(job_id.whole)
+        if whole is not None and not whole.over:
+            return TrialLook(one.trial.id, "pending")
+        run = self.runs.get(job_id.base)
+        if run is not None and run.phase == "cancelled":
+            return TrialLook(one.trial.id, "ended", end=cancelled(str(job_id)))
+        if run is not None and run.outcome is not None and job_id == job_id.whole:
+            return await self._over(one, await jobs.look(self.context, job_id))
+        absent = self.context.slurm.accounting.missing
+        known = "the accounting has no record of it" if run is not None else "the ledger does not know the job"
+        unrecorded = absent is None and run is not None
+        return TrialLook(one.trial.id, "unknown", why=absent or known, gone=True, unrecorded=unrecorded)
 
-
-async def _facts(
-    context: ClusterContext, caller: Caller, stage: CampaignStage, trial: TrialId, view: JobView
-) -> TrialFacts:
-    """What the run left behind; of one that failed why."""
-    if view.job.state != "COMPLETED":
-        return TrialFacts(diagnosis=await _diagnosis(context, caller, view.job))
-    there, uncounted = await _files_there(context, stage, trial, view.job)
-    facts = TrialFacts(files_there=there, uncounted=uncounted)
-    try:
-        return replace(facts, metrics=await _metrics(context, stage, trial, view))
-    except (InputError, StorageError) as error:
-        return replace(facts, unread=error.message)
+    async def _facts(self, stage: CampaignStage, trial: TrialId, view: JobView) -> TrialFacts:
+        """What the run left behind; of one that failed why."""
+        if view.job.state != "COMPLETED":
+            return TrialFacts(diagnosis=await _diagnosis(self.context, self.caller, view.job))
+        there, uncounted = await _files_there(self.context, stage, trial, view.job)
+        facts = TrialFacts(files_there=there, uncounted=uncounted)
+        try:
+            run = self.runs.get(view.job.job_id.base)
+            return replace(facts, metrics=await _metrics(self.context, stage, trial, view, run))
+        except (InputError, StorageError) as error:
+            return replace(facts, unread=error.message)
 
 
 async def _files_there(
@@ -194,7 +207,9 @@ async def _diagnosis(context: ClusterContext, caller: Caller, job: Job) -> Diagn
     return reply.diagnosis
 
 
-async def _metrics(context: ClusterContext, stage: CampaignStage, trial: TrialId, view: JobView) -> Mapping[str, float]:
+async def _metrics(
+    context: ClusterContext, stage: CampaignStage, trial: TrialId, view: JobView, run: Submission | None
+) -> Mapping[str, float]:
     """From the file, by the patterns, or what analyze_log finds. Raises InputError for what cannot be read."""
     source = stage.metrics
     if source is not None and source.file is not None:
@@ -205,12 +220,50 @@ async def _metrics(context: ClusterContext, stage: CampaignStage, trial: TrialId
         kind: Literal["json", "csv"] = "json" if path.endswith(".json") else "csv"
         return trial_metrics.metrics_of(stage, data.decode("utf-8", "replace"), kind)
     if source is not None:
-        return trial_metrics.metrics_of(stage, await _log(context, view.job), "log")
+        return await _of_log(context, stage, view.job, run)
     found, _ = await log_analysis.figures(context, view)
     return found.get("" if view.job.job_id.task is None else str(view.job.job_id.task), found.get("", {}))
 
 
-async def _log(context: ClusterContext, job: Job) -> str:
-    """What the run wrote, standard output and errors one after the other; of a large one what matters."""
-    logs = [await log_files.read(context, path, kind) for path, kind in await log_paths.paths_of(context, job)]
-    return "\n".join(line.text for log in logs if log.text is not None for line in log.text.lines)
+async def _of_log(
+    context: ClusterContext, stage: CampaignStage, job: Job, run: Submission | None
+) -> Mapping[str, float]:
+    """What the patterns find last in what the run wrote, standard output and errors one after the other.
+
+    Only the ends are read where they tell all; else all of a small log, and of a large one what matters.
+    """
+    paths = await log_paths.paths_of(context, job, run)
+    wanted = set() if stage.metrics is None else set(stage.metrics.pattern or ())
+    text, whole = "", True
+    for path, kind in reversed(paths):
+        log, whole = await _end(context, path, kind)
+        text = f"{_text(log)}\n{text}"
+        if not whole:
+            break
+    found = trial_metrics.metrics_of(stage, text, "log")
+    if whole or wanted <= set(found):
+        return found
+    logs = [(await log_files.read(context, path, kind)).text for path, kind in paths]
+    return trial_metrics.metrics_of(stage, "\n".join(map(_text, logs)), "log")
+
+
+async def _end(context: ClusterContext, path: str, kind: log_paths.Kind) -> tuple[LogText | None, bool]:
+    """The end of one file, read at once, and whether that is all of it; as log_files.read has it where that fails."""
+    files = context.there.files
+    try:
+        real = await project_paths.resolve(context.there, "path", path)
+        data = await files.read(real, size=log_parts.SMALL + 1)
+        offset = 0
+        if data is not None and len(data) > log_parts.SMALL and (stat := await files.stat(real)) is not None:
+            offset = max(0, stat.size - log_parts.SMALL)
+            data = await files.read(real, offset=offset, size=log_parts.SMALL)
+    except (InputError, StorageError):  # such as a folder for logs outside of the project
+        data, offset = None, 0
+    if data is None:
+        return (await log_files.read(context, path, kind)).text, True
+    piece = FilePiece(offset, offset + len(data), data, 0 if offset else 1)
+    return assemble(path, kind, excerpt.narrow([piece]), piece.end), not offset
+
+
+def _text(log: LogText | None) -> str:
+    return "" if log is None else "\n".join(line.text for line in log.lines)

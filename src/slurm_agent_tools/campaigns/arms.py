@@ -152,18 +152,20 @@ def plots_of_stage(file: CampaignFile, state: CampaignState, stage: str) -> Iter
 def metric_by(file: CampaignFile, state: CampaignState, stage: str, parameter: str) -> str:
     """One dot a run: the aim by one parameter, coloured by another where a second one varies."""
     found = arms(file, state, stage)
-    other = next((name for name in varied(found) if name != parameter), None)
+    names = varied(found)
+    other = next((name for name in names if name != parameter), None)
     runs = [(arm, run) for arm in found for run in arm.passed if parameter in arm.settings]
     values = [arm.settings[parameter] for arm, _ in runs]
     ordered = None if all(_is_number(value) for value in values) else sorted({str(value) for value in values})
+    places = {text: float(place) for place, text in enumerate(ordered or ())}
     points = []
     for arm, run in runs:
         value = trial_value(file, state, run.trial.id)
         if value is not None:
             setting = arm.settings[parameter]
-            x = float(setting) if ordered is None else float(ordered.index(str(setting)))
+            x = float(setting) if ordered is None else places[str(setting)]
             group = "" if other is None or other not in arm.settings else f"{other}={arm.settings[other]}"
-            points.append(PlotPoint(x, value, group, f"{run.trial.id}: {in_words(arm.settings, varied(found))}"))
+            points.append(PlotPoint(x, value, group, f"{run.trial.id}: {in_words(arm.settings, names)}"))
     points.sort(key=lambda point: point.group)
     title = f"{stage}: {aim_name(file)} by {parameter}"
     return scatter(points, title=title, x=parameter, y=aim_name(file), ordered=ordered)

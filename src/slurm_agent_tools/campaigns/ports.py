@@ -150,8 +150,8 @@ class CampaignPorts(Protocol):
         """Cancel trials that have not started. Those that were not cancelled, and why; None: it began, or is over."""
         ...
 
-    async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
-        """Save the result of a trial, once, as any result; its path, None where there is nothing to save."""
+    async def save_results(self, ended: Sequence[tuple[Trial, TrialEnd]]) -> Mapping[TrialId, str]:
+        """Save the results of trials, each once, as any result: where they are, or why one could not be saved."""
         ...
 
     async def write_lesson(self, failed: TrialEnd, mended: Trial, end: TrialEnd) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 
 from pydantic import ValidationError
@@ -136,6 +137,21 @@ def find_result(names: Sequence[str], wanted: str) -> str:
     if not found:
         raise LookupError(wanted)
     return max(found)[2]
+
+
+def newest(names: Sequence[str], wanted: Collection[str]) -> dict[str, str]:
+    """The newest of the files that holds each of these experiments, by the experiment; only of those that have one."""
+    parts: dict[str, list[str]] = {}
+    for name in names:
+        match = _FILE.fullmatch(name)
+        stem = match["name"] if match else ""
+        for key in {stem, re.sub(r"-\d+$", "", stem)}:
+            parts.setdefault(key, []).append(name)
+    found = {}
+    for one in wanted:
+        with suppress(LookupError):
+            found[one] = find_result(parts.get(check_name(one), ()), one)
+    return found
 
 
 def _saves(name: str, stem: str) -> Iterator[tuple[str, int]]:

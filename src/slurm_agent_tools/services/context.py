@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar
@@ -128,8 +128,18 @@ class ClusterContext:
 
         On disk before this returns.
         """
+        await self.db(self.store.log_decision, sanitize.document(self._entry(caller, decision, tool, event) | facts))
+
+    async def log_decisions(
+        self, caller: Caller, tool: str, event: str, decided: Sequence[tuple[Decision, Mapping[str, object]]]
+    ) -> None:
+        """A line for each of several decisions with its facts, written as one."""
+        entries = [sanitize.document(self._entry(caller, one, tool, event) | dict(facts)) for one, facts in decided]
+        await self.db(self.store.log_decision, *entries)
+
+    def _entry(self, caller: Caller, decision: Decision, tool: str, event: str) -> dict[str, object]:
         approval = decision.approval
-        entry = {
+        return {
             "at": self.clock.now().isoformat(),
             "event": event,
             "decision": decision.id,
@@ -152,7 +162,6 @@ class ClusterContext:
             "principal": caller.principal or None,
             "approval": None if approval is None else asdict(approval) | {"at": approval.at.isoformat()},
         }
-        await self.db(self.store.log_decision, sanitize.document(entry | facts))
 
     async def db(self, method: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run a ledger method off the event loop, to its end even when the caller goes away."""

@@ -95,7 +95,13 @@ async def judged(
 ) -> tuple[EvaluationContext, Decision]:
     """What the policy says of writing a file into the project."""
     real = await project_paths.resolve(context.here, "output_dir", path)
-    exists = await context.files.stat(real) is not None
+    return judged_at(context, real, size, exists=await context.files.stat(real) is not None, adds=adds)
+
+
+def judged_at(
+    context: ClusterContext, real: str, size: int, *, exists: bool, adds: bool = False
+) -> tuple[EvaluationContext, Decision]:
+    """The same of a path whose links are resolved, and of which it is known whether it is there."""
     plan = EvaluationContext(
         context.policy,
         context.project,

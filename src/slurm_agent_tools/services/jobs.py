@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -185,25 +186,47 @@ async def seen_since(context: ClusterContext, run: Submission) -> bool:
 
 
 async def remember(context: ClusterContext, view: JobView) -> Submission | None:
-    """Note that this caller read the job's state, and so knows of it, and how it ended.
+    """As remember_all, of one."""
+    return (await remember_all(context, [view]))[0]
 
-    Returns its submission as it was before; None for a job that did not come from this project.
+
+async def remember_all(context: ClusterContext, views: Sequence[JobView]) -> list[Submission | None]:
+    """Note in one step that this caller read the state of these jobs, and so knows of them, and how they ended.
+
+    Returns their submissions as they were before; None for a job that did not come from this project.
     """
-    base = view.job.job_id.base
-    await context.db(context.store.mark_read, context.owner, f"job:{base}", context.clock.now())
-    run = await context.db(context.store.by_job, context.owner, base)
-    if run is None:
-        return None
-    if run.delivered is None:
-        await context.db(context.store.deliver, run.token)
-    if view.job.job_id != JobId(base) or "ledger" in view.job.sources:
-        return run
+    store, now = context.store, context.clock.now()
+    known = await context.db(store.by_jobs, context.owner, {view.job.job_id.base for view in views})
+    runs = [known.get(view.job.job_id.base) for view in views]
+    writes: list[Callable[[], object]] = []
+    for view, run in zip(views, runs, strict=True):
+        writes.append(partial(store.mark_read, context.owner, f"job:{view.job.job_id.base}", now))
+        if run is not None:
+            writes += [partial(store.deliver, run.token)] * (run.delivered is None)
+            seen = _seen(context, run, view)
+            writes += [partial(store.update, run, **seen)] * bool(seen)
+    await context.db(store.together, writes)
+    for view, run in zip(views, runs, strict=True):
+        if run is not None and view.over and _whole(view):
+            await _settle_stage(context, run, view)
+    return runs
+
+
+def _whole(view: JobView) -> bool:
+    """Whether it is a job as a whole, as Slurm tells of it."""
+    return view.job.job_id == JobId(view.job.job_id.base) and "ledger" not in view.job.sources
+
+
+def _seen(context: ClusterContext, run: Submission, view: JobView) -> dict[str, object]:
+    """What a look at a job adds to its record, as columns."""
+    job = view.job
+    if not _whole(view):
+        return {}
     if view.over:
-        await _complete(context, run, view)
-    elif run.phase == "released" and run.seen != view.job.state:
-        job = view.job
-        await context.db(context.store.update, run, seen=job.state, partition=job.partition, started=job.started)
-    return run
+        return _completed(context, run, view)
+    if run.phase == "released" and run.seen != job.state:
+        return {"seen": job.state, "partition": job.partition, "started": job.started}
+    return {}
 
 
 async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | None = None) -> None:
@@ -223,19 +246,31 @@ async def settle(context: ClusterContext, view: JobView, diagnosis: Diagnosis | 
 async def _complete(
     context: ClusterContext, run: Submission, view: JobView, diagnosis: Diagnosis | None = None
 ) -> None:
+    found = _completed(context, run, view, diagnosis)
+    if found:
+        await context.db(context.store.update, run, **found)
+    if "ledger" not in view.job.sources:
+        await _settle_stage(context, run, view)
+
+
+def _completed(
+    context: ClusterContext, run: Submission, view: JobView, diagnosis: Diagnosis | None = None
+) -> dict[str, object]:
+    """How a job ended, and what was found of it, as columns."""
     read = {} if diagnosis is None else _analysed(context, view, diagnosis)
     if "ledger" in view.job.sources:  # how it ended came from there
-        if read:
-            await context.db(context.store.update, run, **read)
-        return
-    await context.db(
-        context.store.update,
-        run,
-        outcome=view.job.state,
-        failed=failed(view),
-        run_seconds=view.job.elapsed_seconds,
-        **({"category": run.category or view.job.state} | _end(run, view) | read),
-    )
+        return read
+    return {
+        "outcome": view.job.state,
+        "failed": failed(view),
+        "run_seconds": view.job.elapsed_seconds,
+        "category": run.category or view.job.state,
+        **_end(run, view),
+        **read,
+    }
+
+
+async def _settle_stage(context: ClusterContext, run: Submission, view: JobView) -> None:
     if run.stage is not None and run.passed is None:
         from slurm_agent_tools.insights import stage_facts  # noqa: PLC0415 - few jobs are stages
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import platform
 import posixpath
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from slurm_agent_tools.configs import experiment_config
 from slurm_agent_tools.diagnosis.phrases import outcome
@@ -17,6 +20,7 @@ from slurm_agent_tools.models.result import (
     CompareReply,
     CompareResults,
     Environment,
+    GitState,
     ResultRecord,
     SaveReply,
     SaveResult,
@@ -26,10 +30,11 @@ from slurm_agent_tools.models.shapes import ResourcesShown, ResultBrief
 from slurm_agent_tools.policy.evaluate import format_refusal
 from slurm_agent_tools.services import failures, jobs, log_analysis, present, project_paths
 from slurm_agent_tools.services.context import Caller, ClusterContext
+from slurm_agent_tools.store.submissions import Submission
 from slurm_agent_tools.transport.git_state import git_state
 from slurm_agent_tools.transport.process import machine
 
-_FOLDER = "results"
+FOLDER = "results"
 
 _LIMIT = 20 * 2**20
 
@@ -46,10 +51,10 @@ async def save_result(
     elif ask.job_id is not None:
         view = await jobs.look(context, jobs.parse(ask.job_id), fresh=True)
     ask, note = await _with_metrics(context, ask, view)
-    record = await _record(context, ask, view)
+    record = await record_of(context, ask, view)
     data = (record.model_dump_json(indent=2) + "\n").encode()
     if ask.dry_run:
-        plan, decision = await failures.judged(context, _path(ask, record.timestamp, 1), len(data))
+        plan, decision = await failures.judged(context, path_of(ask, record.timestamp, 1), len(data))
         if decision.verdict != "allow":
             return _blocked(context, decision)
         summary = f"{ask.name} would be saved; nothing was written.{baseline_of(ask, view)}{note}{_told(record)}"
@@ -57,7 +62,7 @@ async def save_result(
             status="dry_run", summary=summary, as_of=record.timestamp, result=record, decision=decision_shown(decision)
         )
     for attempt in range(1, 1000):
-        path = _path(ask, record.timestamp, attempt)
+        path = path_of(ask, record.timestamp, attempt)
         plan, decision = await failures.judged(context, path, len(data))
         if plan.path_exists:
             continue
@@ -70,6 +75,23 @@ async def save_result(
     raise StorageError(f"no free name for {ask.name} in {ask.output_dir}", hint="Choose another name.")
 
 
+@dataclass(frozen=True, slots=True)
+class SavedTogether:
+    """What is the same for all results that are saved together. `runs`: submissions by the number of their job."""
+
+    git: GitState
+    runs: Mapping[int, Submission]
+
+
+def note(context: ClusterContext, path: str, record: ResultRecord) -> Callable[[], None]:
+    """What writes it down in the ledger."""
+    job = record.environment.slurm_job
+    return partial(
+        context.store.add_result, context.owner, path, name=record.experiment_name, status=record.status,
+        job_id=None if job is None else job.job.job_id, at=record.timestamp,
+    )  # fmt: skip
+
+
 async def _with_metrics(context: ClusterContext, ask: SaveResult, view: JobView | None) -> tuple[SaveResult, str]:
     """The same, with the figures that the job's log ends with where none were given; and a sentence on that."""
     if view is None or ask.metrics is not None:
@@ -79,7 +101,8 @@ async def _with_metrics(context: ClusterContext, ask: SaveResult, view: JobView 
     return ask.model_copy(update={"metrics": metrics}), note
 
 
-def _path(ask: SaveResult, now: datetime, attempt: int) -> str:
+def path_of(ask: SaveResult, now: datetime, attempt: int) -> str:
+    """Where it is saved in the project, by the time and the number of the attempt."""
     return posixpath.join(ask.output_dir, experiment_results.file_name(now, ask.name, attempt))
 
 
@@ -141,17 +164,22 @@ def _blocked(context: ClusterContext, decision: Decision) -> SaveReply:
     )  # fmt: skip
 
 
-async def _record(context: ClusterContext, ask: SaveResult, view: JobView | None) -> ResultRecord:
+async def record_of(
+    context: ClusterContext, ask: SaveResult, view: JobView | None, known: SavedTogether | None = None
+) -> ResultRecord:
+    """What is saved of an experiment. Raises as save_result."""
     baseline = await load(context, "baseline", ask.baseline) if ask.baseline is not None else None
-    submission = (
-        await context.db(context.store.by_job, context.owner, view.job.job_id.base) if view is not None else None
-    )
+    submission = None
+    if view is not None and known is not None:
+        submission = known.runs.get(view.job.job_id.base)
+    elif view is not None:
+        submission = await context.db(context.store.by_job, context.owner, view.job.job_id.base)
     return experiment_results.build_result(
         ask,
         config=await _config(context, ask.config),
         baseline_record=baseline[1] if baseline is not None else None,
         environment=Environment(
-            git=await git_state(context.project),
+            git=await git_state(context.project) if known is None else known.git,
             python_version=platform.python_version(),
             platform=machine(),
             slurm_job=_slurm_job(view),
@@ -191,15 +219,15 @@ async def load(context: ClusterContext, field: str, wanted: str) -> tuple[str, R
         real, data = await project_paths.read_file(context.here, field, wanted, limit=_LIMIT)
     else:
         project_paths.check_text(field, wanted, limit=200)
-        folder = await project_paths.resolve(context.here, field, _FOLDER)
+        folder = await project_paths.resolve(context.here, field, FOLDER)
         names = [name for name in await context.files.list(folder) or [] if name.endswith(".json")]
         try:
             name = experiment_results.find_result(names, wanted)
         except LookupError:
             raise InputError(
-                field, wanted, f"no such result in {_FOLDER}/", hint="Name a file or an experiment."
+                field, wanted, f"no such result in {FOLDER}/", hint="Name a file or an experiment."
             ) from None
-        real, data = await project_paths.read_file(context.here, field, posixpath.join(_FOLDER, name), limit=_LIMIT)
+        real, data = await project_paths.read_file(context.here, field, posixpath.join(FOLDER, name), limit=_LIMIT)
     shown = project_paths.relative(context.here, real)
     return shown, experiment_results.parse_record(data, shown)
 
@@ -222,11 +250,11 @@ async def compare_results(context: ClusterContext, ask: CompareResults) -> Compa
 
 async def brief(context: ClusterContext, limit: int = 10) -> list[ResultBrief]:
     """The newest saved results."""
-    folder = await project_paths.resolve(context.here, "results folder", _FOLDER)
+    folder = await project_paths.resolve(context.here, "results folder", FOLDER)
     names = sorted((name for name in await context.files.list(folder) or [] if name.endswith(".json")), reverse=True)
     found = []
     for name in names[:limit]:
-        path = posixpath.join(_FOLDER, name)
+        path = posixpath.join(FOLDER, name)
         try:
             found.append(_brief(*await load(context, "results", path)))
         except (InputError, StorageError):  # a file of somebody else's must not hide the results

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from slurm_agent_tools.errors import StorageError
@@ -145,7 +145,7 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "ledger.sqlite3"
-        self.guard = threading.Lock()
+        self.guard = threading.RLock()
         self.lost = False
         self._full: StorageError | None = None
         self._db, self._file = self._opened()
@@ -239,12 +239,12 @@ class Database:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
+        """One transaction; within another of this thread a part of that."""
         with self.guard, storage(self.path):
             current = self._current()
             if self._full is not None:
                 raise self._full
-            with _transaction(current) as db:
+            with nullcontext(current) if current.in_transaction else _transaction(current) as db:
                 yield db
 
     def probe(self) -> None:

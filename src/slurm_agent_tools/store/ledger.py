@@ -18,7 +18,6 @@ from slurm_agent_tools.store.database import Database
 from slurm_agent_tools.store.decision_log import DecisionLog
 from slurm_agent_tools.store.ledger_location import take_over
 from slurm_agent_tools.store.submissions import (
-    GIVEN_UP,
     OPEN_PHASES,
     Approval,
     Comparison,
@@ -244,6 +243,20 @@ class Store:
         values = (request_sha256, since.timestamp(), *OPEN_PHASES, begun.timestamp())
         return next(iter(self._owned(owner, rest, *values)), None)
 
+    def together(self, writes: Sequence[Callable[[], object]]) -> None:
+        """Carry out writes of this ledger, in order, as one: all of them are there after a crash, or none."""
+
+        def write_all() -> None:
+            with self._db.change():
+                for write in writes:
+                    write()
+
+        self._noted(write_all)
+
+    def by_jobs(self, owner: Owner, ids: Collection[int]) -> dict[int, Submission]:
+        """The submissions of this caller that became these jobs, by the job's number."""
+        return submissions.of_jobs(self._db, owner, ids)
+
     def by_job(self, owner: Owner, job_id: int) -> Submission | None:
         """The submission of this caller that became a job."""
         return next(iter(self._owned(owner, "AND job_id = ? ORDER BY created DESC LIMIT 1", job_id)), None)
@@ -258,13 +271,7 @@ class Store:
 
     def released(self, owner: Owner, ids: Collection[int]) -> list[tuple[str, Submission]]:
         """The submissions of this user on this cluster that became these jobs, each with its project."""
-        marks = ", ".join("?" for _ in ids)
-        rows = self._db.rows(
-            "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND phase = 'released'"  # noqa: S608 - marks only
-            f" AND job_id IN ({marks}) ORDER BY created",
-            (owner.user, owner.cluster, *ids),
-        )
-        return [(row["project"], from_row(Submission, row)) for row in rows]
+        return submissions.released(self._db, owner, ids)
 
     def note_drift(self, submission: Submission, found: Comparison) -> bool:
         """Remember what a job was found to be; False when somebody else noted something meanwhile."""
@@ -277,14 +284,7 @@ class Store:
 
         With `lost_since`, also those that were given up or refused since then.
         """
-        marks, given_up = ", ".join("?" for _ in OPEN_PHASES), ", ".join("?" for _ in GIVEN_UP)
-        since = lost_since.timestamp() if lost_since is not None else float("inf")
-        rows = self._db.rows(
-            f"SELECT * FROM submissions WHERE user = ? AND cluster = ? AND (phase IN ({marks})"  # noqa: S608 - marks only
-            f" OR (phase IN ({given_up}) AND updated >= ?)) ORDER BY created",
-            (owner.user, owner.cluster, *OPEN_PHASES, *GIVEN_UP, since),
-        )
-        return [from_row(Submission, row) for row in rows]
+        return submissions.unsettled(self._db, owner, lost_since)
 
     def accepted(self, owner: Owner, limit: int = 200) -> list[Submission]:
         """Submissions of this caller that Slurm took, newest first."""
@@ -380,9 +380,9 @@ class Store:
 
     # --- decisions ---------------------------------------------------------------------------------------------
 
-    def log_decision(self, entry: Mapping[str, object]) -> None:
-        """Append one line to the decision log; on disk before this returns."""
-        self._noted(partial(self.log.add, entry))
+    def log_decision(self, *entries: Mapping[str, object]) -> None:
+        """Append lines to the decision log; on disk before this returns."""
+        self._noted(partial(self.log.add, *entries))
 
     def log_problem(self) -> str | None:
         """What was found changed in the decision log. A ledger that cannot be asked now fails no call that is done."""

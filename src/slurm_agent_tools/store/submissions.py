@@ -197,6 +197,48 @@ _HAPPENED = """
 """
 
 
+def of_jobs(db: Database, owner: Owner, ids: Collection[int]) -> dict[int, Submission]:
+    """The submissions of a caller that became these jobs, by the job's number; of two the newest."""
+    known, asked = dict[int, Submission](), sorted(ids)
+    for at in range(0, len(asked), _AT_ONCE):
+        part = asked[at : at + _AT_ONCE]
+        marks = ", ".join("?" for _ in part)
+        rows = db.rows(
+            "SELECT * FROM submissions WHERE user = ? AND project = ? AND cluster = ?"  # noqa: S608 - marks only
+            f" AND job_id IN ({marks}) ORDER BY created",
+            (owner.user, owner.project, owner.cluster, *part),
+        )
+        known |= {row["job_id"]: from_row(Submission, row) for row in rows}
+    return known
+
+
+_AT_ONCE = 500
+"""Values of one question: older versions of SQLite take no more than 999."""
+
+
+def released(db: Database, owner: Owner, ids: Collection[int]) -> list[tuple[str, Submission]]:
+    """The submissions of a user on a cluster that became these jobs, each with its project."""
+    marks = ", ".join("?" for _ in ids)
+    rows = db.rows(
+        "SELECT * FROM submissions WHERE user = ? AND cluster = ? AND phase = 'released'"  # noqa: S608 - marks only
+        f" AND job_id IN ({marks}) ORDER BY created",
+        (owner.user, owner.cluster, *ids),
+    )
+    return [(row["project"], from_row(Submission, row)) for row in rows]
+
+
+def unsettled(db: Database, owner: Owner, lost_since: datetime | None) -> list[Submission]:
+    """Those of a user on a cluster that are not settled, and those that were given up since then; oldest first."""
+    marks, given_up = ", ".join("?" for _ in OPEN_PHASES), ", ".join("?" for _ in GIVEN_UP)
+    since = lost_since.timestamp() if lost_since is not None else float("inf")
+    rows = db.rows(
+        f"SELECT * FROM submissions WHERE user = ? AND cluster = ? AND (phase IN ({marks})"  # noqa: S608 - marks only
+        f" OR (phase IN ({given_up}) AND updated >= ?)) ORDER BY created",
+        (owner.user, owner.cluster, *OPEN_PHASES, *GIVEN_UP, since),
+    )
+    return [from_row(Submission, row) for row in rows]
+
+
 def ended_estimates(db: Database, owner: Owner, limit: int) -> list[EndedEstimate]:
     """The last estimates of this caller's jobs of which it is known what happened, the newest last."""
     rows = db.rows(

@@ -29,7 +29,7 @@ class Death:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
         self.at, self.calls = at, 0
         monkeypatch.setattr(CampaignLedger, "append", self._written(CampaignLedger.append))
-        for name in ("write", "send", "look", "save_result", "write_report"):
+        for name in ("write", "send", "look", "save_results", "write_report"):
             monkeypatch.setattr(ServicePorts, name, self._asked(getattr(ServicePorts, name)))
 
     def _dies(self) -> bool:

@@ -155,9 +155,9 @@ async def test_results_of_trials_that_were_looked_at_are_saved_without_another_q
     scene.slurm.clock.move(900)
     ended = {look.trial: look.end for look in await ports.look(listed) if look.end is not None}
     asked = len(scene.slurm.asked)
+    paths = await ports.save_results([(one.trial, ended[one.trial.id]) for one in listed])
     for one in listed:
-        path = await ports.save_result(one.trial, ended[one.trial.id])
-        saved = json.loads((scene.project / str(path)).read_text())
+        saved = json.loads((scene.project / paths[one.trial.id]).read_text())
         assert saved["environment"]["slurm_job"]["job"]["job_id"] == one.job_id
     assert len(scene.slurm.asked) == asked
     assert len(listed) > 1
@@ -167,9 +167,9 @@ async def test_a_trial_is_saved_once_as_a_result_with_its_settings_and_what_it_t
     scene.slurm.next_job(after=60, output="val_loss=0.9\n")
     (smoke,) = await sent(scene, 0)
     end = (await ends(scene, [smoke]))[smoke.trial.id]
-    path = await scene.ports.save_result(smoke.trial, end)
-    assert path == await scene.ports.save_result(smoke.trial, end)
-    record = json.loads((scene.project / (path or "")).read_text())
+    paths = await scene.ports.save_results([(smoke.trial, end)])
+    assert paths == await scene.ports.save_results([(smoke.trial, end)])
+    record = json.loads((scene.project / paths[smoke.trial.id]).read_text())
     assert (record["experiment_name"], record["status"]) == ("rates-r0-t1", "success")
     assert record["config"] == {"stage": "training", "lr": 0.1, "epochs": 1}
     assert record["metrics"]["val_loss"] == 0.9

@@ -322,10 +322,11 @@ class Process:
                     )  # fmt: skip
         return {}
 
-    async def save_result(self, trial: Trial, end: TrialEnd) -> str | None:
-        with self.kill.around():
-            self.cluster.results[trial.id] = 1
-            return f"results/{trial.id}.json"
+    async def save_results(self, ended: Sequence[tuple[Trial, TrialEnd]]) -> Mapping[TrialId, str]:
+        for trial, _ in ended:
+            with self.kill.around():
+                self.cluster.results[trial.id] = 1
+        return {trial.id: f"results/{trial.id}.json" for trial, _ in ended}
 
     async def write_lesson(self, failed: TrialEnd, mended: Trial, end: TrialEnd) -> str | None:
         with self.kill.around():

@@ -275,7 +275,7 @@ async def test_a_result_or_a_report_that_cannot_be_written_holds_nothing_up(monk
         raise StorageError("the disk is full")
 
     cluster = Cluster()
-    monkeypatch.setattr(Process, "save_result", fails)
+    monkeypatch.setattr(Process, "save_results", fails)
     monkeypatch.setattr(Process, "write_report", fails)
     done = await run(cluster, FILE)
     assert done.state.status == "finished"

@@ -154,7 +154,7 @@ async def test_a_place_of_code_that_is_away_is_an_answer_that_says_when_to_call_
 @pytest.mark.proves("campaign-errors-are-answers")
 async def test_a_place_of_results_that_is_away_is_an_answer_and_the_result_is_saved_later(monkeypatch):
     cluster = Cluster()
-    failing(monkeypatch, "save_result", SlurmUnreachable("the login node is away"))
+    failing(monkeypatch, "save_results", SlurmUnreachable("the login node is away"))
     process = Process(cluster)
     await process.advance(FILE)
     cluster.clock.at += timedelta(hours=1)

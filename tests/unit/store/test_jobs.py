@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,28 @@ def test_stages_are_found_by_their_configuration_or_their_script_newest_first_an
     assert found(script_path="train.sh") == [2, 1]
     assert found(configuration="c", script_path="train.sh") == [3, 2, 1]
     assert found(configuration="c", limit=1) == [3]
+
+
+def test_jobs_are_read_together_each_by_its_number_the_newest_where_two_have_it(store):
+    for number in range(1, 1202):
+        store.add(ADA, submission(number))
+    store.add(ADA, replace(submission(5000), job_id=7))
+    store.add(replace(ADA, user="bob"), submission(6000))
+    found = store.by_jobs(ADA, {*range(1, 1202), 6000, 9999})
+    assert sorted(found) == list(range(1, 1202))
+    assert (found[7].token, found[8].token) == ("sat-5000", "sat-8")
+    assert store.by_jobs(ADA, ()) == {}
+
+
+def test_of_writes_that_belong_together_all_are_there_or_none(store):
+    def breaks() -> None:
+        raise KeyError("in between")
+
+    first, second = submission(1), submission(2)
+    store.add(ADA, first)
+    store.add(ADA, second)
+    with pytest.raises(KeyError):
+        store.together([partial(store.update, first, seen="RUNNING"), breaks])
+    assert store.by_job(ADA, 1).seen is None
+    store.together([partial(store.update, one, seen="RUNNING") for one in (first, second)])
+    assert [store.by_job(ADA, number).seen for number in (1, 2)] == ["RUNNING", "RUNNING"]

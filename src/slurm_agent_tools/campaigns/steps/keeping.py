@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from slurm_agent_tools.campaigns.campaign_pass import CampaignPass
 from slurm_agent_tools.campaigns.event_sentences import plain
 from slurm_agent_tools.campaigns.next_step import SaveTrials
 from slurm_agent_tools.errors import AgentToolsError, SlurmUnreachable
 from slurm_agent_tools.models.campaign import Noted, TrialId
 
+_AT_ONCE = 200
+"""Results that are saved together: after a crash in between, these are looked for among those that are there."""
+
 
 async def save(this: CampaignPass, step: SaveTrials) -> None:
     """Save results and lessons, and note where. Raises SlurmUnreachable."""
-    await this.record.add_facts(
-        *[await _saved(this, trial) for trial in step.results],
-        *[await _learned(this, trial) for trial in step.lessons],
-    )
+    for at in range(0, len(step.results), _AT_ONCE):
+        await this.record.add_facts(*await _saved(this, step.results[at : at + _AT_ONCE]))
+    await this.record.add_facts(*[await _learned(this, trial) for trial in step.lessons])
 
 
-async def _saved(this: CampaignPass, trial: TrialId) -> Noted:
-    found = this.state.trials[trial]
-    if found.end is None:
-        return Noted("result", "nothing to save", trial)
+async def _saved(this: CampaignPass, trials: Sequence[TrialId]) -> list[Noted]:
+    found = [this.state.trials[trial] for trial in trials]
     try:
-        path = await this.ports.save_result(found.trial, found.end)
+        places = await this.ports.save_results([(one.trial, one.end) for one in found if one.end is not None])
     except SlurmUnreachable:
         raise
     except AgentToolsError as error:
-        path = f"not saved: {error.message}"
-    return Noted("result", path or "nothing to save", trial)
+        places = dict.fromkeys(trials, f"not saved: {error.message}")
+    return [Noted("result", places.get(trial, "nothing to save"), trial) for trial in trials]
 
 
 async def _learned(this: CampaignPass, trial: TrialId) -> Noted:
