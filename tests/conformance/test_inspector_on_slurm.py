@@ -40,7 +40,7 @@ def call(place: Place, node: Callable[..., Any], packages: Path, tmp_path: Path)
 
     def ask(era: str, tool: str, **arguments: object) -> dict[str, Any]:
         words = ["--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments)]
-        argv = [launcher, "--cli", *server, "--cwd", place.project, *places, *words]
+        argv = [launcher, "--cli", *server, "--cwd", place.project, "--connect-timeout", "60000", *places, *words]
         done: subprocess.CompletedProcess[str] = node(
             [*argv, "--format", "json", "--protocol-era", era], 90, home=tmp_path
         )

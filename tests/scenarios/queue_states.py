@@ -170,7 +170,7 @@ async def a_window_of_the_accounting(bench: Bench) -> Seen:
     return {"shown": sorted(job.name for job in ours), "by name": await bench.accounted(held)}
 
 
-_NOT_RECORDED = frozenset({"tier", "preempt_mode"})
+_NOT_RECORDED = frozenset({"tier", "preempt_mode", "limited_to"})
 
 
 @scenario()

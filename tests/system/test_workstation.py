@@ -208,12 +208,14 @@ def test_what_ended_with_the_machine_is_told_as_ended_when_it_is_up_again(desk):
 
 @pytest.mark.proves("workstation-forgets-nothing")
 def test_it_is_not_taken_down_under_running_jobs_unless_that_is_said(desk):
-    job = desk.submitted(desk.script("stay.sh", "#SBATCH --mem=50M --time=00:05:00", "sleep 10", "echo stayed"))
+    wait = f"until [ -e {desk.project}/go ]; do sleep 0.2; done"
+    job = desk.submitted(desk.script("stay.sh", "#SBATCH --mem=50M --time=00:05:00", wait, "echo stayed"))
     desk.cli("wait_for_job", f"--job-id={job}", "--timeout-seconds=3")
     refused = desk.command("down")
     assert (refused.returncode, "--keep-jobs" in refused.stderr) == (2, True), refused
     assert desk.command("down", "--keep-jobs").returncode == 0
     assert desk.command("up").returncode == 0
+    (desk.project / "go").touch()
     assert desk.ended(job)["state"] == "COMPLETED"
     assert desk.log(job).strip() == "stayed"
 
@@ -221,10 +223,13 @@ def test_it_is_not_taken_down_under_running_jobs_unless_that_is_said(desk):
 @needs_root
 @pytest.mark.proves("workstation-walls")
 def test_two_jobs_on_one_gpu_each_never_see_the_others(desk, gpus):
-    looks = [f"for f in {' '.join(map(str, gpus))}; do (exec 3<$f) 2>/dev/null && echo $f; done", "sleep 3"]
+    look = f"for f in {' '.join(map(str, gpus))}; do (exec 3<$f) 2>/dev/null && echo $f; done"
+    at = desk.project
+    met = f"until [ -e {at}/looked0 -a -e {at}/looked1 ]; do sleep 0.2; done"  # each looks again when both have looked
     head = "#SBATCH --gpus=1 --mem-per-gpu=100M --time=00:05:00"
     jobs = [
-        desk.submitted(desk.script(f"gpu{number}.sh", head, f": job {number}", *looks, *looks)) for number in range(2)
+        desk.submitted(desk.script(f"gpu{number}.sh", head, look, f"touch {at}/looked{number}", met, look))
+        for number in range(2)
     ]
     ended = [desk.ended(job) for job in jobs]
     assert {job["state"] for job in ended} == {"COMPLETED"}
@@ -232,9 +237,7 @@ def test_two_jobs_on_one_gpu_each_never_see_the_others(desk, gpus):
     opened = [set(desk.log(job).split()) for job in jobs]
     assert [len(files) for files in opened] == [1, 1]
     assert opened[0] != opened[1]
-    none = desk.submitted(
-        desk.script("none.sh", "#SBATCH --gpus=0 --mem=100M --time=00:05:00", looks[0], "echo looked")
-    )
+    none = desk.submitted(desk.script("none.sh", "#SBATCH --gpus=0 --mem=100M --time=00:05:00", look, "echo looked"))
     assert desk.ended(none)["state"] == "COMPLETED"
     assert desk.log(none).split() == ["looked"]
 

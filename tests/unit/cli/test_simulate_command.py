@@ -67,7 +67,7 @@ def test_the_plot_is_a_new_file_of_lines_and_escaped_text(trace, capsys, tmp_pat
     assert document(capsys)["svg"] == str(out)
     root = ET.fromstring(out.read_text())  # noqa: S314 - our own
     kinds = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert kinds == {"svg", "title", "rect", "text", "line", "polyline"}
+    assert kinds == {"svg", "title", "path", "rect", "text", "line", "polyline"}
     assert "made-&lt;up&gt;" in out.read_text()
     assert main.main(words) == 2
     assert "is there already" in document(capsys)["error"]["message"]
