@@ -99,10 +99,10 @@ async def test_the_ledger_is_asked_once_for_what_one_answer_needs(
     cluster = Cluster(tmp_path, state=state, end=NOW - 5)
     context = cluster.box.context
     context.store.add(context.owner, submitted(datetime.fromtimestamp(cluster.begun, UTC)))
-    for name in ("by_job", "managed_ids"):
+    for name in ("by_job", "by_jobs", "managed_ids"):
         monkeypatch.setattr(Store, name, counted(name))
     assert (await cluster.wait()).job.managed
-    assert sorted(asked) == ["by_job", "managed_ids"]
+    assert sorted(asked) == ["by_jobs", "managed_ids"]
     asked.clear()
     await cluster.box.call("get_status", GetStatus(refresh=True))
     assert asked.count("managed_ids") == 1
