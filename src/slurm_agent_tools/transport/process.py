@@ -35,6 +35,10 @@ class EndedProcess:
     truncated: bool
 
 
+_LAST_OUTPUT = 2.0
+"""Seconds to read what a process had printed before it was told to stop."""
+
+
 async def run(
     argv: Sequence[str],
     *,
@@ -73,21 +77,24 @@ async def run(
                 group.start_soon(_drain, process.stdout, out)
                 group.start_soon(_drain, process.stderr, err)
                 if stop is not None:
-                    watch.start_soon(_end_at, stop, limit)
+                    watch.start_soon(_end_at, stop, process, limit)
                 await process.wait()
                 watch.cancel_scope.cancel()
             timed_out = False
     finally:
         await _finish(process, kill=timed_out)
+    ended = timed_out or (stop is not None and stop.is_set())
     return EndedProcess(
-        None if timed_out else process.returncode,
+        None if ended else process.returncode,
         out.data.getvalue(), err.data.getvalue(), time.monotonic() - start, out.full or err.full,
     )  # fmt: skip
 
 
-async def _end_at(stop: anyio.Event, limit: anyio.CancelScope) -> None:
+async def _end_at(stop: anyio.Event, process: Process, limit: anyio.CancelScope) -> None:
+    """What it had printed before is still read: no longer than this, as another program may hold its output open."""
     await stop.wait()
-    limit.cancel()
+    _kill(process)
+    limit.deadline = min(limit.deadline, anyio.current_time() + _LAST_OUTPUT)
 
 
 def answered(argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None) -> EndedProcess:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import pytest
 import uvicorn
 from mcp.server import MCPServer
 from tests.watchdog import SECONDS
@@ -29,3 +30,14 @@ async def served(server: MCPServer[Any]) -> AsyncIterator[str]:
                 yield f"http://127.0.0.1:{made.getsockname()[1]}/mcp"
             finally:
                 http.should_exit = True
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1, so nobody can listen there")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.server.http.test_tls import pair
+from tests.unit.server.over_http import needs_ipv6
 
 from slurm_agent_tools.errors import ConfigError
 from slurm_agent_tools.server.http import connections, listener
@@ -143,6 +144,7 @@ def test_the_socket_of_a_newer_server_is_left_alone(tmp_path: Path):
     assert path.exists()
 
 
+@needs_ipv6
 @pytest.mark.parametrize(("own", "other"), [("127.0.0.1", "::1"), ("::1", "127.0.0.1")])
 def test_nobody_else_can_be_localhost_at_the_port_of_a_server(own: str, other: str):
     with listener.listening(Address(host="localhost", ip=own)) as made:
@@ -158,6 +160,7 @@ def test_nobody_else_can_be_localhost_at_the_port_of_a_server(own: str, other: s
     server(own, port).close()  # what was bound before it failed is free again
 
 
+@needs_ipv6
 def test_a_free_port_is_one_that_is_free_under_both_addresses(monkeypatch: pytest.MonkeyPatch):
     made, taken = socket.create_server, []
 

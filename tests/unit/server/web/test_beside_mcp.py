@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from tests.unit.server.over_http import needs_ipv6
 from tests.watchdog import eventually
 
 from slurm_agent_tools.cli.main import main
@@ -95,6 +96,7 @@ async def test_who_knocks_and_leaves_writes_nothing_on_the_persons_terminal(sett
     assert "Traceback" not in capsys.readouterr().err
 
 
+@needs_ipv6
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "localhost:0", "[::1]:0"])
 async def test_by_itself_it_is_localhost_under_both_addresses(settings: Settings, listen: str):
     told: list[str] = []

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from tests.unit.authenticators import Authenticator
+from tests.watchdog import eventually
 
+from slurm_agent_tools.errors import ConfigError
+from slurm_agent_tools.models.allowed_passkeys import AllowedPasskey
 from slurm_agent_tools.server.http.host_check import allowed_hosts
+from slurm_agent_tools.server.web.dashboard_server import make_passkey
 from slurm_agent_tools.server.web.passkey_enrolment import PasskeyEnrolment
+from slurm_agent_tools.settings import HttpSettings, Settings
 
 PAGE = "http://localhost:8000"
 
@@ -86,3 +95,44 @@ async def test_other_names_and_other_sites_are_turned_away(app: PasskeyEnrolment
     assert (await ask(app, f"/enrol/{app.secret}", host="evil.example")).status_code == 421
     path = f"/enrol/{app.secret}/yes/begin/new"
     assert (await ask(app, path, {}, origin="https://evil.example")).status_code == 403
+
+
+async def test_the_page_is_there_until_the_key_is_made(tmp_path: Path):
+    settings = Settings(project_root=tmp_path, http=HttpSettings(listen="localhost:0"))
+    told: list[str] = []
+    found: list[AllowedPasskey | None] = []
+
+    async def enrol() -> None:
+        found.append(await make_passkey(settings, "ada", "http://localhost", told.append))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(enrol)
+        await eventually(lambda: bool(told))
+        page, key = told[0].rpartition("/enrol/")[0], Authenticator()
+        async with httpx2.AsyncClient() as client:
+            assert (await client.get(page)).status_code == 404
+            begun = (await client.post(f"{told[0]}/yes/begin/new", json={}, headers={"origin": page})).json()
+            text = begun["options"]["challenge"]
+            made = key.made(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), page)
+            said = {"number": begun["number"], "answer": made}
+            done = await client.post(f"{told[0]}/yes/finish/new", json=said, headers={"origin": page})
+            assert done.status_code == 200, done.text
+    assert found == [key.allowed()]
+
+
+async def test_no_key_is_made_where_a_signal_ends_the_page_or_others_could_reach_it(tmp_path: Path):
+    settings = Settings(project_root=tmp_path, http=HttpSettings(listen="localhost:0"))
+    told: list[str] = []
+    found: list[AllowedPasskey | None] = []
+
+    async def enrol() -> None:
+        found.append(await make_passkey(settings, "ada", "http://localhost", told.append))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(enrol)
+        await eventually(lambda: bool(told))
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert found == [None]
+    beyond = settings.model_copy(update={"http": HttpSettings(listen="0.0.0.0:0")})
+    with pytest.raises(ConfigError, match="beyond loopback"):
+        await make_passkey(beyond, "ada", "http://localhost", print)
