@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -64,7 +64,7 @@ POLICY = (
     " base-uri 'none'; frame-ancestors 'none'"
 )
 
-HEADERS = {
+_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -120,15 +120,7 @@ class Dashboard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or agree to the server's start and stop."""
-        if scope["type"] == "lifespan":
-            await lifespan(receive, send)
-            return
-        try:
-            answer = await self._answer(Request(scope, receive))
-        except RequestRefused as refused:
-            answer = refusal(refused)
-        answer.headers.update({name: value for name, value in HEADERS.items() if name not in answer.headers})
-        await GZipMiddleware(answer, minimum_size=1000, compresslevel=5)(scope, receive, send)
+        await serve_pages(self._answer, scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         headers, path = request.headers, request.url.path
@@ -276,7 +268,22 @@ class Dashboard:
             return (404 if isinstance(error, InputError) else 503), fragments.fragment("failure", told, base)
 
 
-async def lifespan(receive: Receive, send: Send) -> None:
+async def serve_pages(
+    answered: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """One request, or the server's start and stop. Refusals become pages, and every page has the same headers."""
+    if scope["type"] == "lifespan":
+        await _lifespan(receive, send)
+        return
+    try:
+        answer = await answered(Request(scope, receive))
+    except RequestRefused as refused:
+        answer = _refusal(refused)
+    answer.headers.update({name: value for name, value in _HEADERS.items() if name not in answer.headers})
+    await GZipMiddleware(answer, minimum_size=1000, compresslevel=5)(scope, receive, send)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
     """Agree to the server's start and stop."""
     for kind in ("startup", "shutdown"):
         await receive()
@@ -288,7 +295,7 @@ def _stranger() -> RequestRefused:
     return RequestRefused(401, "unauthorized", "You are not signed in here", hint)
 
 
-def refusal(refused: RequestRefused) -> Response:
+def _refusal(refused: RequestRefused) -> Response:
     """A refusal for people; the status and its headers are those of MCP over HTTP."""
     told = {"message": refused.message, "hint": refused.hint, "code": refused.code, "sign_in": refused.status == 401}
     text = fragments.environment().get_template("refused.html").render(**told)

@@ -16,7 +16,7 @@ from slurm_agent_tools.models.allowed_passkeys import LOOPBACK, AllowedPasskey
 from slurm_agent_tools.server.http.host_check import AllowedHosts
 from slurm_agent_tools.server.http.refusals import RequestRefused, check_length
 from slurm_agent_tools.server.web import fragments
-from slurm_agent_tools.server.web.dashboard_app import HEADERS, lifespan, refusal, static_file
+from slurm_agent_tools.server.web.dashboard_app import serve_pages, static_file
 from slurm_agent_tools.server.web.passkey_calls import answered, called
 from slurm_agent_tools.transport import passkeys
 from slurm_agent_tools.transport.passkeys import PasskeyRefused
@@ -34,15 +34,7 @@ class PasskeyEnrolment:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or agree to the server's start and stop."""
-        if scope["type"] == "lifespan":
-            await lifespan(receive, send)
-            return
-        try:
-            answer = await self._answer(Request(scope, receive))
-        except RequestRefused as refused:
-            answer = refusal(refused)
-        answer.headers.update({name: value for name, value in HEADERS.items() if name not in answer.headers})
-        await answer(scope, receive, send)
+        await serve_pages(self._answer, scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         check_length(request.headers)

@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +99,9 @@ async def test_other_names_and_other_sites_are_turned_away(app: PasskeyEnrolment
     assert (await ask(app, path, {}, origin="https://evil.example")).status_code == 403
 
 
-async def test_the_page_is_there_until_the_key_is_made(tmp_path: Path):
-    settings = Settings(project_root=tmp_path, http=HttpSettings(listen="localhost:0"))
+@asynccontextmanager
+async def enrolling(settings: Settings) -> AsyncIterator[tuple[str, list[AllowedPasskey | None]]]:
+    """The link that is told, and the key once there is one, while the page is served."""
     told: list[str] = []
     found: list[AllowedPasskey | None] = []
 
@@ -108,29 +111,30 @@ async def test_the_page_is_there_until_the_key_is_made(tmp_path: Path):
     async with anyio.create_task_group() as group:
         group.start_soon(enrol)
         await eventually(lambda: bool(told))
-        page, key = told[0].rpartition("/enrol/")[0], Authenticator()
-        async with httpx2.AsyncClient() as client:
-            assert (await client.get(page)).status_code == 404
-            begun = (await client.post(f"{told[0]}/yes/begin/new", json={}, headers={"origin": page})).json()
-            text = begun["options"]["challenge"]
-            made = key.made(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), page)
-            said = {"number": begun["number"], "answer": made}
-            done = await client.post(f"{told[0]}/yes/finish/new", json=said, headers={"origin": page})
-            assert done.status_code == 200, done.text
+        yield told[0], found
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(project_root=tmp_path, http=HttpSettings(listen="localhost:0"))
+
+
+async def test_the_page_is_there_until_the_key_is_made(settings: Settings):
+    key = Authenticator()
+    async with enrolling(settings) as (link, found), httpx2.AsyncClient() as client:
+        page = link.rpartition("/enrol/")[0]
+        assert (await client.get(page)).status_code == 404
+        begun = (await client.post(f"{link}/yes/begin/new", json={}, headers={"origin": page})).json()
+        text = begun["options"]["challenge"]
+        made = key.made(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), page)
+        said = {"number": begun["number"], "answer": made}
+        done = await client.post(f"{link}/yes/finish/new", json=said, headers={"origin": page})
+        assert done.status_code == 200, done.text
     assert found == [key.allowed()]
 
 
-async def test_no_key_is_made_where_a_signal_ends_the_page_or_others_could_reach_it(tmp_path: Path):
-    settings = Settings(project_root=tmp_path, http=HttpSettings(listen="localhost:0"))
-    told: list[str] = []
-    found: list[AllowedPasskey | None] = []
-
-    async def enrol() -> None:
-        found.append(await make_passkey(settings, "ada", "http://localhost", told.append))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(enrol)
-        await eventually(lambda: bool(told))
+async def test_no_key_is_made_where_a_signal_ends_the_page_or_others_could_reach_it(settings: Settings):
+    async with enrolling(settings) as (_, found):
         os.kill(os.getpid(), signal.SIGTERM)
     assert found == [None]
     beyond = settings.model_copy(update={"http": HttpSettings(listen="0.0.0.0:0")})
