@@ -142,7 +142,9 @@ def test_each_run_of_a_requeued_job_is_paid_for(fresh: Place):
     every = sum(map(int, fresh.slurm(*runs, "--duplicates").split()))
     assert every >= 4 * 32 > sum(map(int, fresh.slurm(*runs).split()))  # the last run alone has next to nothing
     _, told = fresh.cli("get_fleet", "--sections=cost", "--detail=full")
-    assert told["cost"]["week"]["cpu_hours"] == round(every / 3600, 2)
+    # Of the cluster's user, whose other tests' jobs are paid for as well; without the first run 0.03 are missing.
+    everything = fresh.slurm("sacct", "-X", "-n", "-P", "--duplicates", "-S", "now-7days", "-o", "CPUTimeRAW").split()
+    assert abs(told["cost"]["week"]["cpu_hours"] - sum(map(int, everything)) / 3600) <= 0.01
 
 
 def test_never_starting_starved_and_overspent_jobs_are_made_and_found(fresh: Place, request: pytest.FixtureRequest):
