@@ -41,10 +41,7 @@ def busy(fresh: Place):
         ],
     ]
     jobs = [fresh.slurm("sbatch", "--parsable", *words, SLEEP) for words in sent]
-    fresh.slurm("scontrol", "ping")
-    for _ in range(100):
-        if len(fresh.slurm("squeue", "-h", "-t", "running", "-o", "%A").split()) >= 3:
-            break
+    until(lambda: len(fresh.slurm("squeue", "-h", "-t", "running", "-o", "%A").split()) >= 3)
     yield fresh, jobs
     fresh.slurm("scancel", *jobs)
 
