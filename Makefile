@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo 'make install  the command for your user: PREFIX=~/.local has share/slurm-agent-tools and bin'
 	@echo 'make demo     show the whole way on a private Slurm'
-	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 6 minutes on two cores)'
+	@echo 'make check    for every day: lint, and every test that needs no Slurm (about 5 minutes on two cores)'
 	@echo 'make test     run every test (about 20 minutes on two cores; some of them: ARGS="-k name")'
 	@echo 'make test-slurm   the tests that meet Slurm, on newer versions of it (SLURMS="24.11 26.05")'
 	@echo 'make test-launchers   generated scripts with torchrun, accelerate, deepspeed and MPI on two nodes (installs 6 GB)'
