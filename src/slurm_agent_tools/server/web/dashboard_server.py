@@ -5,7 +5,8 @@ And the one page that makes a passkey, until it is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -50,15 +51,7 @@ async def serve_dashboard(settings: Settings, cluster: str | None, say: Callable
             port = "" if address.path is not None else f":{made[0].getsockname()[1]}"
             where = f" (through the socket {address.path})" if address.path is not None else ""
             say(f"http://{host}{port}/open/{visitors.link()}{where}")
-
-            async def leave() -> None:
-                await server.told.wait()
-                server.should_exit = True
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(leave)
-                await server.serve(sockets=made)
-                group.cancel_scope.cancel()
+            await _serve_until(server, made, server.told.wait)
     finally:
         with anyio.CancelScope(shield=True):
             await registry.close()
@@ -82,18 +75,25 @@ async def make_passkey(settings: Settings, name: str, origin: str, say: Callable
         start = f"{LOOPBACK}:{app.port}" if origin == LOOPBACK else origin
         say(f"{start}/enrol/{app.secret}")
 
-        async def leave() -> None:
-            await server.told.wait()
-            server.should_exit = True
-
         async def made_one() -> None:
             await app.done.wait()
             await anyio.sleep(1)  # until the browser has its answer
-            server.should_exit = True
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(leave)
-            group.start_soon(made_one)
-            await server.serve(sockets=made)
-            group.cancel_scope.cancel()
+        await _serve_until(server, made, server.told.wait, made_one)
     return app.key
+
+
+async def _serve_until(
+    server: HttpServer, sockets: list[socket.socket], *ends: Callable[[], Awaitable[object]]
+) -> None:
+    """Serve until one of these has come to its end."""
+
+    async def end_after(end: Callable[[], Awaitable[object]]) -> None:
+        await end()
+        server.should_exit = True
+
+    async with anyio.create_task_group() as group:
+        for end in ends:
+            group.start_soon(end_after, end)
+        await server.serve(sockets=sockets)
+        group.cancel_scope.cancel()
